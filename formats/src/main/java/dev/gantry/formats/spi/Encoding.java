@@ -3,6 +3,7 @@ package dev.gantry.formats.spi;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.spi.Copy2D;
 import java.nio.ByteOrder;
 import java.util.List;
 
@@ -68,34 +69,22 @@ public sealed interface Encoding {
   /// The tensor is part of a larger one that lies as memory holds it, such as a rank's columns: its bytes
   /// are rows in the extent, a fixed distance apart.
   ///
-  /// @param strips which fill the tensor, each byte once
-  record Sliced(List<Strip> strips) implements Encoding {
+  /// @param rows from an offset in the extent to an offset in the tensor; they fill the tensor, each byte once
+  record Sliced(List<Copy2D> rows) implements Encoding {
     public Sliced {
-      strips = List.copyOf(strips);
+      rows = List.copyOf(rows);
     }
 
     /// The bytes of all rows.
     long bytes() {
-      return strips.stream().mapToLong(strip -> strip.bytes() * strip.rows()).sum();
+      return rows.stream().mapToLong(Copy2D::bytes).sum();
     }
 
     /// The end of the last row, from the extent's start.
     long end() {
-      return strips.stream()
-          .mapToLong(strip -> strip.offset() + (strip.rows() - 1) * strip.pitch() + strip.bytes())
-          .max()
-          .orElse(0);
+      return rows.stream().mapToLong(Copy2D::sourceEnd).max().orElse(0);
     }
   }
-
-  /// Rows of bytes.
-  ///
-  /// @param offset of the first row, from the extent's start
-  /// @param bytes of a row
-  /// @param pitch from one row to the next in the extent
-  /// @param target of the first row, from the tensor's start in memory
-  /// @param targetPitch from one row to the next in memory
-  record Strip(long offset, long bytes, long rows, long pitch, long target, long targetPitch) {}
 
   /// Only the format itself can read the elements, such as compressed or quantised ones.
   ///

@@ -5,6 +5,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -139,25 +140,18 @@ public record StoredTensor(
 
   /// @param from the tensor's bytes to keep, in memory
   private static Encoding.Sliced slicedRows(Encoding.Sliced sliced, long from, long to) {
-    List<Encoding.Strip> strips = new ArrayList<>();
-    for (Encoding.Strip strip : sliced.strips()) {
-      for (long row = 0; row < strip.rows(); row++) {
-        long target = strip.target() + row * strip.targetPitch();
+    List<Copy2D> kept = new ArrayList<>();
+    for (Copy2D rows : sliced.rows()) {
+      for (long row = 0; row < rows.rows(); row++) {
+        long target = rows.target() + row * rows.targetPitch();
         long cut = Math.max(0, from - target);
-        long bytes = Math.min(strip.bytes(), to - target) - cut;
+        long bytes = Math.min(rows.width(), to - target) - cut;
         if (bytes > 0) {
-          strips.add(
-              new Encoding.Strip(
-                  strip.offset() + row * strip.pitch() + cut,
-                  bytes,
-                  1,
-                  bytes,
-                  target + cut - from,
-                  bytes));
+          kept.add(rows.partOfRow(row, cut, bytes).shifted(0, -from));
         }
       }
     }
-    return new Encoding.Sliced(strips);
+    return new Encoding.Sliced(kept);
   }
 
   /// Decodes all of this tensor, and keeps the rows that are wanted.

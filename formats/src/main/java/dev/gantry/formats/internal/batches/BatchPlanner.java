@@ -6,12 +6,12 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.spi.FieldSource;
@@ -63,7 +63,7 @@ final class BatchPlanner {
           "a batch reads " + plan.allocatedBytes() + " bytes, of " + layout.rawBytes());
     }
     List<FieldView> views = new ArrayList<>();
-    List<SlotCopy> copies = new ArrayList<>();
+    List<Copy2D> copies = new ArrayList<>();
     Gathers.Builder gathers = new Gathers.Builder(wanted.size());
     HostFields made = new HostFields(store, runs, samples);
     long packedAt = layout.packedOffset();

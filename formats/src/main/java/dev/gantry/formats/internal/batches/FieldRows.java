@@ -3,9 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
 import java.util.ArrayList;
 import java.util.List;
@@ -77,7 +77,7 @@ final class FieldRows implements PieceSink {
   }
 
   /// Copies the values to where they lie end to end from `target` on.
-  void pack(long target, List<SlotCopy> copies) {
+  void pack(long target, List<Copy2D> copies) {
     long to = target;
     int first = 0;
     while (first < count) {
@@ -85,7 +85,7 @@ final class FieldRows implements PieceSink {
       long length = lengths[first];
       int rows = end - first;
       long pitch = rows == 1 ? length : offsets[first + 1] - offsets[first];
-      copies.add(new SlotCopy(offsets[first], pitch, to, length, length, rows));
+      copies.add(new Copy2D(offsets[first], pitch, to, length, length, rows));
       to += length * rows;
       first = end;
     }

@@ -2,13 +2,13 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Location;
+import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
-import dev.gantry.core.internal.plan.Strip;
+import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
@@ -99,32 +99,19 @@ public final class LoadedTensors implements AutoCloseable {
 
   /// A plain tensor, or a slice of one, as the bytes that fill its memory.
   private static Sliced sliced(StoredTensor tensor) {
-    Location file = tensor.extent().file();
-    long start = tensor.extent().offset();
-    long bytes = tensor.bytes();
-    return switch (tensor.encoding()) {
-      case Encoding.Sliced(var strips) ->
-          new Sliced(
-              strips.stream()
-                  .map(strip ->
-                      new Strip(
-                          file,
-                          start + strip.offset(),
-                          strip.bytes(),
-                          strip.rows(),
-                          strip.pitch(),
-                          strip.target(),
-                          strip.targetPitch()))
-                  .toList(),
-              bytes);
-      case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _ ->
-          new Sliced(
-              bytes == 0
+    Extent extent = tensor.extent();
+    List<StridedRange> ranges =
+        switch (tensor.encoding()) {
+          case Encoding.Sliced(var slices) ->
+              slices.stream()
+                  .map(rows -> new StridedRange(extent.file(), rows.shifted(extent.offset(), 0)))
+                  .toList();
+          case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _ ->
+              tensor.bytes() == 0
                   ? List.of()
-                  : List.of(
-                      new Strip(wanted(tensor).extent().file(), start, bytes, 1, bytes, 0, bytes)),
-              bytes);
-    };
+                  : List.of(StridedRange.of(wanted(tensor).extent(), 0));
+        };
+    return new Sliced(ranges, tensor.bytes());
   }
 
   /// As [#load], onto each of several devices: each byte is read once, and what the CPU must put in

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
@@ -31,7 +32,7 @@ public final class TensorReading {
           StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
         }
       }
-      case Encoding.Sliced(var strips) -> readSliced(tensor, strips, target);
+      case Encoding.Sliced(var rows) -> readSliced(tensor, rows, target);
       case Encoding.Decoded(_, var decoder) -> decoder.decode(tensor, target);
     }
   }
@@ -49,15 +50,14 @@ public final class TensorReading {
     }
   }
 
-  private static void readSliced(
-      StoredTensor tensor, List<Encoding.Strip> strips, MemorySegment target) {
+  private static void readSliced(StoredTensor tensor, List<Copy2D> slices, MemorySegment target) {
     try (FileBytes file = FileBytes.open(tensor.extent().file())) {
-      for (Encoding.Strip strip : strips) {
-        for (long row = 0; row < strip.rows(); row++) {
+      for (Copy2D rows : slices) {
+        for (long row = 0; row < rows.rows(); row++) {
           read(
               file,
-              tensor.extent().offset() + strip.offset() + row * strip.pitch(),
-              target.asSlice(strip.target() + row * strip.targetPitch(), strip.bytes()));
+              tensor.extent().offset() + rows.source() + row * rows.sourcePitch(),
+              target.asSlice(rows.target() + row * rows.targetPitch(), rows.width()));
         }
       }
     }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.weights;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
@@ -105,28 +106,27 @@ public record TensorSlice(int axis, List<Integer> parts) {
     }
     long pitch = bytes(tensor, shape.dimension(axis) * innerBits);
     long targetPitch = bytes(tensor, part.dimension(axis) * innerBits);
-    List<Encoding.Strip> strips = new ArrayList<>();
+    List<Copy2D> rows = new ArrayList<>();
     long target = 0;
     for (Span span : spans) {
       long bytes = bytes(tensor, span.length() * innerBits);
       if (bytes > 0 && outer > 0) {
         long offset = bytes(tensor, span.from() * innerBits);
-        strips.add(new Encoding.Strip(offset, bytes, outer, pitch, target, targetPitch));
+        rows.add(new Copy2D(offset, pitch, target, targetPitch, bytes, outer));
       }
       target += bytes;
     }
     Extent extent = tensor.extent();
-    if (strips.isEmpty() || (outer == 1 && strips.size() == 1)) {
+    if (rows.isEmpty() || (outer == 1 && rows.size() == 1)) {
       // It is in one piece.
-      long offset = strips.isEmpty() ? 0 : strips.getFirst().offset();
+      long offset = rows.isEmpty() ? 0 : rows.getFirst().source();
       return new StoredTensor(
           tensor.name(),
           tensor.dtype(),
           part,
           new Extent(extent.file(), extent.offset() + offset, target * Math.min(1, outer)));
     }
-    return new StoredTensor(
-        tensor.name(), tensor.dtype(), part, extent, new Encoding.Sliced(strips));
+    return new StoredTensor(tensor.name(), tensor.dtype(), part, extent, new Encoding.Sliced(rows));
   }
 
   private long bytes(StoredTensor tensor, long bits) {

@@ -9,9 +9,9 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
@@ -134,8 +134,7 @@ class BatchPlannerTest {
     BatchPlan<BatchView> plan = planner.plan(List.of(new SampleRun(0, 0, 100)), AFTER);
     long to = planner.layout().packedOffset();
     assertThat(plan.copies())
-        .containsExactly(
-            new SlotCopy(13, PICTURE_BYTES + 18, to, PICTURE_BYTES, PICTURE_BYTES, 100));
+        .containsExactly(new Copy2D(13, PICTURE_BYTES + 18, to, PICTURE_BYTES, PICTURE_BYTES, 100));
     FieldView view = plan.label().fields().getFirst();
     assertThat(view.offset()).isEqualTo(to);
     assertThat(view.strides()).containsExactly(784L, 28L, 1L);
@@ -149,7 +148,7 @@ class BatchPlannerTest {
         planner(store, options).plan(EpochOrder.of(List.of(2L), options, 0).batch(0), AFTER);
     assertThat(plan.reads()).hasSize(1);
     assertThat(plan.reads().getFirst().required()).isEqualTo(2L * PICTURE_BYTES);
-    assertThat(plan.copies().stream().mapToLong(c -> c.rows() * c.rowBytes()).sum())
+    assertThat(plan.copies().stream().mapToLong(c -> c.rows() * c.width()).sum())
         .isEqualTo(5L * PICTURE_BYTES);
   }
 

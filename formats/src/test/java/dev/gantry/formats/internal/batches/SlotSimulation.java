@@ -7,8 +7,8 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.Field;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.MemorySegment;
@@ -34,12 +34,12 @@ final class SlotSimulation {
       System.arraycopy(file, (int) read.fileOffset(), slot, (int) read.slabOffset(), present);
     }
     make(plan.hostWrites(), slot, written, mostMadeBytes);
-    for (SlotCopy copy : plan.copies()) {
+    for (Copy2D copy : plan.copies()) {
       for (long row = 0; row < copy.rows(); row++) {
-        long to = copy.to() + row * copy.toPitch();
-        mark(written, to, copy.rowBytes());
-        int from = (int) (copy.from() + row * copy.fromPitch());
-        System.arraycopy(slot, from, slot, (int) to, (int) copy.rowBytes());
+        long to = copy.target() + row * copy.targetPitch();
+        mark(written, to, copy.width());
+        int from = (int) (copy.source() + row * copy.sourcePitch());
+        System.arraycopy(slot, from, slot, (int) to, (int) copy.width());
       }
     }
     return slot;

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.batch;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
 import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -26,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 public record BatchPlan<T>(
     List<Read> reads,
     HostWrites hostWrites,
-    List<SlotCopy> copies,
+    List<Copy2D> copies,
     Gathers gathers,
     List<NormalizedRows> normalized,
     T label,
@@ -38,7 +39,7 @@ public record BatchPlan<T>(
   }
 
   /// Without gathers, and with nothing to normalise.
-  public BatchPlan(List<Read> reads, HostWrites hostWrites, List<SlotCopy> copies, T label) {
+  public BatchPlan(List<Read> reads, HostWrites hostWrites, List<Copy2D> copies, T label) {
     this(reads, hostWrites, copies, Gathers.NONE, List.of(), label, null);
   }
 
@@ -76,10 +77,10 @@ public record BatchPlan<T>(
   }
 
   /// The copies of what the CPU writes, which no gather replaces.
-  public List<SlotCopy> hostCopies() {
+  public List<Copy2D> hostCopies() {
     long end = hostWrites.slotOffset() + hostWrites.bytes();
     return copies.stream()
-        .filter(copy -> copy.from() >= hostWrites.slotOffset() && copy.from() < end)
+        .filter(copy -> copy.source() >= hostWrites.slotOffset() && copy.source() < end)
         .toList();
   }
 
@@ -133,10 +134,10 @@ public record BatchPlan<T>(
     }
   }
 
-  private static void requireFits(SlotCopy copy, long slotBytes) {
+  private static void requireFits(Copy2D copy, long slotBytes) {
     try {
-      requireWithin("a copy", copy.from(), copy.fromEnd() - copy.from(), slotBytes);
-      requireWithin("a copy", copy.to(), copy.toEnd() - copy.to(), slotBytes);
+      requireWithin("a copy", copy.source(), copy.sourceEnd() - copy.source(), slotBytes);
+      requireWithin("a copy", copy.target(), copy.targetEnd() - copy.target(), slotBytes);
     } catch (ArithmeticException _) {
       throw new MisuseException("a copy ends beyond any slot: " + copy);
     }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.spi.Copy2D;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -26,40 +27,21 @@ public sealed interface Target {
     }
   }
 
-  /// Rows of a read that go to slabs, also of several devices, which are free.
-  record Strips(List<Rows> rows) implements Target {
-    public Strips {
-      rows = List.copyOf(rows);
+  /// Memory that nothing uses now, also of several devices.
+  ///
+  /// @param pieces which bytes of a read are wanted; the others go nowhere
+  record Scattered(List<Piece> pieces) implements Target {
+    public Scattered {
+      pieces = List.copyOf(pieces);
     }
   }
 
-  /// Rows of bytes a fixed distance apart.
+  /// Rows of a read that go to one piece of memory.
   ///
-  /// @param from where the first is, from the read's start
-  /// @param offset where it goes in the slab
-  record Rows(
-      long from, long bytes, long rows, long pitch, Slab slab, long offset, long targetPitch) {}
-
-  /// Memory that is not a slab's, which nothing uses now.
-  ///
-  /// @param landings which bytes of a read are wanted; the others go nowhere
-  record InPlace(List<Landing> landings) implements Target {
-    public InPlace {
-      landings = List.copyOf(landings);
-    }
-  }
-
-  /// Bytes of a read that go to one piece of memory.
-  ///
-  /// @param from bytes from the read's start
-  /// @param memory which they fill
+  /// @param rows from an offset in the read to an offset in `memory`
   /// @param region the memory to register for it, if any is to be: of one allocation, with `memory`
   ///     in it
-  record Landing(long from, Memory memory, Memory region) {
-    public long bytes() {
-      return memory.length();
-    }
-  }
+  record Piece(Copy2D rows, Memory memory, Memory region) {}
 
   /// Of a slab that may still be in use.
   ///

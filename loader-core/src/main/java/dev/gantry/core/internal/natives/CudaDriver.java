@@ -3,6 +3,7 @@ package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.spi.Copy2D;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
 import jcuda.driver.CUDA_MEMCPY2D;
@@ -414,44 +415,37 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Rows of bytes to copy.
-  ///
-  /// @param targetPitch bytes from one row's start to the next one's, at least `rowBytes`
-  /// @param sourcePitch likewise
-  public record Rows(
-      long target, long targetPitch, long source, long sourcePitch, long rowBytes, long rows) {
-    /// The largest pitch that the driver takes, in bytes.
-    public static final long MOST_PITCH_BYTES = Integer.MAX_VALUE;
-  }
+  /// The largest pitch that the driver takes in a copy of rows, in bytes.
+  public static final long MAX_PITCH_BYTES = Integer.MAX_VALUE;
 
-  /// Queues a copy of rows.
-  public void copyOnDevice(Rows rows, Stream stream) {
+  /// Queues a copy of rows between addresses.
+  public void copyOnDevice(Copy2D copy, Stream stream) {
     CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
     shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
-    shape.srcDevice = new Address(rows.source());
-    copyRows(shape, rows, stream);
+    shape.srcDevice = new Address(copy.source());
+    copyRows(shape, copy, stream);
   }
 
   /// Queues a copy of rows from pinned host memory, which must not change until the copy is done.
-  public void copyToDevice(Rows rows, Stream stream) {
+  public void copyToDevice(Copy2D copy, Stream stream) {
     CUDA_MEMCPY2D shape = new CUDA_MEMCPY2D();
     shape.srcMemoryType = CUmemorytype.CU_MEMORYTYPE_HOST;
-    shape.srcHost = new HostAddress(rows.source());
-    copyRows(shape, rows, stream);
+    shape.srcHost = new HostAddress(copy.source());
+    copyRows(shape, copy, stream);
   }
 
   /// @param shape which has the source
-  private static void copyRows(CUDA_MEMCPY2D shape, Rows rows, Stream stream) {
-    shape.srcPitch = rows.sourcePitch();
+  private static void copyRows(CUDA_MEMCPY2D shape, Copy2D copy, Stream stream) {
+    shape.srcPitch = copy.sourcePitch();
     shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
-    shape.dstDevice = new Address(rows.target());
-    shape.dstPitch = rows.targetPitch();
-    shape.WidthInBytes = rows.rowBytes();
-    shape.Height = rows.rows();
+    shape.dstDevice = new Address(copy.target());
+    shape.dstPitch = copy.targetPitch();
+    shape.WidthInBytes = copy.width();
+    shape.Height = copy.rows();
     check(
         JCudaDriver.cuMemcpy2DAsync(shape, stream.handle),
         "cuMemcpy2DAsync",
-        rows.rows() + " rows of " + rows.rowBytes() + " bytes");
+        copy.rows() + " rows of " + copy.width() + " bytes");
   }
 
   /// Queues the filling of `bytes` bytes with `value`.

@@ -20,6 +20,10 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   /// The kernel reads less than 2 GiB at once, and no more can be pinned as one buffer.
   public static final long MOST_REQUEST_BYTES = 1L << 30;
 
+  /// One read takes both of two rows up to so many unwanted bytes apart: from the page cache these cost
+  /// less than a second read.
+  private static final long MOST_ROW_GAP_BYTES = 64 << 10;
+
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
   public static final PlanLimits DEFAULT = new PlanLimits(8L << 20, 256L << 10, 512L << 20);
 
@@ -58,6 +62,11 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
 
   public PlanLimits withRequestBytes(long bytes) {
     return new PlanLimits(bytes, gapBytes, slabBytes);
+  }
+
+  /// The same for rows of slices: gaps between them are many.
+  public PlanLimits forRows() {
+    return new PlanLimits(requestBytes, Math.min(gapBytes, MOST_ROW_GAP_BYTES), slabBytes);
   }
 
   public PlanLimits withSlabBytes(long bytes) {

@@ -13,22 +13,20 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.ReadPlan.Relocation;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Comparator;
-import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import org.jspecify.annotations.Nullable;
 
-/// Makes a [ReadPlan]: extents are aligned outward to blocks, neighbours coalesced into runs, runs
-/// packed into slabs and split into requests.
+/// Plans the reads of a load: into slabs that it allocates ([ReadPlan]), or into memory that is there
+/// ([ReadIntoPlan]).
 ///
-/// A placement keeps its extent's phase: slab offset and file offset are equal modulo
+/// For new slabs, extents are aligned outward to blocks, neighbours coalesced into runs, runs packed into slabs and
+/// split into requests. A placement keeps its extent's phase: slab offset and file offset are equal modulo
 /// [PlanLimits#BLOCK_BYTES], so that direct reads land where they belong. An extent whose phase
 /// breaks its alignment is read in place and relocated. Time is that of sorting, memory a few small
 /// objects an extent. Pure; thread-safe.
 public final class Planner {
   private final List<Wanted> wanted;
   private final PlanLimits limits;
+  private final Runs runs = new Extents();
   private final Placement[] placements;
   private final List<Long> slabSizes = new ArrayList<>();
   private final List<Read> reads = new ArrayList<>();
@@ -50,108 +48,63 @@ public final class Planner {
     return new Planner(wanted, limits).plan();
   }
 
+  /// The aligned reads that bring strided ranges into memory that is there. Ranges that lie near each other share
+  /// reads, also those of several parts; overlaps are read once.
+  ///
+  /// @param parts each a piece of memory that its ranges fill; none twice
+  public static ReadIntoPlan planInto(List<List<StridedRange>> parts, PlanLimits limits) {
+    ReadIntoPlan.Builder builder = new ReadIntoPlan.Builder(limits);
+    for (int part = 0; part < parts.size(); part++) {
+      for (StridedRange range : parts.get(part)) {
+        builder.add(part, range);
+      }
+    }
+    return builder.build();
+  }
+
   private ReadPlan plan() {
-    Map<Location, Group> groups = new LinkedHashMap<>();
-    Group group = new Group();
-    @Nullable Location file = null;
     for (int i = 0; i < placements.length; i++) {
       Extent extent = extent(i);
       if (extent.length() == 0) {
         placements[i] = Placement.EMPTY;
-        continue;
+      } else {
+        runs.add(i, extent.file());
       }
-      if (!extent.file().equals(file)) {
-        file = extent.file();
-        group = groups.computeIfAbsent(file, _ -> new Group());
-      }
-      group.add(i, extent);
     }
-    groups.forEach((each, extents) -> planFile(each, extents.sorted()));
+    runs.join(limits.gapBytes(), limits.slabBytes());
     slabOpen = false;
     relocate();
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
   }
 
-  /// The extents of one file, as indexes. Most come in their order in the file: those need no sorting, which
-  /// takes longer than the rest of a plan.
-  private final class Group {
-    private int[] indexes = {};
-    private int count;
-    private boolean inOrder = true;
-    private long lastOffset;
-    private long lastLength;
+  /// The runs of extents, each of which gets a place.
+  private final class Extents extends Runs {
+    @Override
+    long start(int i) {
+      return extent(i).offset();
+    }
 
-    void add(int index, Extent extent) {
-      if (count == indexes.length) {
-        indexes = Arrays.copyOf(indexes, Math.max(16, 2 * count));
+    @Override
+    long end(int i) {
+      return extent(i).end();
+    }
+
+    @Override
+    void run(Location file, long end, int[] indexes, int first, int next) {
+      long start = floor(start(indexes[first]));
+      long length = ceiling(end) - start;
+      long base = takeRoom(length);
+      int slab = slabSizes.size() - 1;
+      for (int at = first; at < next; at++) {
+        int i = indexes[at];
+        Extent extent = extent(i);
+        placements[i] = new Placement(slab, base + (extent.offset() - start), extent.length());
       }
-      inOrder &=
-          extent.offset() > lastOffset
-              || (extent.offset() == lastOffset && extent.length() >= lastLength);
-      lastOffset = extent.offset();
-      lastLength = extent.length();
-      indexes[count++] = index;
-    }
-
-    /// By offset, then length, then as they were asked for.
-    int[] sorted() {
-      return inOrder
-          ? Arrays.copyOf(indexes, count)
-          : Arrays.stream(indexes, 0, count)
-              .boxed()
-              .sorted(
-                  Comparator.comparingLong((Integer i) -> extent(i).offset())
-                      .thenComparingLong(i -> extent(i).length()))
-              .mapToInt(Integer::intValue)
-              .toArray();
-    }
-  }
-
-  /// @param indexes of the file's extents, by their offsets
-  private void planFile(Location file, int[] indexes) {
-    int first = 0;
-    while (first < indexes.length) {
-      Extent extent = extent(indexes[first]);
-      long start = floor(extent.offset());
-      long end = extent.end();
-      int next = first + 1;
-      while (next < indexes.length) {
-        extent = extent(indexes[next]);
-        if (!joins(extent, start, end)) {
-          break;
-        }
-        end = Math.max(end, extent.end());
-        next++;
+      for (long at = 0; at < length; at += limits.requestBytes()) {
+        long part = Math.min(limits.requestBytes(), length - at);
+        long required = Math.min(part, end - start - at);
+        reads.add(new Read(file, start + at, part, required, slab, base + at));
       }
-      placeRun(file, start, end, indexes, first, next);
-      first = next;
-    }
-  }
-
-  /// Whether `extent` joins the run from `start` to `end`: it is near, and the slab stays within its
-  /// limit. One that overlaps the run always joins, so that it is not read twice.
-  private boolean joins(Extent extent, long start, long end) {
-    if (extent.offset() < end) {
-      return true;
-    }
-    return floor(extent.offset()) - ceiling(end) <= limits.gapBytes()
-        && ceiling(extent.end()) - start <= limits.slabBytes();
-  }
-
-  /// @param indexes of which those between `first` and `next` are the run's
-  private void placeRun(Location file, long start, long end, int[] indexes, int first, int next) {
-    long length = ceiling(end) - start;
-    long base = takeRoom(length);
-    int slab = slabSizes.size() - 1;
-    for (int at = first; at < next; at++) {
-      int i = indexes[at];
-      Extent extent = extent(i);
-      placements[i] = new Placement(slab, base + (extent.offset() - start), extent.length());
-    }
-    for (long at = 0; at < length; at += limits.requestBytes()) {
-      long part = Math.min(limits.requestBytes(), length - at);
-      long required = Math.min(part, end - start - at);
-      reads.add(new Read(file, start + at, part, required, slab, base + at));
     }
   }
 

@@ -45,6 +45,11 @@ public record ReadPlan(
   /// `length` bytes to copy from one slab to another on the same device.
   public record Relocation(int fromSlab, long fromOffset, int toSlab, long toOffset, long length) {}
 
+  /// Where the extents are, without the reads.
+  public SlabLayout layout() {
+    return new SlabLayout(slabSizes, placements);
+  }
+
   /// Bytes that all reads ask for.
   public long readBytes() {
     return reads.stream().mapToLong(Read::length).sum();

@@ -3,7 +3,6 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -13,7 +12,7 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
-import dev.gantry.core.internal.natives.CudaDriver.Rows;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -140,20 +139,20 @@ final class DeviceSlot extends Slot {
     return List.of();
   }
 
-  private void queue(SlotCopy copy) {
-    long from = slab().address() + copy.from();
-    long to = slab().address() + copy.to();
+  private void queue(Copy2D copy) {
+    long slot = slab().address();
     if (copy.isContiguous()) {
-      driver.copyOnDevice(to, from, copy.rowBytes() * copy.rows(), stream);
-    } else if (Math.max(copy.fromPitch(), copy.toPitch()) <= Rows.MOST_PITCH_BYTES) {
-      driver.copyOnDevice(
-          new Rows(to, copy.toPitch(), from, copy.fromPitch(), copy.rowBytes(), copy.rows()),
-          stream);
+      driver.copyOnDevice(slot + copy.target(), slot + copy.source(), copy.bytes(), stream);
+    } else if (Math.max(copy.sourcePitch(), copy.targetPitch()) <= CudaDriver.MAX_PITCH_BYTES) {
+      driver.copyOnDevice(copy.shifted(slot, slot), stream);
     } else {
       // Rows so far apart are few.
       for (long row = 0; row < copy.rows(); row++) {
         driver.copyOnDevice(
-            to + row * copy.toPitch(), from + row * copy.fromPitch(), copy.rowBytes(), stream);
+            slot + copy.target() + row * copy.targetPitch(),
+            slot + copy.source() + row * copy.sourcePitch(),
+            copy.width(),
+            stream);
       }
     }
   }

@@ -4,13 +4,13 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.NormalizedRows;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.convert.HostNormalizer;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -78,7 +78,7 @@ final class HostSlot extends Slot {
   @Override
   List<BatchWork.Piece> startCopies(BatchPlan<?> plan) {
     List<BatchWork.Piece> pieces = new ArrayList<>();
-    for (SlotCopy copy : gathering() == null ? plan.copies() : plan.hostCopies()) {
+    for (Copy2D copy : gathering() == null ? plan.copies() : plan.hostCopies()) {
       if (copy.isContiguous()) {
         split(copy, pieces);
       } else {
@@ -111,35 +111,23 @@ final class HostSlot extends Slot {
     return List.of();
   }
 
-  private void split(SlotCopy copy, List<BatchWork.Piece> pieces) {
+  private void split(Copy2D copy, List<BatchWork.Piece> pieces) {
     MemorySegment memory = memory();
-    long all = copy.rowBytes() * copy.rows();
+    long all = copy.bytes();
     for (long done = 0; done < all; done += STEP_BYTES) {
-      long from = copy.from() + done;
-      long to = copy.to() + done;
+      long from = copy.source() + done;
+      long to = copy.target() + done;
       long step = Math.min(STEP_BYTES, all - done);
       pieces.add(_ -> MemorySegment.copy(memory, from, memory, to, step));
     }
   }
 
-  private void splitRows(SlotCopy copy, List<BatchWork.Piece> pieces) {
-    long most = Math.max(1, STEP_BYTES / copy.rowBytes());
-    for (long row = 0; row < copy.rows(); row += most) {
-      long first = row;
-      long end = Math.min(copy.rows(), row + most);
-      pieces.add(_ -> copyRows(copy, first, end));
-    }
-  }
-
-  private void copyRows(SlotCopy copy, long first, long end) {
+  private void splitRows(Copy2D copy, List<BatchWork.Piece> pieces) {
     MemorySegment memory = memory();
-    for (long row = first; row < end; row++) {
-      MemorySegment.copy(
-          memory,
-          copy.from() + row * copy.fromPitch(),
-          memory,
-          copy.to() + row * copy.toPitch(),
-          copy.rowBytes());
+    long most = Math.max(1, STEP_BYTES / copy.width());
+    for (long row = 0; row < copy.rows(); row += most) {
+      Copy2D some = copy.rows(row, Math.min(most, copy.rows() - row));
+      pieces.add(_ -> some.run(memory, memory));
     }
   }
 

@@ -11,10 +11,11 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.SlabLayout;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -24,6 +25,8 @@ import java.util.Map;
 /// The part of a load that the CPU makes: allocate host memory, have it written, copy it to the
 /// device. Neighbours share a slab. All or nothing.
 final class FillOperation {
+  private static final int ALIGNMENT_BYTES = 64;
+
   private final List<HostFill> fills;
   private final Device device;
   private final TransferOptions options;
@@ -40,14 +43,19 @@ final class FillOperation {
   Loaded run() {
     long start = System.nanoTime();
     List<Slab> slabs = new ArrayList<>();
-    List<Region> regions = new ArrayList<>(fills.size());
-    List<Long> bytes = fills.stream().map(HostFill::bytes).toList();
-    MemoryUse most = memory(bytes, device, options.limits()).most();
-    try (HostMemory.Reservation room = Room.reserve(most, device, LoadOperation.CHANGE)) {
-      for (int first = 0; first < fills.size(); ) {
-        int end = endOfSlab(bytes, first, options.limits());
-        fill(fills.subList(first, end), room, slabs, regions);
-        first = end;
+    SlabLayout layout = layout(fills.stream().map(HostFill::bytes).toList(), options.limits());
+    MemoryUse most = memory(layout, device).most();
+    try (HostMemory.Reservation room = Room.reserve(most, device, NewSlabs.CHANGE)) {
+      int next = 0;
+      for (long size : layout.slabSizes()) {
+        HostSlab host = room.allocate(size);
+        slabs.add(host);
+        for (; next < fills.size() && layout.placements().get(next).slab() < slabs.size(); next++) {
+          write(fills.get(next), host, layout.placements().get(next));
+        }
+        if (device instanceof Device.Cuda cuda) {
+          moveLast(slabs, host, cuda);
+        }
       }
     } catch (RuntimeException | Error failure) {
       Slab.releaseAll(slabs, failure);
@@ -55,89 +63,53 @@ final class FillOperation {
     }
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return new Loaded(
-        regions,
+        Loaded.regions(layout, slabs),
         slabs,
         new TransferReport(Map.of(Transport.HOST, total), 0, 0, fills.size(), List.of(), elapsed));
   }
 
-  private static int endOfSlab(List<Long> bytes, int first, PlanLimits limits) {
-    long room = limits.slabBytes() - padded(bytes.get(first));
-    int end = first + 1;
-    while (end < bytes.size() && room >= padded(bytes.get(end))) {
-      room -= padded(bytes.get(end));
-      end++;
-    }
-    return end;
+  /// Aligned so that elements are, whatever they are.
+  private static SlabLayout layout(List<Long> bytes, PlanLimits limits) {
+    return SlabLayout.of(bytes, ALIGNMENT_BYTES, limits.slabBytes());
   }
 
   /// What it takes to fill so many bytes each.
   static LoadMemory memory(List<Long> bytes, Device device, PlanLimits limits) {
-    List<Long> slabs = new ArrayList<>();
-    List<Integer> slabOf = new ArrayList<>(bytes.size());
+    return memory(layout(bytes, limits), device);
+  }
+
+  /// The bytes of one slab at a time are in host memory on their way to a device.
+  private static LoadMemory memory(SlabLayout layout, Device device) {
     long all = 0;
     MemoryUse most = MemoryUse.NOTHING;
-    for (int first = 0; first < bytes.size(); ) {
-      int end = endOfSlab(bytes, first, limits);
-      List<Long> some = bytes.subList(first, end);
-      long size = some.stream().mapToLong(FillOperation::padded).sum();
-      some.forEach(each -> slabOf.add(each == 0 ? LoadMemory.NOWHERE : slabs.size()));
-      slabs.add(size);
+    for (long size : layout.slabSizes()) {
       all += size;
       MemoryUse now = MemoryUse.on(device, all);
       most =
           most.max(device instanceof Device.Cuda ? now.plus(MemoryUse.on(Device.HOST, size)) : now);
-      first = end;
     }
-    return new LoadMemory(device, most, slabs, slabOf);
+    return new LoadMemory(
+        device,
+        most,
+        layout.slabSizes(),
+        layout.placements().stream().map(Placement::slab).toList());
   }
 
-  /// So that the next one's elements are aligned, whatever they are.
-  private static long padded(long bytes) {
-    return (bytes + Long.BYTES * 8 - 1) & -(Long.BYTES * 8);
+  private void write(HostFill fill, HostSlab host, Placement place) {
+    if (options.cancellation().isCancelled()) {
+      throw new TransferException(
+          "load", done + " of " + total + " bytes were made", new Failure.Cancelled());
+    }
+    fill.writer().accept(host.segment().asSlice(place.offset(), fill.bytes()));
+    done += fill.bytes();
+    options.progress().onProgress(done, total);
   }
 
-  private void fill(
-      List<HostFill> some, HostMemory.Reservation room, List<Slab> slabs, List<Region> regions) {
-    long size = some.stream().mapToLong(fill -> padded(fill.bytes())).sum();
-    if (size == 0) {
-      some.forEach(_ -> regions.add(new Region(null, 0, 0)));
-      return;
-    }
-    HostSlab host = room.allocate(size);
-    slabs.add(host);
-    write(some, host);
-    Slab slab = host;
-    if (device instanceof Device.Cuda cuda) {
-      slab = onDevice(host, cuda, slabs);
-      slabs.remove(host);
-      host.release();
-    }
-    long offset = 0;
-    for (HostFill fill : some) {
-      regions.add(
-          fill.bytes() == 0 ? new Region(null, 0, 0) : new Region(slab, offset, fill.bytes()));
-      offset += padded(fill.bytes());
-    }
-  }
-
-  private void write(List<HostFill> some, HostSlab host) {
-    long offset = 0;
-    for (HostFill fill : some) {
-      if (options.cancellation().isCancelled()) {
-        throw new TransferException(
-            "load", done + " of " + total + " bytes were made", new Failure.Cancelled());
-      }
-      fill.writer().accept(host.segment().asSlice(offset, fill.bytes()));
-      offset += padded(fill.bytes());
-      done += fill.bytes();
-      options.progress().onProgress(done, total);
-    }
-  }
-
-  private static DeviceSlab onDevice(HostSlab host, Device.Cuda cuda, List<Slab> slabs) {
+  private static void moveLast(List<Slab> slabs, HostSlab host, Device.Cuda cuda) {
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(cuda), host.size());
     slabs.add(slab);
     slab.copyFromHost(0, host.segment());
-    return slab;
+    slabs.remove(host);
+    host.release();
   }
 }

@@ -36,6 +36,7 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
@@ -163,8 +164,11 @@ public final class GantrySession implements Session {
   }
 
   private Loaded read(List<Wanted> wanted, Device device, TransferOptions options) {
-    ReadPlan plan = Planner.plan(wanted, options.limits());
-    return new LoadOperation(transports, plan, List.of(device), options).run().getFirst();
+    return load(new NewSlabs.Whole(wanted, List.of(device), options), options).getFirst();
+  }
+
+  private List<Loaded> load(NewSlabs slabs, TransferOptions options) {
+    return slabs.loaded(LoadOperation.run(transports, slabs, options));
   }
 
   /// Whether bytes of a server of resident weights may be mapped: checksums are of bytes that are read.
@@ -191,7 +195,7 @@ public final class GantrySession implements Session {
   }
 
   /// Loads extents into memory of each of several devices, and reads each byte once: see
-  /// [Transports#transferToEach].
+  /// [Transports#transfer].
   ///
   /// @return one for each device, in their order, all with the report of the whole load
   /// @throws dev.gantry.core.MisuseException if a device is named twice, none is, or a transport was
@@ -199,8 +203,7 @@ public final class GantrySession implements Session {
   public List<Loaded> loadOnEach(
       List<Wanted> wanted, List<Device> devices, TransferOptions options) {
     Transports.requireDistinct(devices);
-    ReadPlan plan = Planner.plan(wanted, options.limits());
-    return new LoadOperation(transports, plan, devices, options).run();
+    return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
   /// The memory that [#load] of the same will take, before anything is allocated.
@@ -216,7 +219,10 @@ public final class GantrySession implements Session {
     ReadPlan plan = Planner.plan(wanted, options.limits());
     return transports.using(() ->
         LoadMemory.of(
-            plan, device, options.slabCapacity(), transports.readersUse(plan, device, options)));
+            plan.layout(),
+            device,
+            options.slabCapacity(),
+            Destination.readersUse(transports, plan.reads(), false, device, options)));
   }
 
   /// Loads parts of which strips of files fill each: of each device its own. Each byte is read once, also
@@ -230,12 +236,18 @@ public final class GantrySession implements Session {
   public List<Loaded> loadSlices(
       List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
     Transports.requireDistinct(devices);
-    return new SliceOperation(transports, devices, parts, options).run();
+    return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 
   /// The memory that [#loadSlices] onto one device will take.
   public LoadMemory sliceMemory(List<Sliced> parts, Device device, TransferOptions options) {
-    return transports.using(() -> SliceOperation.memory(transports, parts, device, options));
+    List<Read> reads = NewSlabs.Slices.plan(List.of(parts), options).reads();
+    return transports.using(() ->
+        LoadMemory.of(
+            NewSlabs.Slices.layout(parts, options),
+            device,
+            0,
+            Destination.readersUse(transports, reads, true, device, options)));
   }
 
   /// The memory that [#fill] of so many bytes each will take.

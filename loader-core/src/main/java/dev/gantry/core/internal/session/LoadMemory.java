@@ -3,7 +3,8 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
-import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.SlabLayout;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -28,12 +29,12 @@ public record LoadMemory(Device device, MemoryUse most, List<Long> slabs, List<I
 
   /// @param slabCapacity the least that a slab takes of a device
   /// @param readers what the readers take for themselves
-  static LoadMemory of(ReadPlan plan, Device device, long slabCapacity, MemoryUse readers) {
+  static LoadMemory of(SlabLayout layout, Device device, long slabCapacity, MemoryUse readers) {
     List<Long> sizes =
-        plan.slabSizes().stream()
+        layout.slabSizes().stream()
             .map(size -> device instanceof Device.Cuda ? Math.max(size, slabCapacity) : size)
             .toList();
-    List<Integer> slabOf = plan.placements().stream().map(ReadPlan.Placement::slab).toList();
+    List<Integer> slabOf = layout.placements().stream().map(Placement::slab).toList();
     MemoryUse most = MemoryUse.on(device, sum(sizes)).plus(readers);
     return new LoadMemory(device, most, placed(sizes, slabOf), slabOf);
   }

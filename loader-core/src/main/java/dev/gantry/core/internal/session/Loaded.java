@@ -4,6 +4,9 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.SlabLayout;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -21,6 +24,16 @@ public final class Loaded implements AutoCloseable {
     this.regions = List.copyOf(regions);
     this.slabs = List.copyOf(slabs);
     this.report = report;
+  }
+
+  /// The regions of pieces that lie in slabs.
+  static List<Region> regions(SlabLayout layout, List<? extends Slab> slabs) {
+    List<Region> regions = new ArrayList<>(layout.placements().size());
+    for (Placement place : layout.placements()) {
+      Slab slab = place.slab() == Placement.NOWHERE ? null : slabs.get(place.slab());
+      regions.add(new Region(slab, place.offset(), place.length()));
+    }
+    return regions;
   }
 
   /// One for each extent, in the order of the request.

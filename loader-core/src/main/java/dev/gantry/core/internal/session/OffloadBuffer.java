@@ -10,8 +10,9 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.SlabLayout;
 import dev.gantry.core.internal.transport.CopyQueue;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -24,20 +25,17 @@ public final class OffloadBuffer implements AutoCloseable {
   /// As far as a slab of a load grows, so that memory goes back piece by piece.
   private static final long SLAB_BYTES = 512L << 20;
 
-  private static final long ALIGNMENT_BYTES = 512;
-
-  /// Where a piece lies in its slab.
-  private record Place(int slab, long offset, long bytes) {}
+  private static final int ALIGNMENT_BYTES = 512;
 
   private final Device device;
   private final List<Long> sizes;
-  private final List<Place> places;
+  private final SlabLayout layout;
   private final List<CpuSlab> slabs;
 
-  private OffloadBuffer(Device device, List<Long> sizes, List<Place> places, List<CpuSlab> slabs) {
+  private OffloadBuffer(Device device, List<Long> sizes, SlabLayout layout, List<CpuSlab> slabs) {
     this.device = device;
     this.sizes = List.copyOf(sizes);
-    this.places = places;
+    this.layout = layout;
     this.slabs = slabs;
   }
 
@@ -46,25 +44,12 @@ public final class OffloadBuffer implements AutoCloseable {
   /// @param sizes of the pieces in bytes, 1 or more each
   /// @throws dev.gantry.core.TransferException if the host has not that much
   public static OffloadBuffer prepare(Device device, List<Long> sizes) {
-    List<Place> places = new ArrayList<>();
-    List<Long> slabBytes = new ArrayList<>();
-    long end = 0;
-    for (long bytes : sizes) {
-      long start = Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES;
-      if (slabBytes.isEmpty() || Math.addExact(start, bytes) > SLAB_BYTES) {
-        slabBytes.add(0L);
-        start = 0;
-      }
-      end = start + bytes;
-      places.add(new Place(slabBytes.size() - 1, start, bytes));
-      slabBytes.set(slabBytes.size() - 1, end);
-    }
+    SlabLayout layout = SlabLayout.of(sizes, ALIGNMENT_BYTES, SLAB_BYTES);
     List<CpuSlab> slabs = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
-          long total = slabBytes.stream().reduce(0L, Math::addExact);
-          try (HostMemory.Reservation room = HostMemory.reserve(total)) {
-            for (long bytes : slabBytes) {
+          try (HostMemory.Reservation room = HostMemory.reserve(layout.bytes())) {
+            for (long bytes : layout.slabSizes()) {
               slabs.add(
                   switch (device) {
                     case Device.Host _ -> room.allocate(bytes);
@@ -72,7 +57,7 @@ public final class OffloadBuffer implements AutoCloseable {
                   });
             }
           }
-          return new OffloadBuffer(device, sizes, places, slabs);
+          return new OffloadBuffer(device, sizes, layout, slabs);
         },
         () -> Slab.releaseAll(slabs));
   }
@@ -92,24 +77,23 @@ public final class OffloadBuffer implements AutoCloseable {
   /// @param addresses of the pieces, in the order of their sizes
   /// @throws dev.gantry.core.TransferException if the device fails
   public void save(List<Long> addresses) {
-    if (addresses.size() != places.size()) {
+    if (addresses.size() != sizes.size()) {
       throw new MisuseException(
-          "addresses must be " + places.size() + " (were " + addresses.size() + ")");
+          "addresses must be " + sizes.size() + " (were " + addresses.size() + ")");
     }
     switch (device) {
       case Device.Host _ -> {
-        for (int i = 0; i < places.size(); i++) {
+        for (int i = 0; i < sizes.size(); i++) {
           hostBytes(i)
-              .copyFrom(
-                  MemorySegment.ofAddress(addresses.get(i)).reinterpret(places.get(i).bytes()));
+              .copyFrom(MemorySegment.ofAddress(addresses.get(i)).reinterpret(sizes.get(i)));
         }
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
         context.synchronize();
         try (CopyQueue queue = new CopyQueue(context)) {
-          for (int i = 0; i < places.size(); i++) {
-            queue.copyToHost(hostBytes(i).address(), addresses.get(i), places.get(i).bytes());
+          for (int i = 0; i < sizes.size(); i++) {
+            queue.copyToHost(hostBytes(i).address(), addresses.get(i), sizes.get(i));
           }
           queue.drain();
         }
@@ -118,8 +102,8 @@ public final class OffloadBuffer implements AutoCloseable {
   }
 
   private MemorySegment hostBytes(int piece) {
-    Place place = places.get(piece);
-    return slabs.get(place.slab()).segment().asSlice(place.offset(), place.bytes());
+    Placement place = layout.placements().get(piece);
+    return slabs.get(place.slab()).segment().asSlice(place.offset(), place.length());
   }
 
   /// Copies the pieces to new memory of the device. The caller closes the result.
@@ -130,11 +114,7 @@ public final class OffloadBuffer implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           copyTo(there);
-          List<Region> regions =
-              places.stream()
-                  .map(place -> new Region(there.get(place.slab()), place.offset(), place.bytes()))
-                  .toList();
-          return new Loaded(regions, there, TransferReport.NOTHING);
+          return new Loaded(Loaded.regions(layout, there), there, TransferReport.NOTHING);
         },
         () -> Slab.releaseAll(there));
   }

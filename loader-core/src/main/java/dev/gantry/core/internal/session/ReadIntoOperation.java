@@ -2,16 +2,11 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.events.LoadEvent;
-import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.Target;
-import dev.gantry.core.internal.plan.ScatterPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
@@ -43,27 +38,28 @@ final class ReadIntoOperation {
 
   /// What the read takes for itself, of one device after the other.
   static MemoryUse memory(Transports transports, List<ReadInto> parts, TransferOptions options) {
-    Map<Device, List<Extent>> byDevice = new LinkedHashMap<>();
-    for (ReadInto part : parts) {
-      byDevice.computeIfAbsent(part.memory().device(), _ -> new ArrayList<>()).add(part.extent());
-    }
     MemoryUse most = MemoryUse.NOTHING;
-    for (Map.Entry<Device, List<Extent>> device : byDevice.entrySet()) {
-      ScatterPlan plan = ScatterPlan.of(device.getValue(), options.limits());
-      most = most.max(transports.readersUse(plan, device.getKey(), options));
+    for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
+      List<ReadInto> some = device.getValue().stream().map(parts::get).toList();
+      List<Read> reads = GivenMemory.plan(some, options).reads();
+      most = most.max(Destination.readersUse(transports, reads, true, device.getKey(), options));
     }
     return most;
   }
 
-  TransferReport run() {
+  private static Map<Device, List<Integer>> byDevice(List<ReadInto> parts) {
     Map<Device, List<Integer>> byDevice = new LinkedHashMap<>();
     for (int i = 0; i < parts.size(); i++) {
       byDevice.computeIfAbsent(parts.get(i).memory().device(), _ -> new ArrayList<>()).add(i);
     }
+    return byDevice;
+  }
+
+  TransferReport run() {
     TransferReport report = TransferReport.NOTHING;
     boolean[] begun = {false};
     try {
-      for (Map.Entry<Device, List<Integer>> device : byDevice.entrySet()) {
+      for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
         report = report.plus(run(device.getKey(), device.getValue(), begun));
       }
       return report;
@@ -90,7 +86,7 @@ final class ReadIntoOperation {
             wanted,
             device,
             () -> {
-              synchronize(device);
+              GivenMemory.synchronize(device);
               begun[0] = true;
             });
     Set<Integer> others = Set.copyOf(which);
@@ -100,53 +96,16 @@ final class ReadIntoOperation {
         : read(device, which, begun);
   }
 
-  /// Kernels that use the memory may be queued: copies are ordered with no stream.
-  private static void synchronize(Device device) {
-    if (device instanceof Device.Cuda cuda) {
-      CudaContext.of(cuda).synchronize();
-    }
-  }
-
   private TransferReport read(Device device, List<Integer> which, boolean[] begun) {
-    ScatterPlan plan =
-        ScatterPlan.of(which.stream().map(i -> parts.get(i).extent()).toList(), options.limits());
-    LoadEvent event = new LoadEvent();
-    event.begin();
-    try {
-      TransferReport report =
-          transports.transferInto(
-              plan,
-              device,
-              () -> {
-                synchronize(device);
-                begun[0] = true;
-                return plan.steps().stream().map(step -> target(step, which)).toList();
-              },
-              options,
-              step ->
-                  step.pieces()
-                      .forEach(
-                          piece -> missing.addAndGet(which.get(piece.part()), -piece.length())));
-      event.done(device, which.size(), report);
-      return report;
-    } catch (RuntimeException | Error failure) {
-      event.failed(device, which.size(), failure);
-      throw failure;
-    }
-  }
-
-  private Target target(ScatterPlan.Step step, List<Integer> which) {
-    return new Target.InPlace(
-        step.pieces().stream()
-            .map(piece -> {
-              int part = which.get(piece.part());
-              Memory memory = parts.get(part).memory();
-              return new Target.Landing(
-                  piece.offset(),
-                  memory.slice(piece.partOffset(), piece.length()),
-                  memories.region(part));
-            })
-            .toList());
+    GivenMemory memory =
+        new GivenMemory(
+            device,
+            which.stream().map(parts::get).toList(),
+            which.stream().map(memories::region).toList(),
+            options,
+            () -> begun[0] = true,
+            (bytes, part) -> missing.addAndGet(which.get(part), -bytes));
+    return LoadOperation.run(transports, memory, options);
   }
 
   private List<String> complete() {

@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.IdleStreams;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.spi.Copy2D;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
@@ -127,9 +128,9 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   /// Queues a copy of rows from pinned memory, which must not change until the copy is done.
-  void copyToDevice(CudaDriver.Rows rows) {
+  void copyToDevice(Copy2D rows) {
     try (var _ = context.enter()) {
-      add(CopyEvent.Direction.TO_DEVICE, rows.rows() * rows.rowBytes());
+      add(CopyEvent.Direction.TO_DEVICE, rows.bytes());
       context.driver().copyToDevice(rows, stream);
     }
   }

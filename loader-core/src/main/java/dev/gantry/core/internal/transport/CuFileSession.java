@@ -195,7 +195,7 @@ public final class CuFileSession implements AutoCloseable {
   }
 
   /// Deregisters memory that will not be read into again.
-  void deregister(List<Slab> slabs) {
+  public void deregister(List<Slab> slabs) {
     Opened now = opened();
     if (now != null) {
       now.registrations().forget(slabs);

@@ -18,6 +18,7 @@ import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -119,25 +120,26 @@ public final class CuFileTransport implements AutoCloseable {
             read.length(),
             read.required());
       }
-      case Target.OnEach _, Target.Strips _ ->
-          throw new IllegalStateException("what several devices get is staged");
-      case Target.InPlace(var landings) ->
-          landings.forEach(landing -> readInPlace(file, read, landing, handle));
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
+      case Target.Scattered(var pieces) ->
+          pieces.forEach(piece -> readInPlace(file, read, piece, handle));
     }
     return passesCache(handle);
   }
 
-  private void readInPlace(
-      SourceFile file, Read read, Target.Landing landing, CuFileHandle handle) {
-    Memory.OnDevice memory = onDevice(landing.memory());
-    long from = read.fileOffset() + landing.from();
-    try (RegistrationCache.Use use = use(landing)) {
-      MemorySegment base =
-          use.refusal().isEmpty()
-              ? use.base()
-              : MemorySegment.ofAddress(memory.address()).reinterpret(memory.length());
-      long offset = memory.address() - base.address();
-      read(file, handle, base, offset, from, memory.length(), memory.length());
+  private void readInPlace(SourceFile file, Read read, Target.Piece piece, CuFileHandle handle) {
+    Copy2D rows = piece.rows();
+    long first = onDevice(piece.memory()).address() + rows.target();
+    try (RegistrationCache.Use use = use(piece)) {
+      for (long row = 0; row < rows.rows(); row++) {
+        long address = first + row * rows.targetPitch();
+        MemorySegment base =
+            use.refusal().isEmpty()
+                ? use.base()
+                : MemorySegment.ofAddress(address).reinterpret(rows.width());
+        long from = read.fileOffset() + rows.source() + row * rows.sourcePitch();
+        read(file, handle, base, address - base.address(), from, rows.width(), rows.width());
+      }
     }
   }
 
@@ -168,9 +170,9 @@ public final class CuFileTransport implements AutoCloseable {
   }
 
   /// Whether all of this memory can be registered; if not, the report has the reason.
-  boolean registers(Target.InPlace target) {
-    for (Target.Landing landing : target.landings()) {
-      try (RegistrationCache.Use use = use(landing)) {
+  boolean registers(Target.Scattered target) {
+    for (Target.Piece piece : target.pieces()) {
+      try (RegistrationCache.Use use = use(piece)) {
         if (!use.refusal().isEmpty()) {
           return false;
         }
@@ -179,8 +181,8 @@ public final class CuFileTransport implements AutoCloseable {
     return true;
   }
 
-  private RegistrationCache.Use use(Target.Landing landing) {
-    Memory.OnDevice region = onDevice(landing.region());
+  private RegistrationCache.Use use(Target.Piece piece) {
+    Memory.OnDevice region = onDevice(piece.region());
     RegistrationCache.Use use =
         driver.registrations().use(region.device(), region.address(), region.length());
     noteRefusal(use.refusal());

@@ -6,13 +6,11 @@ import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
 import static dev.gantry.core.internal.plan.PlanLimits.floor;
 
 import dev.gantry.core.Memory;
-import dev.gantry.core.internal.memory.CpuSlab;
-import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Target;
-import dev.gantry.core.internal.memory.Target.Landing;
+import dev.gantry.core.internal.memory.Target.Piece;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -27,65 +25,40 @@ final class HostScatter implements AutoCloseable {
 
   /// @param direct whether to go past the page cache
   /// @return whether the bytes went past the page cache
-  boolean read(SourceFile file, Read read, List<Landing> landings, boolean direct) {
-    long wanted = landings.stream().mapToLong(Landing::bytes).sum();
-    Landing first = landings.getFirst();
-    boolean isShort = landings.size() > 1 && wanted / landings.size() < SHORT_BYTES;
-    if (isShort || landings.stream().anyMatch(landing -> !segment(landing).isNative())) {
-      return throughBuffer(file, read, landings, direct);
+  boolean read(SourceFile file, Read read, List<Piece> pieces, boolean direct) {
+    Piece first = pieces.getFirst();
+    boolean isShort =
+        pieces.size() > 1
+            && pieces.stream().mapToLong(piece -> piece.rows().bytes()).sum() / pieces.size()
+                < SHORT_BYTES;
+    if (isShort || !pieces.stream().allMatch(HostScatter::isOneRow)) {
+      return throughBuffer(file, read, pieces, direct);
     }
     if (!direct) {
-      for (Landing landing : landings) {
-        boolean _ =
-            file.read(segment(landing), read.fileOffset() + landing.from(), landing.bytes(), false);
+      for (Piece piece : pieces) {
+        long offset = read.fileOffset() + piece.rows().source();
+        boolean _ = file.read(row(piece), offset, piece.rows().width(), false);
       }
       return false;
     }
-    if (landings.size() == 1 && liesOnBlocks(first)) {
+    if (pieces.size() == 1 && liesOnBlocks(first)) {
       return onBlocks(file, read, first);
     }
-    return throughBuffer(file, read, landings, true);
+    return throughBuffer(file, read, pieces, true);
   }
 
-  /// As [#read(SourceFile, Read, List, boolean)], into slabs of the host.
-  boolean read(SourceFile file, Read read, Target.Strips strips, boolean direct) {
-    Target.Rows first = strips.rows().getFirst();
-    if (!direct && strips.rows().size() == 1 && first.rows() == 1) {
-      return file.read(
-          segment(first).asSlice(first.offset(), first.bytes()),
-          read.fileOffset() + first.from(),
-          first.bytes(),
-          false);
-    }
-    MemorySegment buffer = buffer(read.length());
-    boolean went = file.read(buffer, read.fileOffset(), read.required(), direct);
-    strips.rows().forEach(rows -> scatter(buffer, rows));
-    return went;
+  /// Whether the kernel can read straight into the memory of a piece.
+  static boolean isOneRow(Piece piece) {
+    return piece.rows().rows() == 1 && segment(piece).isNative();
   }
 
-  /// @param bytes those of the read
-  static void scatter(MemorySegment bytes, Target.Rows rows) {
-    MemorySegment target = segment(rows);
-    for (long row = 0; row < rows.rows(); row++) {
-      MemorySegment.copy(
-          bytes,
-          rows.from() + row * rows.pitch(),
-          target,
-          rows.offset() + row * rows.targetPitch(),
-          rows.bytes());
-    }
+  /// The memory of a piece of one row.
+  static MemorySegment row(Piece piece) {
+    return segment(piece).asSlice(piece.rows().target(), piece.rows().width());
   }
 
-  private static MemorySegment segment(Target.Rows rows) {
-    return switch (rows.slab()) {
-      case CpuSlab slab -> slab.segment();
-      case DeviceSlab slab ->
-          throw new IllegalStateException("transport host cannot fill memory of " + slab.device());
-    };
-  }
-
-  static MemorySegment segment(Landing landing) {
-    return switch (landing.memory()) {
+  private static MemorySegment segment(Piece piece) {
+    return switch (piece.memory()) {
       case Memory.OnHost(MemorySegment segment) -> segment;
       case Memory.OnDevice device ->
           throw new IllegalStateException(
@@ -93,57 +66,55 @@ final class HostScatter implements AutoCloseable {
     };
   }
 
-  private static boolean liesOnBlocks(Landing landing) {
-    long start = ceiling(landing.from());
-    return floor(landing.from() + landing.bytes()) - start >= SHORT_BYTES
-        && (segment(landing).address() + start - landing.from()) % BLOCK_BYTES == 0;
+  private static boolean liesOnBlocks(Piece piece) {
+    Copy2D rows = piece.rows();
+    long start = ceiling(rows.source());
+    return floor(rows.sourceEnd()) - start >= SHORT_BYTES
+        && (row(piece).address() + start - rows.source()) % BLOCK_BYTES == 0;
   }
 
   /// Whole blocks go straight to their place, those at the ends through the buffer.
-  private boolean onBlocks(SourceFile file, Read read, Landing landing) {
-    long start = ceiling(landing.from());
-    long end = floor(landing.from() + landing.bytes());
+  private boolean onBlocks(SourceFile file, Read read, Piece piece) {
+    Copy2D rows = piece.rows();
+    long start = ceiling(rows.source());
+    long end = floor(rows.sourceEnd());
     boolean direct =
         file.read(
-            segment(landing).asSlice(start - landing.from(), end - start),
+            row(piece).asSlice(start - rows.source(), end - start),
             read.fileOffset() + start,
             end - start,
             true);
-    if (landing.from() < start) {
-      direct &= edge(file, read, landing, start - BLOCK_BYTES);
+    if (rows.source() < start) {
+      direct &= edge(file, read, piece, start - BLOCK_BYTES);
     }
-    if (end < landing.from() + landing.bytes()) {
-      direct &= edge(file, read, landing, end);
+    if (end < rows.sourceEnd()) {
+      direct &= edge(file, read, piece, end);
     }
     return direct;
   }
 
   /// @param block bytes from the read's start
-  private boolean edge(SourceFile file, Read read, Landing landing, long block) {
+  private boolean edge(SourceFile file, Read read, Piece piece, long block) {
+    Copy2D rows = piece.rows();
     MemorySegment buffer = buffer(BLOCK_BYTES);
     long required = Math.min(BLOCK_BYTES, read.required() - block);
     boolean direct = file.read(buffer, read.fileOffset() + block, required, true);
-    long from = Math.max(block, landing.from());
-    long bytes = Math.min(block + BLOCK_BYTES, landing.from() + landing.bytes()) - from;
-    segment(landing)
-        .asSlice(from - landing.from(), bytes)
-        .copyFrom(buffer.asSlice(from - block, bytes));
+    long from = Math.max(block, rows.source());
+    long bytes = Math.min(block + BLOCK_BYTES, rows.sourceEnd()) - from;
+    row(piece).asSlice(from - rows.source(), bytes).copyFrom(buffer.asSlice(from - block, bytes));
     return direct;
   }
 
-  private boolean throughBuffer(
-      SourceFile file, Read read, List<Landing> landings, boolean direct) {
+  private boolean throughBuffer(SourceFile file, Read read, List<Piece> pieces, boolean direct) {
     MemorySegment buffer = buffer(read.length());
     boolean went = file.read(buffer, read.fileOffset(), read.required(), direct);
-    scatter(buffer, landings);
+    scatter(buffer, pieces);
     return went;
   }
 
   /// @param bytes those of the read
-  static void scatter(MemorySegment bytes, List<Landing> landings) {
-    for (Landing landing : landings) {
-      segment(landing).copyFrom(bytes.asSlice(landing.from(), landing.bytes()));
-    }
+  static void scatter(MemorySegment bytes, List<Piece> pieces) {
+    pieces.forEach(piece -> piece.rows().run(bytes, segment(piece)));
   }
 
   private MemorySegment buffer(long bytes) {

@@ -28,9 +28,8 @@ final class HostTransport {
     return switch (target) {
       case Target.InSlab in -> read(file, read, place(read, in), direct, sums);
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-      case Target.Strips strips -> scatter.read(file, read, strips, direct);
-      case Target.InPlace(var landings) -> {
-        boolean went = scatter.read(file, read, landings, direct);
+      case Target.Scattered(var pieces) -> {
+        boolean went = scatter.read(file, read, pieces, direct);
         sum(read, target, sums);
         yield went;
       }
@@ -65,12 +64,15 @@ final class HostTransport {
       case Target.InSlab in ->
           sums.add(read.file(), read.fileOffset(), place(read, in).asSlice(0, read.required()));
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-      // Of slices only parts are read, of which there are no sums.
-      case Target.Strips _ -> {}
-      case Target.InPlace(var landings) ->
-          landings.forEach(landing ->
-              sums.add(
-                  read.file(), read.fileOffset() + landing.from(), HostScatter.segment(landing)));
+      // Sums are of whole tensors, of which several rows are only a part.
+      case Target.Scattered(var pieces) ->
+          pieces.stream()
+              .filter(piece -> piece.rows().rows() == 1)
+              .forEach(piece ->
+                  sums.add(
+                      read.file(),
+                      read.fileOffset() + piece.rows().source(),
+                      HostScatter.row(piece)));
     }
   }
 

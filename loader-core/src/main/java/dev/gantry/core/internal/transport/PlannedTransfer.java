@@ -21,11 +21,11 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The first failure, or a cancellation, stops all readers. [#run] returns or throws only when all of
 /// them have ended and nothing is running any more, so that the caller can free the memory.
-final class PlannedTransfer {
+public final class PlannedTransfer {
   /// One read, and the memory that it fills.
   ///
   /// @param arrived run, on any thread, when all bytes are there: also before a failure of others
-  record Task(Read read, Target target, Runnable arrived) {}
+  public record Task(Read read, Target target, Runnable arrived) {}
 
   private final Map<Location, OpenFile> files;
 

@@ -128,12 +128,12 @@ final class Replicas {
     }
 
     private final int place;
-    private final Function<CudaContext, CopyQueue> queues;
+    private final Function<Device.Cuda, CopyQueue> queues;
     private final List<List<Passed>> passed;
 
     /// @param own the device whose reader this is
     /// @param queues the reader's queue of copies to a device
-    Copies(Device.Cuda own, Function<CudaContext, CopyQueue> queues) {
+    Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
       this.place = devices.indexOf(own);
       this.queues = queues;
       this.passed = devices.stream().<List<Passed>>map(_ -> new ArrayList<>()).toList();
@@ -147,14 +147,15 @@ final class Replicas {
       for (int to = 0; to < slabs.size(); to++) {
         Slab slab = slabs.get(to);
         if (devices.get(to) instanceof Device.Cuda cuda) {
-          CudaContext context = CudaContext.of(cuda);
           if (to == place || !refusals.get(place).get(to).isEmpty()) {
             queues
-                .apply(context)
+                .apply(cuda)
                 .copyToDevice(slab.address() + read.slabOffset(), buffer.address() + at, bytes);
             fromHost.get(to).add(bytes);
           } else {
-            passOn(new Passed(to, context, slab, slabs.get(place), read.slabOffset(), bytes));
+            passOn(
+                new Passed(
+                    to, CudaContext.of(cuda), slab, slabs.get(place), read.slabOffset(), bytes));
           }
         } else {
           ((HostSlab) slab)

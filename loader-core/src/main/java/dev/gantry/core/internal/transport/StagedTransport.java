@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
@@ -13,6 +12,8 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.core.spi.Copy2D;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -83,13 +84,13 @@ public record StagedTransport(
       queues.add(copies);
     }
 
-    private CopyQueue queue(CudaContext to) {
+    private CopyQueue queue(Device.Cuda to) {
       for (CopyQueue queue : queues) {
-        if (queue.context() == to) {
+        if (queue.context().device().equals(to)) {
           return queue;
         }
       }
-      CopyQueue opened = new CopyQueue(to, sleepers);
+      CopyQueue opened = new CopyQueue(CudaContext.of(to), sleepers);
       queues.add(opened);
       return opened;
     }
@@ -120,41 +121,29 @@ public record StagedTransport(
                 in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
         case Target.OnEach(var slabs) ->
             Objects.requireNonNull(replicas).copy(slabs, read, buffer, used);
-        case Target.Strips(var rows) -> rows.forEach(each -> copyRows(each, buffer));
-        case Target.InPlace(var landings) ->
-            landings.forEach(landing ->
-                copies.copyToDevice(
-                    address(landing), buffer.address() + used + landing.from(), landing.bytes()));
+        case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer));
       }
       used += read.length();
       return went;
     }
 
     /// The other devices' copies come from the same buffer.
-    private void copyRows(Target.Rows rows, PinnedSlab buffer) {
-      switch (rows.slab()) {
-        case DeviceSlab slab -> {
-          CopyQueue queue = queue(slab.context());
-          long target = slab.address() + rows.offset();
-          long source = buffer.address() + used + rows.from();
+    private void copyRows(Target.Piece piece, PinnedSlab buffer) {
+      Copy2D rows = piece.rows();
+      switch (piece.memory()) {
+        case Memory.OnDevice memory -> {
+          CopyQueue queue = queue(memory.device());
+          long source = buffer.address() + used;
           if (rows.rows() == 1) {
-            queue.copyToDevice(target, source, rows.bytes());
-          } else {
             queue.copyToDevice(
-                new CudaDriver.Rows(
-                    target, rows.targetPitch(), source, rows.pitch(), rows.bytes(), rows.rows()));
+                memory.address() + rows.target(), source + rows.source(), rows.width());
+          } else {
+            queue.copyToDevice(rows.shifted(source, memory.address()));
           }
         }
-        case CpuSlab _ -> HostScatter.scatter(buffer.segment().asSlice(used), rows);
+        case Memory.OnHost(MemorySegment segment) ->
+            rows.run(buffer.segment().asSlice(used), segment);
       }
-    }
-
-    private static long address(Target.Landing landing) {
-      return switch (landing.memory()) {
-        case Memory.OnDevice device -> device.address();
-        case Memory.OnHost _ ->
-            throw new IllegalStateException("transport staged cannot fill host memory");
-      };
     }
 
     private void turnToTheOther(Target target) {

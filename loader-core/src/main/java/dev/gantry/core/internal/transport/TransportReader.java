@@ -20,7 +20,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Reads ranges of files into slabs, each by its transport. Has staging buffers from the first staged
@@ -198,9 +197,9 @@ final class TransportReader implements AutoCloseable {
   private Transport transport(OpenFile file, Target target, boolean direct) {
     Transport transport = file.transport().of(!direct);
     return transport == Transport.GDS
-            && target instanceof Target.InPlace in
+            && target instanceof Target.Scattered scattered
             && !file.transport().isAskedFor()
-            && !file.transport().cuFile().registers(in)
+            && !file.transport().cuFile().registers(scattered)
         ? Transport.STAGED
         : transport;
   }
@@ -220,26 +219,22 @@ final class TransportReader implements AutoCloseable {
       case Target.InSlab in ->
           pending.start(
               file, HostTransport.place(read, in), read.fileOffset(), read.required(), done);
-      case Target.InPlace(var landings) -> start(file, read, landings, done);
-      case Target.Strips(var rows) ->
-          startThroughBuffer(
-              file, read, buffer -> rows.forEach(each -> HostScatter.scatter(buffer, each)), done);
+      case Target.Scattered(var pieces) -> start(file, read, pieces, done);
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
     }
   }
 
-  private void start(SourceFile file, Read read, List<Target.Landing> landings, Runnable done) {
-    Target.Landing first = landings.getFirst();
-    MemorySegment place = HostScatter.segment(first);
-    if (landings.size() == 1 && place.isNative()) {
-      pending.start(file, place, read.fileOffset() + first.from(), first.bytes(), done);
+  private void start(SourceFile file, Read read, List<Target.Piece> pieces, Runnable done) {
+    Target.Piece first = pieces.getFirst();
+    if (pieces.size() == 1 && HostScatter.isOneRow(first)) {
+      pending.start(
+          file,
+          HostScatter.row(first),
+          read.fileOffset() + first.rows().source(),
+          first.rows().width(),
+          done);
       return;
     }
-    startThroughBuffer(file, read, buffer -> HostScatter.scatter(buffer, landings), done);
-  }
-
-  private void startThroughBuffer(
-      SourceFile file, Read read, Consumer<MemorySegment> scatter, Runnable done) {
     MemorySegment buffer = Arena.ofAuto().allocate(read.required());
     pending.start(
         file,
@@ -247,7 +242,7 @@ final class TransportReader implements AutoCloseable {
         read.fileOffset(),
         read.required(),
         () -> {
-          scatter.accept(buffer);
+          HostScatter.scatter(buffer, pieces);
           done.run();
         });
   }

@@ -18,14 +18,9 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Room;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
-import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.plan.ScatterPlan;
-import dev.gantry.core.internal.plan.StripPlan;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
@@ -35,7 +30,6 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.WritableStore;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,7 +38,6 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
-import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -138,90 +131,40 @@ public final class Transports implements AutoCloseable {
     return cuFile;
   }
 
-  /// Does the reads of `plan` into slabs of `device`.
-  ///
-  /// @param slabs allocates the plan's slabs; called once, after the files were found long enough
-  public TransferReport transfer(
-      ReadPlan plan, Device device, Supplier<List<Slab>> slabs, TransferOptions options) {
-    List<Slab> targets = new ArrayList<>();
-    return using(() -> {
-      try {
-        return transfer(
-            plan.reads(),
-            device,
-            () -> {
-              targets.addAll(slabs.get());
-              return plan.reads().stream()
-                  .map(read -> new Task(read, Target.of(targets.get(read.slab())), () -> {}))
-                  .toList();
-            },
-            options);
-      } finally {
-        cuFile.deregister(targets);
-      }
-    });
+  /// Who gets the bytes of a read.
+  public enum Spread {
+    /// One device.
+    ONE_DEVICE,
+    /// Each of several devices gets all of them.
+    EACH_DEVICE,
+    /// Devices get parts of them.
+    PARTS
   }
 
-  /// Does the reads of `plan` into slabs of each of several devices: each byte is read once.
+  /// Does reads. Each byte is read once, also where several devices get it.
   ///
-  /// @param slabs allocates the plan's slabs on each device, in the devices' order; called once, after
-  ///     the files were found long enough
+  /// @param devices each once
+  /// @param tasks the reads with the memory that each fills; called once, after the files were found long
+  ///     enough
   /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one
   ///     device only
-  public TransferReport transferToEach(
-      ReadPlan plan,
+  public TransferReport transfer(
+      List<Read> reads,
       List<Device> devices,
-      Supplier<List<List<Slab>>> slabs,
+      Spread spread,
+      Supplier<List<Task>> tasks,
       TransferOptions options) {
     return using(() -> {
+      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
+      Device first = readers.isEmpty() ? Device.HOST : readers.getFirst();
+      if (spread == Spread.ONE_DEVICE || readers.isEmpty()) {
+        return transfer(reads, first, tasks, staging(readers, options, null), options);
+      }
       TransferOptions staged = staged(options);
-      Replicas replicas = Replicas.of(devices);
-      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
-      return transfer(
-              plan.reads(),
-              readers.getFirst(),
-              () -> {
-                List<List<Slab>> all = slabs.get();
-                return plan.reads().stream()
-                    .map(read ->
-                        new Task(
-                            read,
-                            new Target.OnEach(
-                                all.stream().map(each -> each.get(read.slab())).toList()),
-                            () -> {}))
-                    .toList();
-              },
-              staging(readers, staged, replicas),
-              staged)
-          .withDevices(replicas.report());
-    });
-  }
-
-  /// Does the reads of `plan` into slabs of one device or several: each byte is read once, and copied out
-  /// of one reader's buffer to all who want it.
-  ///
-  /// @param targets of the plan's steps, in their order; asked for once, after the files were found
-  ///     long enough
-  /// @throws MisuseException if a transport was asked for that does not serve
-  public TransferReport transferStrips(
-      StripPlan plan,
-      List<Device> devices,
-      Supplier<List<Target>> targets,
-      TransferOptions options) {
-    return using(() -> {
-      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
-      TransferOptions chosen = readers.isEmpty() ? options : staged(options);
-      return transfer(
-          plan.steps().stream().map(StripPlan.Step::read).toList(),
-          readers.isEmpty() ? Device.HOST : readers.getFirst(),
-          () -> {
-            Iterator<Target> target = targets.get().iterator();
-            return plan.steps().stream()
-                .map(step -> new Task(step.read(), target.next(), () -> {}))
-                .toList();
-          },
-          staging(readers, chosen, null),
-          chosen);
+      Replicas replicas = spread == Spread.EACH_DEVICE ? Replicas.of(devices) : null;
+      TransferReport report =
+          transfer(reads, first, tasks, staging(readers, staged, replicas), staged);
+      return replicas == null ? report : report.withDevices(replicas.report());
     });
   }
 
@@ -245,36 +188,6 @@ public final class Transports implements AutoCloseable {
           "slices, and what several devices get, are staged, and optTransport asks for " + asked);
     }
     return options.withTransport(Transport.STAGED);
-  }
-
-  /// Does the reads of `plan` into memory of `device` that is there.
-  ///
-  /// @param targets of the plan's steps, in their order; asked for once, after the files were found
-  ///     long enough
-  /// @param arrived told, on any thread, of each step whose bytes are all there, also of those before a
-  ///     failure
-  public TransferReport transferInto(
-      ScatterPlan plan,
-      Device device,
-      Supplier<List<Target>> targets,
-      TransferOptions options,
-      Consumer<ScatterPlan.Step> arrived) {
-    return using(() ->
-        transfer(
-            plan.steps().stream().map(ScatterPlan.Step::read).toList(),
-            device,
-            () -> {
-              Iterator<Target> target = targets.get().iterator();
-              return plan.steps().stream()
-                  .map(step -> new Task(step.read(), target.next(), () -> arrived.accept(step)))
-                  .toList();
-            },
-            options));
-  }
-
-  private TransferReport transfer(
-      List<Read> reads, Device device, Supplier<List<Task>> tasks, TransferOptions options) {
-    return transfer(reads, device, tasks, sharedStaging(device, options), options);
   }
 
   /// @param staged of each device that is read to, of which `device` is the first; none for the host
@@ -318,27 +231,13 @@ public final class Transports implements AutoCloseable {
     }
   }
 
-  /// The most that the readers of a load into slabs take for themselves.
+  /// The most that the readers of a load take for themselves.
   ///
+  /// @param bufferBytes of each reader, for what does not lie in host memory as it does in the file
   /// @throws TransferException if a file cannot be opened
-  public MemoryUse readersUse(ReadPlan plan, Device device, TransferOptions options) {
-    return readersUse(
-        plan.reads().size(), 0, threads(plan.reads(), device, options), device, options);
-  }
-
-  /// As [#readersUse(ReadPlan, Device, TransferOptions)], into memory that is there: a reader may need a
-  /// buffer then for what does not lie there as it does in the file.
-  public MemoryUse readersUse(ScatterPlan plan, Device device, TransferOptions options) {
-    List<Read> reads = plan.steps().stream().map(ScatterPlan.Step::read).toList();
-    long longest = reads.stream().mapToLong(Read::length).max().orElse(0);
-    return readersUse(reads.size(), longest, threads(reads, device, options), device, options);
-  }
-
-  /// As [#readersUse(ScatterPlan, Device, TransferOptions)].
-  public MemoryUse readersUse(StripPlan plan, Device device, TransferOptions options) {
-    List<Read> reads = plan.steps().stream().map(StripPlan.Step::read).toList();
-    long longest = reads.stream().mapToLong(Read::length).max().orElse(0);
-    return readersUse(reads.size(), longest, threads(reads, device, options), device, options);
+  public MemoryUse readersUse(
+      List<Read> reads, long bufferBytes, Device device, TransferOptions options) {
+    return readersUse(reads.size(), bufferBytes, threads(reads, device, options), device, options);
   }
 
   private MemoryUse readersUse(
@@ -529,10 +428,6 @@ public final class Transports implements AutoCloseable {
   public static boolean mayFetch(Device device, TransferOptions options) {
     boolean allowed = options.transport() == null && options.cachePolicy() != CachePolicy.DIRECT;
     return device instanceof Device.Cuda && (options.transport() == Transport.MAPPED || allowed);
-  }
-
-  private List<StagedTransport> sharedStaging(Device device, TransferOptions options) {
-    return staging(Replicas.cudaDevices(List.of(device)), options, null);
   }
 
   /// @throws MisuseException unless there are devices, and each is there once

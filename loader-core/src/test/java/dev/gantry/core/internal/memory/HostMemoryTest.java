@@ -11,7 +11,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.internal.plan.Strip;
+import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
@@ -148,8 +148,7 @@ class HostMemoryTest {
     Path file = folder.resolve("sparse");
     long most = most();
     setLength(file, most);
-    Sliced slice =
-        new Sliced(List.of(new Strip(Location.of(file), 0, most, 1, most, 0, most)), most);
+    Sliced slice = new Sliced(List.of(StridedRange.of(new Extent(file, 0, most), 0)), most);
     HostSlab slab = HostMemory.allocate(most);
     try (GantrySession gantry = GantrySession.open()) {
       assertThatThrownBy(() ->
@@ -209,8 +208,7 @@ class HostMemoryTest {
     long most = most();
     setLength(file, most);
     List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, most), 1));
-    Sliced slice =
-        new Sliced(List.of(new Strip(Location.of(file), 0, most, 1, most, 0, most)), most);
+    Sliced slice = new Sliced(List.of(StridedRange.of(new Extent(file, 0, most), 0)), most);
     TransferOptions one = TransferOptions.defaults().withThreads(1);
     Waiting calls = new Waiting();
     try (ExecutorService executor = Executors.newSingleThreadExecutor();

@@ -8,8 +8,8 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver.Event;
-import dev.gantry.core.internal.natives.CudaDriver.Rows;
 import dev.gantry.core.internal.natives.CudaDriver.Stream;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;
@@ -77,8 +77,8 @@ class CudaDriverTest {
     driver.fill(to.address(), (byte) 0xDB, LENGTH, stream);
     driver.copyToDevice(from.address(), pinned.address(), LENGTH, stream);
     driver.copyOnDevice(
-        new Rows(
-            to.address() + target, targetPitch, from.address() + source, sourcePitch, width, rows),
+        new Copy2D(
+            from.address() + source, sourcePitch, to.address() + target, targetPitch, width, rows),
         stream);
 
     byte[] expected = new byte[LENGTH];

@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.Gathers;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
@@ -49,16 +49,16 @@ final class Batches<T> implements BatchPlanSource<T> {
     for (Read read : plan.reads()) {
       add(gathers, read, read.slabOffset(), read.required(), read.slabOffset());
     }
-    for (SlotCopy copy : plan.copies()) {
+    for (Copy2D copy : plan.copies()) {
       for (long row = 0; row < copy.rows(); row++) {
-        long from = copy.from() + row * copy.fromPitch();
-        long to = copy.to() + row * copy.toPitch();
+        long from = copy.source() + row * copy.sourcePitch();
+        long to = copy.target() + row * copy.targetPitch();
         plan.reads().stream()
             .filter(read ->
                 from >= read.slabOffset()
-                    && from + copy.rowBytes() <= read.slabOffset() + read.length())
+                    && from + copy.width() <= read.slabOffset() + read.length())
             .findFirst()
-            .ifPresent(read -> add(gathers, read, from, copy.rowBytes(), to));
+            .ifPresent(read -> add(gathers, read, from, copy.width(), to));
       }
     }
     return new BatchPlan<>(

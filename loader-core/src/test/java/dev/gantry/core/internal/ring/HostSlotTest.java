@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;
@@ -43,7 +43,7 @@ class HostSlotTest {
       MemorySegment memory = slot.hostMemory(new HostWrites(0, SLOT_BYTES, List.of()));
       byte[] bytes = TestFiles.bytes(rows, TARGET);
       memory.asSlice(0, TARGET).copyFrom(MemorySegment.ofArray(bytes));
-      SlotCopy copy = new SlotCopy(3, fromPitch, TARGET + 1, toPitch, rowBytes, rows);
+      Copy2D copy = new Copy2D(3, fromPitch, TARGET + 1, toPitch, rowBytes, rows);
       List<BatchWork.Piece> items =
           new ArrayList<>(
               slot.startCopies(

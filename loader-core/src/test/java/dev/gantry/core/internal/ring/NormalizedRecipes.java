@@ -7,11 +7,11 @@ import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.core.internal.batch.NormalizedRows;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.convert.HostNormalizer;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.ring.Recipes.Expected;
 import dev.gantry.core.internal.ring.Recipes.Piece;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -83,10 +83,10 @@ final class NormalizedRecipes {
       end += length;
     }
     int packed = end + random.nextInt(40);
-    List<SlotCopy> copies = new ArrayList<>();
+    List<Copy2D> copies = new ArrayList<>();
     for (int i = 0; i < rows; i++) {
       copies.add(
-          new SlotCopy(places[i], rowBytes, packed + (long) i * rowBytes, rowBytes, rowBytes, 1));
+          new Copy2D(places[i], rowBytes, packed + (long) i * rowBytes, rowBytes, rowBytes, 1));
     }
     return plan(reads, copies, what, packed, rowBytes, offsets);
   }
@@ -111,14 +111,14 @@ final class NormalizedRecipes {
 
   private BatchPlan<Expected> plan(
       List<Read> reads,
-      List<SlotCopy> copies,
+      List<Copy2D> copies,
       Normalization what,
       long from,
       long pitch,
       int[] offsets) {
     long readEnd =
         reads.stream().mapToLong(read -> read.slabOffset() + read.length()).max().orElse(0);
-    long copyEnd = copies.stream().mapToLong(SlotCopy::toEnd).max().orElse(0);
+    long copyEnd = copies.stream().mapToLong(Copy2D::targetEnd).max().orElse(0);
     long to = (Math.max(readEnd, copyEnd) + 63) / 64 * 64;
     NormalizedRows rows = new NormalizedRows(what, from, pitch, to, offsets.length);
     Expected expected = new Expected(List.of(new Piece(to, results(what, offsets))));

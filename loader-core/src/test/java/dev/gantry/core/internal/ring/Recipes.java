@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -76,7 +76,7 @@ final class Recipes {
     HostWrites hostWrites = written(writtenAt, bytes, 1 + random.nextInt(3));
     pieces.add(new Piece(writtenAt, bytes));
     end = writtenAt + bytes.length;
-    List<SlotCopy> copies = new ArrayList<>();
+    List<Copy2D> copies = new ArrayList<>();
     for (Piece piece : List.copyOf(pieces)) {
       // What was read of a last block past what is required is undefined, and so is not copied.
       if (random.nextBoolean() && piece.bytes().length > 0) {
@@ -114,7 +114,7 @@ final class Recipes {
 
   /// One row or several, near one another or apart.
   private static int copy(
-      Random random, Piece piece, int end, List<SlotCopy> copies, List<Piece> pieces) {
+      Random random, Piece piece, int end, List<Copy2D> copies, List<Piece> pieces) {
     int length = piece.bytes().length;
     int rowBytes = 1 + random.nextInt(Math.min(length, 3000));
     int fromPitch = rowBytes + (random.nextBoolean() ? 0 : random.nextInt(50));
@@ -125,7 +125,7 @@ final class Recipes {
     if (to + (rows - 1) * toPitch + rowBytes > SLOT_BYTES) {
       return end;
     }
-    SlotCopy copy = new SlotCopy(piece.offset(), fromPitch, to, toPitch, rowBytes, rows);
+    Copy2D copy = new Copy2D(piece.offset(), fromPitch, to, toPitch, rowBytes, rows);
     copies.add(copy);
     for (int row = 0; row < rows; row++) {
       int from = row * fromPitch;
@@ -133,6 +133,6 @@ final class Recipes {
           new Piece(
               to + (long) row * toPitch, Arrays.copyOfRange(piece.bytes(), from, from + rowBytes)));
     }
-    return Math.toIntExact(copy.toEnd());
+    return Math.toIntExact(copy.targetEnd());
   }
 }

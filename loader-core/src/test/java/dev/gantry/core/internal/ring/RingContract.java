@@ -16,7 +16,6 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.natives.Libc;
@@ -25,6 +24,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.ring.Recipes.Expected;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
@@ -424,10 +424,10 @@ abstract class RingContract {
             reads(new Read(file, -BLOCK, BLOCK, BLOCK, 0, 0)),
             writes(new HostWrites(0, Recipes.HOST_BYTES + 1, List.of())),
             writes(new HostWrites(slot - 5, 6, List.of())),
-            copies(new SlotCopy(0, 0, slot - 5, 0, 6, 1)),
-            copies(new SlotCopy(slot - 5, 0, 0, 0, 6, 1)),
-            copies(new SlotCopy(0, slot / 2, 0, 10, 10, 3)),
-            copies(new SlotCopy(0, Long.MAX_VALUE / 2, 0, 10, 10, 5)));
+            copies(new Copy2D(0, 0, slot - 5, 0, 6, 1)),
+            copies(new Copy2D(slot - 5, 0, 0, 0, 6, 1)),
+            copies(new Copy2D(0, slot / 2, 0, 10, 10, 3)),
+            copies(new Copy2D(0, Long.MAX_VALUE / 2, 0, 10, 10, 5)));
     for (BatchPlan<Integer> plan : wrong) {
       try (PrefetchRing<Integer> ring = gantry.ring(options(2), new Batches<>(1, _ -> plan))) {
         assertThatThrownBy(ring::next)
@@ -446,7 +446,7 @@ abstract class RingContract {
     return new BatchPlan<>(List.of(), hostWrites, List.of(), 0);
   }
 
-  private static BatchPlan<Integer> copies(SlotCopy copy) {
+  private static BatchPlan<Integer> copies(Copy2D copy) {
     return new BatchPlan<>(List.of(), HostWrites.NONE, List.of(copy), 0);
   }
 

@@ -12,13 +12,13 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.batch.SlotCopy;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -107,7 +107,7 @@ class RingStubTest {
             new BatchPlan<>(
                 List.of(read(number, 0), read(other(number), 3 * BLOCK)),
                 new HostWrites(BLOCK, 8, List.of(target -> target.fill((byte) number))),
-                List.of(new SlotCopy(0, 100, 2 * BLOCK, 60, 50, 10)),
+                List.of(new Copy2D(0, 100, 2 * BLOCK, 60, 50, 10)),
                 number));
   }
 

@@ -11,8 +11,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Strip;
+import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
@@ -48,9 +49,9 @@ abstract class SliceContract {
 
     Sliced slice(Location file, int rank, int world) {
       int part = rows / world * inner;
-      Strip strip =
-          new Strip(file, offset + (long) rank * part, part, outer, (long) rows * inner, 0, part);
-      return new Sliced(List.of(strip), (long) part * outer);
+      Copy2D slice =
+          new Copy2D(offset + (long) rank * part, (long) rows * inner, 0, part, part, outer);
+      return new Sliced(List.of(new StridedRange(file, slice)), (long) part * outer);
     }
 
     byte[] expected(byte[] file, int rank, int world) {
@@ -144,7 +145,7 @@ abstract class SliceContract {
   }
 
   @Test
-  void partsWithoutBytesAreNowhereAndSeveralStripsFillOnePart() {
+  void partsWithoutBytesAreNowhereAndSeveralRangesFillOnePart() {
     Device device = devices().getFirst().getFirst();
     Path path = TestFiles.write(folder.resolve("file"), 1, 10_000);
     byte[] contents = TestFiles.bytes(1, 10_000);
@@ -152,8 +153,8 @@ abstract class SliceContract {
     Sliced fused =
         new Sliced(
             List.of(
-                new Strip(file, 5000, 100, 10, 300, 0, 150),
-                new Strip(file, 100, 50, 10, 60, 100, 150)),
+                new StridedRange(file, new Copy2D(5000, 300, 0, 150, 100, 10)),
+                new StridedRange(file, new Copy2D(100, 60, 100, 150, 50, 10))),
             1500);
     Sliced empty = new Sliced(List.of(), 0);
     List<List<Sliced>> parts = List.of(List.of(empty, fused, empty));

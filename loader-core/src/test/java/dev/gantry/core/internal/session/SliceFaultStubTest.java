@@ -9,8 +9,9 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Strip;
+import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -52,8 +53,9 @@ class SliceFaultStubTest {
 
   private static List<Sliced> half(Location file, int rank) {
     int half = ROW_BYTES / 2;
-    Strip strip = new Strip(file, rank * half, half, ROWS, ROW_BYTES, 0, half);
-    return List.of(new Sliced(List.of(strip), (long) ROWS * half));
+    StridedRange slice =
+        new StridedRange(file, new Copy2D(rank * half, ROW_BYTES, 0, half, half, ROWS));
+    return List.of(new Sliced(List.of(slice), (long) ROWS * half));
   }
 
   @AfterEach

@@ -23,6 +23,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
@@ -128,7 +129,16 @@ class StagingWaitsStubTest {
         Planner.plan(List.of(new Wanted(new Extent(file, 0, LENGTH), 1)), options.limits());
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
     try (Arena arena = Arena.ofConfined()) {
-      TransferReport report = transports.transfer(plan, DEVICE, () -> List.of(slab), options);
+      TransferReport report =
+          transports.transfer(
+              plan.reads(),
+              List.of(DEVICE),
+              Transports.Spread.ONE_DEVICE,
+              () ->
+                  plan.reads().stream()
+                      .map(read -> new PlannedTransfer.Task(read, Target.of(slab), () -> {}))
+                      .toList(),
+              options);
       MemorySegment copy = arena.allocate(LENGTH);
       slab.copyToHost(0, copy, LENGTH);
       assertThat(copy.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(TestFiles.bytes(1, LENGTH));

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.plan;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
+import java.util.ArrayList;
+import java.util.List;
+
+/// The aligned reads that bring strided ranges into memory that is there, and which bytes of each read go where.
+/// Unlike a [ReadPlan], which aligns memory as its reads need it, this takes memory as it lies: what a read has
+/// beside the wanted bytes is left out.
+///
+/// @param steps in the order of files and offsets
+public record ReadIntoPlan(List<Step> steps) {
+  public ReadIntoPlan {
+    steps = List.copyOf(steps);
+  }
+
+  /// One read.
+  ///
+  /// @param read of no slab
+  /// @param pieces what of it is wanted, one or more
+  public record Step(Read read, List<Piece> pieces) {
+    public Step {
+      pieces = List.copyOf(pieces);
+    }
+  }
+
+  /// Rows of one part within a read.
+  ///
+  /// @param part which of the request's parts
+  /// @param rows from an offset in the read to an offset in the part's memory
+  public record Piece(int part, Copy2D rows) {}
+
+  /// The reads of all steps.
+  public List<Read> reads() {
+    return steps.stream().map(Step::read).toList();
+  }
+
+  /// Cuts ranges into steps.
+  static final class Builder extends Runs {
+    private final PlanLimits limits;
+    private final List<StridedRange> ranges = new ArrayList<>();
+    private final List<Integer> parts = new ArrayList<>();
+    private final List<Step> steps = new ArrayList<>();
+
+    Builder(PlanLimits limits) {
+      this.limits = limits;
+    }
+
+    /// Adds a range of a part: as a whole if one read takes rows and what lies between them.
+    void add(int part, StridedRange range) {
+      Copy2D rows = range.rows();
+      if (rows.rows() == 1 || rows.sourcePitch() - rows.width() <= limits.gapBytes()) {
+        addRange(part, range);
+      } else {
+        for (long row = 0; row < rows.rows(); row++) {
+          addRange(part, new StridedRange(range.file(), rows.rows(row, 1)));
+        }
+      }
+    }
+
+    private void addRange(int part, StridedRange range) {
+      ranges.add(range);
+      parts.add(part);
+      add(ranges.size() - 1, range.file());
+    }
+
+    ReadIntoPlan build() {
+      join(limits.gapBytes(), Long.MAX_VALUE);
+      return new ReadIntoPlan(steps);
+    }
+
+    @Override
+    long start(int range) {
+      return ranges.get(range).rows().source();
+    }
+
+    @Override
+    long end(int range) {
+      return ranges.get(range).rows().sourceEnd();
+    }
+
+    @Override
+    void run(Location file, long end, int[] numbers, int first, int next) {
+      long requestBytes = limits.requestBytes();
+      long start = PlanLimits.floor(start(numbers[first]));
+      int requests = Math.toIntExact(Math.ceilDiv(end - start, requestBytes));
+      List<List<Piece>> pieces = new ArrayList<>(requests);
+      for (int i = 0; i < requests; i++) {
+        pieces.add(new ArrayList<>());
+      }
+      for (int i = first; i < next; i++) {
+        int range = numbers[i];
+        int last = (int) ((end(range) - 1 - start) / requestBytes);
+        for (int at = (int) ((start(range) - start) / requestBytes); at <= last; at++) {
+          long from = start + at * requestBytes;
+          addPieces(range, from, from + requestBytes, pieces.get(at));
+        }
+      }
+      for (int i = 0; i < requests; i++) {
+        // A row may be longer than a request, and what lies between two rows, too.
+        if (!pieces.get(i).isEmpty()) {
+          steps.add(step(file, start + i * requestBytes, pieces.get(i)));
+        }
+      }
+    }
+
+    /// Adds the rows that lie in a request, of which the first and the last may be cut.
+    private void addPieces(int range, long from, long to, List<Piece> pieces) {
+      Copy2D all = ranges.get(range).rows();
+      int part = parts.get(range);
+      long pitch = all.sourcePitch();
+      long first = Math.max(0, (from - all.source()) / pitch);
+      long end = Math.min(all.rows(), Math.ceilDiv(to - all.source(), pitch));
+      for (long row = first; row < end; row++) {
+        long start = all.source() + row * pitch;
+        if (start >= from && start + all.width() <= to) {
+          long rows = Math.min(end - row, (to - all.width() - start) / pitch + 1);
+          pieces.add(new Piece(part, rows(all, from, row, 0, all.width(), rows)));
+          row += rows - 1;
+        } else {
+          long cut = Math.max(0, from - start);
+          long bytes = Math.min(all.width(), to - start) - cut;
+          if (bytes > 0) {
+            pieces.add(new Piece(part, rows(all, from, row, cut, bytes, 1)));
+          }
+        }
+      }
+    }
+
+    private static Copy2D rows(Copy2D all, long from, long row, long cut, long bytes, long rows) {
+      long source = all.source() + row * all.sourcePitch() + cut - from;
+      long target = all.target() + row * all.targetPitch() + cut;
+      return rows == 1
+          ? Copy2D.ofRow(source, target, bytes)
+          : new Copy2D(source, all.sourcePitch(), target, all.targetPitch(), bytes, rows);
+    }
+
+    private static Step step(Location file, long offset, List<Piece> pieces) {
+      long required = pieces.stream().mapToLong(piece -> piece.rows().sourceEnd()).max().orElse(0);
+      return new Step(
+          new Read(file, offset, PlanLimits.ceiling(required), required, Placement.NOWHERE, 0),
+          pieces);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.plan;
+
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Which slabs pieces of memory get, and where they lie in them.
+///
+/// @param slabSizes in bytes
+/// @param placements one for each piece, in their order
+public record SlabLayout(List<Long> slabSizes, List<Placement> placements) {
+  public SlabLayout {
+    slabSizes = List.copyOf(slabSizes);
+    placements = List.copyOf(placements);
+  }
+
+  /// Lays pieces end to end: neighbours share a slab.
+  ///
+  /// @param lengths of the pieces in bytes; one without bytes is nowhere
+  /// @param alignment of each piece, a power of two
+  /// @param slabBytes the most bytes of a slab of several pieces
+  public static SlabLayout of(List<Long> lengths, int alignment, long slabBytes) {
+    List<Long> slabs = new ArrayList<>();
+    List<Placement> placements = new ArrayList<>(lengths.size());
+    for (long length : lengths) {
+      if (length == 0) {
+        placements.add(Placement.EMPTY);
+        continue;
+      }
+      long padded = PlanLimits.align(length, alignment);
+      if (slabs.isEmpty() || Math.addExact(slabs.getLast(), padded) > slabBytes) {
+        slabs.add(0L);
+      }
+      long offset = slabs.removeLast();
+      placements.add(new Placement(slabs.size(), offset, length));
+      slabs.add(offset + padded);
+    }
+    return new SlabLayout(slabs, placements);
+  }
+
+  /// The bytes of all slabs together.
+  public long bytes() {
+    return slabSizes.stream().reduce(0L, Math::addExact);
+  }
+}

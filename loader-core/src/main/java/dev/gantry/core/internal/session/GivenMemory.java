@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.ReadIntoPlan;
+import dev.gantry.core.internal.plan.ReadIntoPlan.Step;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.StridedRange;
+import dev.gantry.core.internal.transport.PlannedTransfer.Task;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports.Spread;
+import java.util.List;
+import java.util.function.ObjIntConsumer;
+
+/// Memory of one device that is there, and stays as it is but for the bytes that the load wants.
+final class GivenMemory implements Destination {
+  private final Device device;
+  private final List<Memory> memories;
+  private final List<Memory> regions;
+  private final ReadIntoPlan plan;
+  private final Runnable begin;
+  private final ObjIntConsumer<Long> arrived;
+
+  /// @param regions of the parts, to register with cuFile
+  /// @param begin run when nothing uses the memory any more, before it changes
+  /// @param arrived told, on any thread, how many more bytes of a part are there, also before a failure
+  GivenMemory(
+      Device device,
+      List<ReadInto> parts,
+      List<Memory> regions,
+      TransferOptions options,
+      Runnable begin,
+      ObjIntConsumer<Long> arrived) {
+    this.device = device;
+    this.memories = parts.stream().map(ReadInto::memory).toList();
+    this.regions = regions;
+    this.plan = plan(parts, options);
+    this.begin = begin;
+    this.arrived = arrived;
+  }
+
+  static ReadIntoPlan plan(List<ReadInto> parts, TransferOptions options) {
+    return Planner.planInto(
+        parts.stream()
+            .map(part ->
+                part.extent().length() == 0
+                    ? List.<StridedRange>of()
+                    : List.of(StridedRange.of(part.extent(), 0)))
+            .toList(),
+        options.limits());
+  }
+
+  /// The memory that a read fills.
+  ///
+  /// @param memories of the parts
+  /// @param regions of the parts, to register with cuFile
+  static Target target(Step step, List<Memory> memories, List<Memory> regions) {
+    return new Target.Scattered(
+        step.pieces().stream()
+            .map(piece ->
+                new Target.Piece(
+                    piece.rows(), memories.get(piece.part()), regions.get(piece.part())))
+            .toList());
+  }
+
+  /// Waits for kernels that use the memory: copies are ordered with no stream.
+  static void synchronize(Device device) {
+    if (device instanceof Device.Cuda cuda) {
+      CudaContext.of(cuda).synchronize();
+    }
+  }
+
+  @Override
+  public List<Device> devices() {
+    return List.of(device);
+  }
+
+  @Override
+  public List<Read> reads() {
+    return plan.reads();
+  }
+
+  @Override
+  public Spread spread() {
+    return Spread.ONE_DEVICE;
+  }
+
+  @Override
+  public int parts() {
+    return memories.size();
+  }
+
+  @Override
+  public List<Task> prepare() {
+    synchronize(device);
+    begin.run();
+    return plan.steps().stream()
+        .map(step -> new Task(step.read(), target(step, memories, regions), () -> tell(step)))
+        .toList();
+  }
+
+  private void tell(Step step) {
+    step.pieces().forEach(piece -> arrived.accept(piece.rows().bytes(), piece.part()));
+  }
+
+  @Override
+  public TransferReport finish(TransferReport report) {
+    return report;
+  }
+
+  /// The memory is its owner's.
+  @Override
+  public void undo(Throwable failure) {}
+}

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.TransferReport.DeviceReport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Room;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.Planner;
+import dev.gantry.core.internal.plan.ReadIntoPlan;
+import dev.gantry.core.internal.plan.ReadPlan;
+import dev.gantry.core.internal.plan.ReadPlan.Placement;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.plan.SlabLayout;
+import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.transport.PlannedTransfer.Task;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.internal.transport.Transports.Spread;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+
+/// Slabs that the load allocates, on one device or several.
+abstract sealed class NewSlabs implements Destination {
+  /// What a user can do where there is too little memory.
+  static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
+
+  private final List<Device> devices;
+  private final List<SlabLayout> layouts;
+  private final long capacity;
+  private final List<List<Slab>> slabs = new ArrayList<>();
+
+  /// Of each device, one for each part.
+  private final List<List<Region>> regions = new ArrayList<>();
+
+  /// @param layouts of each device
+  /// @param capacity the least that a slab takes of a GPU
+  private NewSlabs(List<Device> devices, List<SlabLayout> layouts, long capacity) {
+    this.devices = List.copyOf(devices);
+    this.layouts = List.copyOf(layouts);
+    this.capacity = capacity;
+  }
+
+  /// Extents, all of which each device gets.
+  static final class Whole extends NewSlabs {
+    private final ReadPlan plan;
+
+    Whole(List<Wanted> wanted, List<Device> devices, TransferOptions options) {
+      this(Planner.plan(wanted, options.limits()), devices, options);
+    }
+
+    private Whole(ReadPlan plan, List<Device> devices, TransferOptions options) {
+      super(devices, Collections.nCopies(devices.size(), plan.layout()), options.slabCapacity());
+      this.plan = plan;
+    }
+
+    @Override
+    public List<Read> reads() {
+      return plan.reads();
+    }
+
+    @Override
+    public Spread spread() {
+      return devices().size() == 1 ? Spread.ONE_DEVICE : Spread.EACH_DEVICE;
+    }
+
+    @Override
+    public int parts() {
+      return plan.placements().size();
+    }
+
+    @Override
+    public List<Task> prepare() {
+      List<List<Slab>> all = allocate();
+      return plan.reads().stream()
+          .map(read -> new Task(read, target(read, all), () -> {}))
+          .toList();
+    }
+
+    private Target target(Read read, List<List<Slab>> all) {
+      return all.size() == 1
+          ? Target.of(all.getFirst().get(read.slab()))
+          : new Target.OnEach(all.stream().map(each -> each.get(read.slab())).toList());
+    }
+
+    /// Moves the extents whose place in the file breaks their alignment.
+    @Override
+    public TransferReport finish(TransferReport report) {
+      if (!plan.relocations().isEmpty()) {
+        slabs().forEach(this::relocate);
+        slabs().forEach(this::releaseEmptied);
+      }
+      return report;
+    }
+
+    private void releaseEmptied(List<Slab> each) {
+      Set<Integer> placed =
+          plan.placements().stream().map(Placement::slab).collect(Collectors.toSet());
+      List<Slab> emptied =
+          IntStream.range(0, each.size())
+              .filter(slab -> !placed.contains(slab))
+              .mapToObj(each::get)
+              .toList();
+      each.removeAll(emptied);
+      Slab.releaseAll(emptied);
+    }
+
+    private void relocate(List<Slab> each) {
+      for (ReadPlan.Relocation move : plan.relocations()) {
+        each.get(move.toSlab())
+            .copyFrom(move.toOffset(), each.get(move.fromSlab()), move.fromOffset(), move.length());
+      }
+      if (each.getFirst().device() instanceof Device.Cuda cuda) {
+        CudaContext.of(cuda).synchronize();
+      }
+    }
+  }
+
+  /// Pieces of memory that strided ranges fill, of which each device has its own. Each byte is read once, also where
+  /// several devices want it.
+  static final class Slices extends NewSlabs {
+    private final ReadIntoPlan plan;
+
+    /// @param parts of each device
+    Slices(List<List<Sliced>> parts, List<Device> devices, TransferOptions options) {
+      super(devices, parts.stream().map(each -> layout(each, options)).toList(), 0);
+      plan = plan(parts, options);
+    }
+
+    static SlabLayout layout(List<Sliced> parts, TransferOptions options) {
+      return SlabLayout.of(
+          parts.stream().map(Sliced::bytes).toList(),
+          Wanted.MOST_ALIGNMENT_BYTES,
+          options.limits().slabBytes());
+    }
+
+    static ReadIntoPlan plan(List<List<Sliced>> parts, TransferOptions options) {
+      return Planner.planInto(
+          parts.stream().flatMap(List::stream).map(Sliced::ranges).toList(),
+          options.limits().forRows());
+    }
+
+    @Override
+    public List<Read> reads() {
+      return plan.reads();
+    }
+
+    @Override
+    public Spread spread() {
+      return Spread.PARTS;
+    }
+
+    @Override
+    public int parts() {
+      return plan.steps().size();
+    }
+
+    @Override
+    public List<Task> prepare() {
+      allocate();
+      List<Memory> memories = regions().stream().flatMap(List::stream).map(Region::source).toList();
+      return plan.steps().stream()
+          .map(
+              step -> new Task(step.read(), GivenMemory.target(step, memories, memories), () -> {}))
+          .toList();
+    }
+
+    /// Ranges fill all of each part, none twice.
+    @Override
+    public TransferReport finish(TransferReport report) {
+      return devices().size() == 1
+          ? report
+          : report.withDevices(
+              IntStream.range(0, devices().size())
+                  .mapToObj(i -> new DeviceReport(devices().get(i), bytes(i), 0, ""))
+                  .toList());
+    }
+
+    private long bytes(int device) {
+      return regions().get(device).stream().mapToLong(Region::length).sum();
+    }
+  }
+
+  @Override
+  public final List<Device> devices() {
+    return devices;
+  }
+
+  /// Of each device.
+  final List<List<Slab>> slabs() {
+    return slabs;
+  }
+
+  final List<List<Slab>> allocate() {
+    Room.allocate(
+        IntStream.range(0, devices.size())
+            .mapToObj(i -> new Room.Slabs(devices.get(i), layouts.get(i).slabSizes(), capacity))
+            .toList(),
+        slabs,
+        CHANGE);
+    for (int i = 0; i < devices.size(); i++) {
+      regions.add(Loaded.regions(layouts.get(i), slabs.get(i)));
+    }
+    return slabs;
+  }
+
+  /// Of each device, one for each part; there from [#allocate] on.
+  final List<List<Region>> regions() {
+    return regions;
+  }
+
+  /// What was loaded.
+  ///
+  /// @return one for each device, in their order, all with the report of the whole load
+  final List<Loaded> loaded(TransferReport report) {
+    return IntStream.range(0, devices.size())
+        .mapToObj(i -> new Loaded(regions.get(i), slabs.get(i), report))
+        .toList();
+  }
+
+  @Override
+  public final void undo(Throwable failure) {
+    slabs.forEach(each -> Slab.releaseAll(each, failure));
+  }
+}
