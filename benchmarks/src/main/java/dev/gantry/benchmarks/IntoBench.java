@@ -74,7 +74,7 @@ public final class IntoBench {
               var _ = weights.load(temporary);
             }
           },
-          () -> weights.loadInto(own));
+          () -> weights.copyTo(own));
       check(loaded, own);
       Path copy = folder.resolve("copy.safetensors");
       WeightsWriter writer = WeightsWriter.builder().setFile(copy).build();

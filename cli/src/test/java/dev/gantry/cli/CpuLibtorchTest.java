@@ -10,6 +10,7 @@ import ai.djl.ndarray.NDManager;
 import dev.gantry.cli.internal.bench.RandomCheckpoint;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Placement;
 import dev.gantry.djl.TensorMemory;
 import dev.gantry.djl.Weights;
 import dev.gantry.testing.ChildJvm;
@@ -48,7 +49,7 @@ class CpuLibtorchTest {
         LoadOptions onGpu = LoadOptions.builder().optDevice(Device.gpu(0)).build();
         say("load", () -> weights.load(manager));
         say("optDevice", () -> weights.load(host, onGpu));
-        say("loadOnEach", () -> weights.loadOnEach(host, new Device[] {Device.gpu(0)}));
+        say("replicated", () -> weights.load(host, Placement.replicated(Device.gpu(0))));
         NDList arrays = weights.load(host);
         NDArray first = arrays.getFirst();
         say("toDevice", () -> first.toDevice(Device.gpu(0), true));

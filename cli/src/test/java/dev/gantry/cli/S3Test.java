@@ -8,6 +8,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.Weights;
 import dev.gantry.formats.Field;
@@ -195,13 +196,13 @@ class S3Test {
         .contains("goes on from step 0", "step 100 is in S3");
     assertThat(printed(() -> CheckpointsInS3.main(new String[] {folder + "/b", runs})))
         .contains("goes on from step 100", "step 200 is in S3");
-    try (Weights there = Weights.openLatest(runs).orElseThrow();
-        Weights here = Weights.openLatest(folder.resolve("b")).orElseThrow();
+    try (Weights there = Checkpoints.at(runs).openLatest().orElseThrow();
+        Weights here = Checkpoints.at(folder.resolve("b")).openLatest().orElseThrow();
         NDManager manager = NDManager.newBaseManager()) {
       assertThat(there.load(manager).head()).isEqualTo(here.load(manager).head());
     }
-    assertThat(Weights.openLatest("s3://bucket/none")).isEmpty();
-    assertThat(Weights.openLatest(folder.resolve("b").toString()))
+    assertThat(Checkpoints.at("s3://bucket/none").openLatest()).isEmpty();
+    assertThat(Checkpoints.at(folder.resolve("b").toString()).openLatest())
         .isPresent()
         .get()
         .satisfies(Weights::close);

@@ -382,7 +382,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
-    return List.copyOf(CheckpointStore.list(directory).warned().checkpoints());
+    return Checkpoints.at(directory, session).list();
   }
 
   /// The checkpoint on the disk that was saved last. With `optFallBack`, the last of [#list].

@@ -96,7 +96,7 @@ public final class LoadOptions {
 
     /// Loads one rank's part of each tensor, for a process per GPU: arrays have the parts' shapes, and
     /// so must a block's parameters. Of long rows only the rank's bytes are read.
-    /// A process with several GPUs calls [Weights#loadSlices] instead, which reads each byte once.
+    /// A process with several GPUs loads by [Placement#sliced] instead, which reads each byte once.
     ///
     /// @param rank this process's number, from 0
     /// @param world how many ranks there are
@@ -158,12 +158,12 @@ public final class LoadOptions {
     }
 
     /// Compares the CRC32C of each tensor while it is read, with the checksums of its checkpoint
-    /// ([Weights#openLatest]) or with `NAME.gantry-sums` beside each safetensors file, which
+    /// ([Checkpoints#openLatest]) or with `NAME.gantry-sums` beside each safetensors file, which
     /// `gantry index NAME` makes. The bytes go by way of the CPU then, not by cuFile. Tensors of
     /// which only some rows are loaded are not compared. Default: nothing is compared.
     ///
     /// A tensor that differs is a [dev.gantry.core.MalformedFileException] of kind
-    /// `checksum-mismatch`, after which nothing stays loaded; what [Weights#loadInto] was given has
+    /// `checksum-mismatch`, after which nothing stays loaded; what [Weights#copyTo] was given has
     /// been overwritten then.
     public Builder optVerify(boolean chosen) {
       verify = chosen;

@@ -19,20 +19,14 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
-import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
-import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
-import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
-import dev.gantry.formats.internal.checkpoint.SavedGroup;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
@@ -40,16 +34,11 @@ import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.SortedSet;
-import java.util.TreeSet;
-import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
@@ -75,15 +64,10 @@ public final class Weights implements AutoCloseable {
   private final boolean alwaysVerify;
   private volatile boolean closed;
 
-  private Weights(
-      WeightsCatalogue contents, GantrySession session, Supplier<List<KnownSums.Known>> sums) {
-    this(contents, session, sums, null, false);
-  }
-
   /// @param sums of the tensors, for loads that compare them
   /// @param held weights of a server, which go with this
   /// @param alwaysVerify whether loads compare the checksums without being asked to
-  private Weights(
+  Weights(
       WeightsCatalogue contents,
       GantrySession session,
       Supplier<List<KnownSums.Known>> sums,
@@ -163,77 +147,8 @@ public final class Weights implements AutoCloseable {
           held::close);
     }
     WeightsCatalogue contents = WeightsFormats.open(location);
-    return new Weights(contents, GantrySession.of(session), () -> RecordedSums.of(contents));
-  }
-
-  /// Opens the model of the last checkpoint that a [CheckpointSaver] saved into a folder, to read it
-  /// only: a training may have the folder open and save meanwhile. Its tensors have the parameters'
-  /// own names ([ParameterNames#same]).
-  ///
-  /// A training that removes old checkpoints may remove this one before it is loaded: the load fails
-  /// with ENOENT then, and the latest can be opened anew.
-  ///
-  /// @return empty if there is none yet
-  /// @throws dev.gantry.core.MalformedFileException if it is damaged
-  /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
-  public static Optional<Weights> openLatest(Path directory) {
-    MisuseException.requireGiven("directory", directory);
-    return openSaved(directory, CheckpointStore.Listing::latest);
-  }
-
-  /// As [#openLatest(Path)], also in another store: where `optRemote` of a [CheckpointSaver] copies
-  /// checkpoints to, such as `s3://bucket/run-7`. Loads from there compare the checksum of each tensor,
-  /// as with [LoadOptions.Builder#optVerify].
-  ///
-  /// @param directory a path or a URI
-  public static Optional<Weights> openLatest(String directory) {
-    MisuseException.requireGiven("directory", directory);
-    return switch (Location.of(directory)) {
-      case Location.Local(Path path, _) -> openLatest(path);
-      case Location.Remote remote ->
-          SavedGroup.latest(GantrySession.shared(), remote, TrainingContents.MODEL)
-              .map(saved ->
-                  new Weights(saved.tensors(), GantrySession.shared(), saved.sums(), null, true));
-    };
-  }
-
-  /// As [#openLatest(Path)], but the best one by a metric that was saved with it. Checkpoints with a damaged
-  /// manifest are left out, and the log warns of them.
-  ///
-  /// @return empty if there is none yet, none has metrics, or the metric of all is NaN
-  /// @throws MisuseException if checkpoints have metrics, and none has this one
-  public static Optional<Weights> openBest(Path directory, String metric, Retention.Goal goal) {
-    MisuseException.requireGiven("directory", directory);
-    MisuseException.requireGiven("metric", metric);
-    MisuseException.requireGiven("goal", goal);
-    Retention.Best best = new Retention.Best(metric, 1, goal);
-    return openSaved(
-        directory,
-        listing -> {
-          requireMetric(directory, metric, listing.warned().checkpoints());
-          return best.of(listing.checkpoints());
-        });
-  }
-
-  private static void requireMetric(
-      Path directory, String metric, List<CheckpointFolder> checkpoints) {
-    SortedSet<String> metrics = new TreeSet<>();
-    checkpoints.forEach(one -> metrics.addAll(one.metrics().keySet()));
-    if (!metrics.isEmpty() && !metrics.contains(metric)) {
-      throw new MisuseException(
-          "metric is \""
-              + metric
-              + "\", which no checkpoint in "
-              + directory
-              + " has: they have "
-              + String.join(", ", metrics));
-    }
-  }
-
-  private static Optional<Weights> openSaved(
-      Path directory, Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
-    return SavedGroup.choose(directory, TrainingContents.MODEL, choice)
-        .map(saved -> new Weights(saved.tensors(), GantrySession.shared(), saved.sums()));
+    return new Weights(
+        contents, GantrySession.of(session), () -> RecordedSums.of(contents), null, false);
   }
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
@@ -303,87 +218,48 @@ public final class Weights implements AutoCloseable {
     return new TensorLoad(session, manager, settings(options), scales).load(selected(options));
   }
 
-  /// Loads everything onto each of several devices; see [#loadOnEach(NDManager, List, LoadOptions)].
-  public List<NDList> loadOnEach(NDManager manager, ai.djl.Device... devices) {
-    MisuseException.requireGiven("devices", devices);
-    return loadOnEach(manager, Arrays.asList(devices), LoadOptions.defaults());
+  /// Loads everything onto several devices; see [#load(NDManager, Placement, LoadOptions)].
+  public List<NDList> load(NDManager manager, Placement placement) {
+    return load(manager, placement, LoadOptions.defaults());
   }
 
-  /// Loads the same tensors onto each of several devices, as [#load(NDManager, LoadOptions)] does onto
-  /// one, and reads each byte once. Each GPU reads its share of the bytes over its own link and passes
-  /// them on to the others; where the driver does not let them reach one another's memory, each gets all
-  /// bytes from the host. What `optReport` is told says which
-  /// ([TransferReport#devices][dev.gantry.core.TransferReport#devices]). The CPU may be one of the
-  /// devices.
+  /// Loads tensors onto each of several devices, as [#load(NDManager, LoadOptions)] does onto one, and reads
+  /// each byte once: the same tensors, or a part of each.
   ///
-  /// @param devices each once
   /// @return a list for each device, in their order; the manager owns them all
-  /// @throws dev.gantry.core.MisuseException as [#load(NDManager, LoadOptions)], or if a device is named
-  ///     twice, none is, or the options have a device, `optLazy`, or another transport than `staged`
+  /// @throws dev.gantry.core.MisuseException as [#load(NDManager, LoadOptions)], or if a tensor does not
+  ///     divide by the number of devices, or the options have a device, `optLazy`, another transport than
+  ///     `staged` or, for slices, `optSlices`
   /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
-  public List<NDList> loadOnEach(
-      NDManager manager, List<ai.djl.Device> devices, LoadOptions options) {
+  public List<NDList> load(NDManager manager, Placement placement, LoadOptions options) {
     MisuseException.requireGiven("manager", manager);
-    MisuseException.requireGiven("devices", devices);
+    MisuseException.requireGiven("placement", placement);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return several("loadOnEach", manager, devices, true, options)
-        .loadEach(Collections.nCopies(devices.size(), selected(options)));
-  }
-
-  private TensorLoad several(
-      String method,
-      NDManager manager,
-      List<ai.djl.Device> devices,
-      boolean replicated,
-      LoadOptions options) {
     LoadSettings settings = settings(options);
     if (settings.lazy() || settings.device().isPresent()) {
       throw new MisuseException(
-          method + " takes no optLazy or optDevice: it reads, onto the devices that it is given");
+          "a load by a Placement takes no optLazy or optDevice: it reads, onto the Placement's"
+              + " devices");
     }
-    devices.forEach(device -> MisuseException.requireGiven("each of devices", device));
-    Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
-    return new TensorLoad(session, manager, devices, replicated, settings, scales);
-  }
-
-  /// Loads slices onto several devices; see
-  /// [#loadSlices(NDManager, TensorSelection.Slices, List, LoadOptions)].
-  public List<NDList> loadSlices(
-      NDManager manager, TensorSelection.Slices slices, ai.djl.Device... devices) {
-    MisuseException.requireGiven("devices", devices);
-    return loadSlices(manager, slices, Arrays.asList(devices), LoadOptions.defaults());
-  }
-
-  /// Loads a model that several devices of this process share: device 0 gets rank 0's part of each
-  /// tensor, and so on. Each byte is read once, and goes only to those who want it; tensors that no rule
-  /// names go to each device. The CPU may be one of the devices.
-  ///
-  /// @param devices each once
-  /// @return a list for each device, in their order; the manager owns them all
-  /// @throws dev.gantry.core.MisuseException as [#loadOnEach(NDManager, List, LoadOptions)], or if a tensor
-  ///     does not divide by the number of devices, or the options have slices
-  /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
-  public List<NDList> loadSlices(
-      NDManager manager,
-      TensorSelection.Slices slices,
-      List<ai.djl.Device> devices,
-      LoadOptions options) {
-    MisuseException.requireGiven("manager", manager);
-    MisuseException.requireGiven("slices", slices);
-    MisuseException.requireGiven("devices", devices);
-    MisuseException.requireGiven("options", options);
-    requireOpen();
-    if (options.slice().isPresent()) {
+    if (placement.slices().isPresent() && options.slice().isPresent()) {
       throw new MisuseException(
-          "loadSlices takes no optSlices: its devices are the ranks, in their order");
+          "a load by Placement.sliced takes no optSlices: its devices are the ranks, in their"
+              + " order");
     }
-    TensorLoad load = several("loadSlices", manager, devices, false, options);
+    int world = placement.devices().size();
     TensorSelection selection = options.selection().orElseGet(TensorSelection::all);
-    return load.loadEach(
-        IntStream.range(0, devices.size())
-            .mapToObj(rank -> selection.of(slices(slices, rank, devices.size(), options)))
-            .toList());
+    List<SequencedMap<String, StoredTensor>> tensors =
+        placement
+            .slices()
+            .map(slices ->
+                IntStream.range(0, world)
+                    .mapToObj(rank -> selection.of(slices(slices, rank, world, options)))
+                    .toList())
+            .orElseGet(() -> Collections.nCopies(world, selected(options)));
+    boolean replicated = placement.slices().isEmpty();
+    return new TensorLoad(session, manager, placement.devices(), replicated, settings, scales)
+        .loadEach(tensors);
   }
 
   /// The most memory that [#load(NDManager, LoadOptions)] of the same takes, told before anything is
@@ -402,14 +278,14 @@ public final class Weights implements AutoCloseable {
     return new TensorLoad(session, manager, settings(options), scales).memoryUse(selected(options));
   }
 
-  /// The most memory that [#loadInto(Map, LoadOptions)] of the same takes beside the arrays: its readers'
+  /// The most memory that [#copyTo(Map, LoadOptions)] of the same takes beside the arrays: its readers'
   /// buffers, and tensors that must be decoded.
   ///
   /// @throws dev.gantry.core.MisuseException as the load
   /// @throws dev.gantry.core.TransferException if a file cannot be opened
-  public MemoryUse memoryUseInto(Map<String, NDArray> arrays, LoadOptions options) {
+  public MemoryUse memoryUse(Map<String, NDArray> arrays, LoadOptions options) {
     MisuseException.requireGiven("arrays", arrays);
-    return into("loadInto", options).memoryUse(selected(options), arrays);
+    return into("copyTo", options).memoryUse(selected(options), arrays);
   }
 
   /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.
@@ -437,19 +313,19 @@ public final class Weights implements AutoCloseable {
         loaded::close);
   }
 
-  /// Loads tensors into arrays that are there, on any device; see [#loadInto(Map, LoadOptions)].
-  public TransferReport loadInto(Map<String, NDArray> arrays) {
-    return loadInto(arrays, LoadOptions.defaults());
+  /// Copies tensors to arrays that are there, on any device; see [#copyTo(Map, LoadOptions)].
+  public TransferReport copyTo(Map<String, NDArray> arrays) {
+    return copyTo(arrays, LoadOptions.defaults());
   }
 
-  /// Loads one tensor into an array that is there; see [#loadInto(Map, LoadOptions)].
-  public TransferReport loadInto(String tensor, NDArray array) {
+  /// Copies one tensor to an array that is there; see [#copyTo(Map, LoadOptions)].
+  public TransferReport copyTo(String tensor, NDArray array) {
     MisuseException.requireGiven("tensor", tensor);
     MisuseException.requireGiven("array", array);
-    return loadInto(Map.of(tensor, array));
+    return copyTo(Map.of(tensor, array));
   }
 
-  /// Loads tensors into arrays that are there, on any device: it overwrites their memory, and makes no
+  /// Copies tensors to arrays that are there, on any device: it overwrites their memory, and makes no
   /// new arrays. An array must be of its tensor's type and shape and lie densely in C order, as a
   /// slice of rows does, too. The load waits first for work that was queued on the arrays' devices;
   /// the arrays must not be used until it returns.
@@ -461,16 +337,16 @@ public final class Weights implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if a file cannot be opened; nothing has changed then
   /// @throws dev.gantry.core.TransferException.IncompleteRead if a file or device fails later, or the
   ///     load is cancelled: it says which tensors are complete
-  public TransferReport loadInto(Map<String, NDArray> arrays, LoadOptions options) {
+  public TransferReport copyTo(Map<String, NDArray> arrays, LoadOptions options) {
     MisuseException.requireGiven("arrays", arrays);
-    return told(options, into("loadInto", options).arrays(selected(options), arrays));
+    return told(options, into("copyTo", options).arrays(selected(options), arrays));
   }
 
-  /// As [#loadInto(Map, LoadOptions)] for memory of any kind, of the tensors' sizes: dense, in C order,
+  /// As [#copyTo(Map, LoadOptions)] for memory of any kind, of the tensors' sizes: dense, in C order,
   /// little endian.
-  public TransferReport loadIntoMemory(Map<String, Memory> memory, LoadOptions options) {
+  public TransferReport copyToMemory(Map<String, Memory> memory, LoadOptions options) {
     MisuseException.requireGiven("memory", memory);
-    return told(options, into("loadIntoMemory", options).memory(selected(options), memory));
+    return told(options, into("copyToMemory", options).memory(selected(options), memory));
   }
 
   private IntoLoad into(String method, LoadOptions options) {

@@ -205,7 +205,8 @@ class DamagedCheckpointTest {
           .isInstanceOf(MalformedFileException.class)
           .satisfies(refusal -> {
             assertThatThrownBy(saver::latest).hasMessage(refusal.getMessage());
-            assertThatThrownBy(() -> Weights.openLatest(folder)).hasMessage(refusal.getMessage());
+            assertThatThrownBy(() -> Checkpoints.at(folder).openLatest())
+                .hasMessage(refusal.getMessage());
           });
       String log =
           StandardError.during(() ->
@@ -213,7 +214,7 @@ class DamagedCheckpointTest {
       assertThat(log).containsOnlyOnce("WARN").contains(manifest(2).toString(), "left out");
       var _ = saver.save(3, training.model, training.trainer);
       assertThat(saver.latest().orElseThrow().step()).isEqualTo(3);
-      Weights.openLatest(folder).orElseThrow().close();
+      Checkpoints.at(folder).openLatest().orElseThrow().close();
     }
   }
 

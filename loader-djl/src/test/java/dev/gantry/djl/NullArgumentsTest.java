@@ -79,8 +79,8 @@ class NullArgumentsTest {
   void aCallWithNothingIsNamed() {
     assertMisuse("path", () -> Weights.open((Path) null));
     assertMisuse("location", () -> Weights.open((String) null));
-    assertMisuse("directory", () -> Weights.openLatest((Path) null));
-    assertMisuse("directory", () -> Weights.openLatest((String) null));
+    assertMisuse("folder", () -> Checkpoints.at((Path) null).openLatest());
+    assertMisuse("folder", () -> Checkpoints.at((String) null).openLatest());
     assertMisuse("tensorByParameter", () -> ParameterNames.of(null));
     assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));
     Path file = Path.of(System.getProperty("java.io.tmpdir"));

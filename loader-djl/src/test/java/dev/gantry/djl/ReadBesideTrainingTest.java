@@ -44,10 +44,10 @@ class ReadBesideTrainingTest {
 
   @Test
   void theLatestIsLoadedIntoABlockOfTheServers() {
-    assertThat(Weights.openLatest(folder)).isEmpty();
+    assertThat(Checkpoints.at(folder).openLatest()).isEmpty();
     save(1, 0.5);
     float[] latest = save(2, 0.7);
-    try (Weights weights = Weights.openLatest(folder).orElseThrow();
+    try (Weights weights = Checkpoints.at(folder).openLatest().orElseThrow();
         Model served = Model.newInstance("served")) {
       served.setBlock(Training.perceptron());
       LoadReport report =
@@ -74,13 +74,13 @@ class ReadBesideTrainingTest {
 
   @Test
   void aMetricThatNoCheckpointHasIsRefusedWithThoseThatThereAre() {
-    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    assertThat(Checkpoints.at(folder).openBest("loss", Retention.Goal.MINIMIZE)).isEmpty();
     save(1, Map.of());
-    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    assertThat(Checkpoints.at(folder).openBest("loss", Retention.Goal.MINIMIZE)).isEmpty();
     save(2, Map.of("loss", Double.NaN));
-    assertThat(Weights.openBest(folder, "loss", Retention.Goal.MINIMIZE)).isEmpty();
+    assertThat(Checkpoints.at(folder).openBest("loss", Retention.Goal.MINIMIZE)).isEmpty();
     save(3, Map.of("accuracy", 0.5));
-    assertThatThrownBy(() -> Weights.openBest(folder, "los", Retention.Goal.MINIMIZE))
+    assertThatThrownBy(() -> Checkpoints.at(folder).openBest("los", Retention.Goal.MINIMIZE))
         .isInstanceOf(MisuseException.class)
         .hasMessage(
             "metric is \"los\", which no checkpoint in %s has: they have accuracy, loss", folder);
@@ -90,7 +90,7 @@ class ReadBesideTrainingTest {
   void aDamagedLatestIsAnError() throws IOException {
     save(1, 0);
     Files.delete(folder.resolve("gantry-step-1").resolve("model.safetensors"));
-    assertThatThrownBy(() -> Weights.openLatest(folder))
+    assertThatThrownBy(() -> Checkpoints.at(folder).openLatest())
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContainingAll("model.safetensors", "missing-file");
   }
@@ -98,20 +98,20 @@ class ReadBesideTrainingTest {
   @Test
   void oneThatTheTrainingRemovedIsAnErrorAndTheLatestCanBeOpenedAnew() {
     save(1, 0);
-    try (Weights weights = Weights.openLatest(folder).orElseThrow()) {
+    try (Weights weights = Checkpoints.at(folder).openLatest().orElseThrow()) {
       save(2, 0);
       save(3, 0);
       assertThatThrownBy(() -> weights.load(training.model.getNDManager()))
           .isInstanceOf(TransferException.class)
           .hasMessageContainingAll("gantry-step-1", "ENOENT");
     }
-    try (Weights again = Weights.openLatest(folder).orElseThrow()) {
+    try (Weights again = Checkpoints.at(folder).openLatest().orElseThrow()) {
       again.load(training.model.getNDManager()).close();
     }
   }
 
   private String best(String metric, Retention.Goal goal) {
-    try (Weights weights = Weights.openBest(folder, metric, goal).orElseThrow()) {
+    try (Weights weights = Checkpoints.at(folder).openBest(metric, goal).orElseThrow()) {
       return weights.files().getFirst().toString();
     }
   }

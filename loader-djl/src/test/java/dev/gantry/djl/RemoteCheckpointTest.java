@@ -235,7 +235,7 @@ class RemoteCheckpointTest {
   @Test
   void weightsThatAreNotThoseOfTheManifestAreNotLoaded() throws IOException {
     damageThere(2);
-    try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
+    try (Weights there = Checkpoints.at("memory://" + bucket + "/run").openLatest().orElseThrow();
         NDManager manager = NDManager.newBaseManager()) {
       assertThatThrownBy(() -> there.load(manager))
           .isInstanceOf(MalformedFileException.class)
@@ -257,8 +257,9 @@ class RemoteCheckpointTest {
           saver.awaitUploads();
         }
       });
-      try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
-          Weights here = Weights.openLatest(folder).orElseThrow()) {
+      try (Weights there =
+              Checkpoints.at("memory://" + bucket + "/run").openLatest().orElseThrow();
+          Weights here = Checkpoints.at(folder).openLatest().orElseThrow()) {
         assertThat(saves).hasValue(3);
         assertThat(there.files().getFirst().toString()).contains("gantry-step-3-");
         assertThat(there.tensors().keySet()).isEqualTo(here.tensors().keySet());
@@ -270,8 +271,8 @@ class RemoteCheckpointTest {
 
   @Test
   void weightsThereAreOpenedToo() {
-    try (Weights there = Weights.openLatest("memory://" + bucket + "/run").orElseThrow();
-        Weights here = Weights.openLatest(folder).orElseThrow()) {
+    try (Weights there = Checkpoints.at("memory://" + bucket + "/run").openLatest().orElseThrow();
+        Weights here = Checkpoints.at(folder).openLatest().orElseThrow()) {
       assertThat(there.tensors().keySet()).isEqualTo(here.tensors().keySet());
     }
   }

@@ -154,7 +154,7 @@ class ResidentWeightsTest {
       // This one is copied.
       cast.get("weight").muli(2);
       NDArray there = manager.zeros(new Shape(2, 3));
-      weights.loadInto("weight", there);
+      weights.copyTo("weight", there);
       assertThat(there.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
     }
   }
@@ -198,7 +198,7 @@ class ResidentWeightsTest {
                       .getNDArrayInternal()
                       .sgdUpdate(
                           new NDList(array, operand), new NDList(array), 1, 0, 1, 0, 0, false),
-              () -> weights.loadInto("weight", array),
+              () -> weights.copyTo("weight", array),
               () -> list.get("brief").addi(1));
       for (int i = 0; i < writes.size(); i++) {
         Runnable write = writes.get(i);

@@ -135,7 +135,7 @@ class TensorSlicesTest {
       assertThat(rows.get("grouped").toFloatArray()).containsExactly(16, 17, 18, 19, 21, 23);
       assertThat(rows.get("qkv").toFloatArray()).containsExactly(6, 7, 12, 13, 14, 15, 20, 21);
       NDArray there = manager.zeros(new Shape(2, 6));
-      weights.loadInto(java.util.Map.of("grouped", there), rank(slices, 1, 2).build());
+      weights.copyTo(java.util.Map.of("grouped", there), rank(slices, 1, 2).build());
       assertThat(there.toFloatArray()).isEqualTo(second.get("grouped").toFloatArray());
     }
   }
@@ -198,8 +198,8 @@ class TensorSlicesTest {
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("'q' has scales");
       assertThatThrownBy(() ->
-              weights.loadSlices(
-                  manager, TensorSelection.slices().build(), List.of(Device.cpu()), cast))
+              weights.load(
+                  manager, Placement.sliced(TensorSelection.slices().build(), Device.cpu()), cast))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("takes no optSlices");
     }
@@ -245,7 +245,9 @@ class TensorSlicesTest {
           List.of(
               LoadOptions.builder(),
               LoadOptions.builder().optCast(DataType.FLOAT32).slabBytes(4096))) {
-        List<NDList> ranks = weights.loadSlices(manager, slices, devices, options.build());
+        List<NDList> ranks =
+            weights.load(
+                manager, Placement.sliced(slices, devices.toArray(Device[]::new)), options.build());
         for (int rank = 0; rank < devices.size(); rank++) {
           NDList alone =
               weights.load(manager, options.optSlices(slices, rank, devices.size()).build());

@@ -90,7 +90,7 @@ class VerifiedLoadTest {
         TensorMemory memory = weights.loadMemory(VERIFIED)) {
       assertThat(memory).isNotNull();
       NDArray grid = manager.zeros(new Shape(3, 2));
-      weights.loadInto(Map.of("grid", grid), VERIFIED);
+      weights.copyTo(Map.of("grid", grid), VERIFIED);
       assertThat(grid.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
     }
   }
@@ -107,7 +107,7 @@ class VerifiedLoadTest {
         .hasMessageContaining("checksum-mismatch: tensor 'many' has CRC32C");
     try (Weights weights = Weights.open(file)) {
       NDArray many = manager.zeros(new Shape(MANY));
-      assertThatThrownBy(() -> weights.loadInto(Map.of("many", many), VERIFIED))
+      assertThatThrownBy(() -> weights.copyTo(Map.of("many", many), VERIFIED))
           .isInstanceOfSatisfying(
               TransferException.IncompleteRead.class,
               failed -> assertThat(failed.complete()).isEmpty())
@@ -115,7 +115,7 @@ class VerifiedLoadTest {
           .hasCauseInstanceOf(TransferException.class)
           .hasRootCauseInstanceOf(MalformedFileException.class);
       NDArray grid = manager.zeros(new Shape(3, 2));
-      weights.loadInto(Map.of("grid", grid), VERIFIED);
+      weights.copyTo(Map.of("grid", grid), VERIFIED);
       assertThat(grid.toFloatArray()).as("not damaged").containsExactly(1, 2, 3, 4, 5, 6);
     }
   }
@@ -188,7 +188,7 @@ class VerifiedLoadTest {
       var _ = saver.save(1, saved.model, saved.trainer);
     }
     Path model;
-    try (Weights weights = Weights.openLatest(saves).orElseThrow()) {
+    try (Weights weights = Checkpoints.at(saves).openLatest().orElseThrow()) {
       assertThat(weights.load(manager, VERIFIED)).isNotEmpty();
       model = weights.files().getFirst().path();
       try (Weights byPath = Weights.open(model)) {
@@ -199,7 +199,7 @@ class VerifiedLoadTest {
       bytes[bytes.length - 1] ^= 1;
       Files.write(model, bytes);
     }
-    try (Weights latest = Weights.openLatest(saves).orElseThrow();
+    try (Weights latest = Checkpoints.at(saves).openLatest().orElseThrow();
         Weights byPath = Weights.open(model)) {
       for (Weights weights : List.of(latest, byPath)) {
         assertThat(weights.load(manager, LoadOptions.defaults())).isNotEmpty();

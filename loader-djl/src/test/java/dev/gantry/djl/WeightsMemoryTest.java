@@ -216,11 +216,11 @@ class WeightsMemoryTest {
               .optThreads(1)
               .optRequestBytes(1 << 20)
               .build();
-      MemoryUse told = weights.memoryUseInto(Map.of("odd", view), direct);
+      MemoryUse told = weights.memoryUse(Map.of("odd", view), direct);
       assertThat(told).isEqualTo(new MemoryUse(0, 0, 1 << 20));
-      assertThat(mostUsed(() -> weights.loadInto(Map.of("odd", view), direct))).isEqualTo(told);
+      assertThat(mostUsed(() -> weights.copyTo(Map.of("odd", view), direct))).isEqualTo(told);
       LoadOptions buffered = LoadOptions.builder().optCachePolicy(CachePolicy.BUFFERED).build();
-      assertThat(mostUsed(() -> weights.loadInto(Map.of("odd", view), buffered)))
+      assertThat(mostUsed(() -> weights.copyTo(Map.of("odd", view), buffered)))
           .as("straight to its place")
           .isEqualTo(MemoryUse.NOTHING);
     }

@@ -5,6 +5,7 @@ import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import ai.djl.nn.core.Linear;
+import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
@@ -33,7 +34,7 @@ public final class ExportModel {
 
   static void export(Path checkpoints, Block block, Path folder) {
     try (Model model = Model.newInstance("points");
-        Weights latest = Weights.openLatest(checkpoints).orElseThrow()) {
+        Weights latest = Checkpoints.at(checkpoints).openLatest().orElseThrow()) {
       model.setBlock(block);
       // A checkpoint has the parameters' own names.
       latest.load(

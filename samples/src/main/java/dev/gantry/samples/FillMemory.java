@@ -53,7 +53,7 @@ public final class FillMemory {
 
   private static void fill(Weights weights, String name, NDArray array) {
     try {
-      weights.loadInto(Map.of(name, array));
+      weights.copyTo(Map.of(name, array));
     } catch (TransferException.IncompleteRead failed) {
       System.err.println("only these are complete: " + failed.complete());
       throw failed;
@@ -68,13 +68,13 @@ public final class FillMemory {
             .optSelection(TensorSelection.names(List.of(name)).rows(name, rows - 1, rows))
             .build();
     // A slice of rows is a view of the same memory.
-    weights.loadInto(Map.of(name, array.get("0:1")), lastRow);
+    weights.copyTo(Map.of(name, array.get("0:1")), lastRow);
   }
 
   private static float fillSegment(Weights weights, String name, long elements) {
     try (Arena arena = Arena.ofShared()) {
       MemorySegment segment = arena.allocate(ValueLayout.JAVA_FLOAT, elements);
-      weights.loadIntoMemory(Map.of(name, new Memory.OnHost(segment)), LoadOptions.defaults());
+      weights.copyToMemory(Map.of(name, new Memory.OnHost(segment)), LoadOptions.defaults());
       return segment.get(ValueLayout.JAVA_FLOAT, 0);
     }
   }

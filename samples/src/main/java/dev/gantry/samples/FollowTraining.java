@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -13,7 +14,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// Loads the latest weights of a training that goes on in another process, as a server does that
-/// follows it. It needs no lock. Weights.openBest chooses the checkpoint with the best metric
+/// follows it. It needs no lock. Checkpoints.openBest chooses the checkpoint with the best metric
 /// instead.
 ///
 /// `FOLDER` is where SaveAndResume saves; this looks so many times, once a second:
@@ -36,7 +37,7 @@ public final class FollowTraining {
   /// @param loaded the files that were loaded last
   /// @return those that are loaded now
   static List<Location> follow(Path folder, List<Location> loaded) {
-    Optional<Weights> latest = Weights.openLatest(folder);
+    Optional<Weights> latest = Checkpoints.at(folder).openLatest();
     if (latest.isEmpty()) {
       System.out.println("no checkpoint yet");
       return loaded;

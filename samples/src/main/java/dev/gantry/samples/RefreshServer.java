@@ -15,6 +15,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
+import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.LiveWeights;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.ParameterNames;
@@ -64,7 +65,7 @@ public final class RefreshServer {
   }
 
   private static List<Location> load(NDManager manager, Block block, Path folder) {
-    try (Weights weights = Weights.openLatest(folder).orElseThrow()) {
+    try (Weights weights = Checkpoints.at(folder).openLatest().orElseThrow()) {
       weights.load(manager, block, ParameterNames.same(), LoadOptions.defaults(), new Shape(1, 64));
       return List.copyOf(weights.files());
     }
@@ -73,7 +74,7 @@ public final class RefreshServer {
   /// @param loaded the files that are served
   /// @return those that are served now
   private static List<Location> refresh(LiveWeights live, Path folder, List<Location> loaded) {
-    try (Weights latest = Weights.openLatest(folder).orElseThrow()) {
+    try (Weights latest = Checkpoints.at(folder).openLatest().orElseThrow()) {
       if (!latest.files().equals(loaded)) {
         // Predictions that have begun end with the old weights; later ones wait for the new.
         live.refresh(latest, ParameterNames.same(), LoadOptions.defaults());

@@ -5,10 +5,10 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Placement;
 import dev.gantry.djl.TensorSelection;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
-import java.util.List;
 
 /// Loads weights onto all GPUs of this machine: all of them on each, then a part of each tensor on each;
 /// and then what one process of several would load. Without a GPU, the CPU is the only device.
@@ -25,7 +25,7 @@ public final class SeveralGpus {
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       Device[] devices = manager.getEngine().getDevices();
-      for (NDList replica : weights.loadOnEach(manager, devices)) {
+      for (NDList replica : weights.load(manager, Placement.replicated(devices))) {
         System.out.println(replica.size() + " arrays on " + replica.getFirst().getDevice());
       }
 
@@ -33,10 +33,10 @@ public final class SeveralGpus {
           LoadOptions.builder()
               .optReport(report -> report.devices().forEach(System.out::println))
               .build();
-      weights.loadOnEach(manager, List.of(devices), told).forEach(NDList::close);
+      weights.load(manager, Placement.replicated(devices), told).forEach(NDList::close);
 
       TensorSelection.Slices slices = TensorSelection.slices().along("{layer*}.weight", 0).build();
-      for (NDList rank : weights.loadSlices(manager, slices, devices)) {
+      for (NDList rank : weights.load(manager, Placement.sliced(slices, devices))) {
         System.out.println(rank.getFirst().getName() + " " + rank.getFirst().getShape());
       }
 

@@ -105,7 +105,7 @@ public final class IntoLoad {
               + array.dtype()
               + " "
               + array.shape()
-              + ": loadInto changes neither");
+              + ": copyTo changes neither");
     }
   }
 

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// The same tensors on several devices.
 @ExtendWith(NoLeaks.class)
-class LoadOnEachTest {
+class PlacementTest {
   private static final List<Device> CPU = List.of(Device.cpu());
 
   @TempDir private Path folder;
@@ -61,9 +61,13 @@ class LoadOnEachTest {
         .toArray();
   }
 
+  private static Placement on(List<Device> devices) {
+    return Placement.replicated(devices.toArray(Device[]::new));
+  }
+
   private void check(List<Device> devices, LoadOptions.Builder options) {
     try (Weights weights = Weights.open(file)) {
-      List<NDList> each = weights.loadOnEach(manager, devices, options.build());
+      List<NDList> each = weights.load(manager, on(devices), options.build());
       assertThat(each).hasSameSizeAs(devices);
       List<NDList> alone = new ArrayList<>();
       for (Device device : devices) {
@@ -117,14 +121,15 @@ class LoadOnEachTest {
           List.of(
               LoadOptions.builder().optDevice(Device.cpu()).build(),
               LoadOptions.builder().optLazy(true).build())) {
-        assertThatThrownBy(() -> weights.loadOnEach(manager, CPU, options))
+        assertThatThrownBy(() -> weights.load(manager, on(CPU), options))
             .isInstanceOf(MisuseException.class)
-            .hasMessageContaining("loadOnEach takes no optLazy or optDevice");
+            .hasMessageContaining("takes no optLazy or optDevice");
       }
-      assertThatThrownBy(() -> weights.loadOnEach(manager, Device.cpu(), Device.cpu()))
+      assertThatThrownBy(
+              () -> weights.load(manager, Placement.replicated(Device.cpu(), Device.cpu())))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("[host, host]");
-      assertThatThrownBy(() -> weights.loadOnEach(manager))
+      assertThatThrownBy(() -> weights.load(manager, Placement.replicated()))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("one at least");
     }

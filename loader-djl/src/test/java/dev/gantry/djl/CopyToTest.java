@@ -39,7 +39,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// Loads into arrays that are there, and writes from them, on DJL's default device: where DJL is on
 /// CUDA, its own tensors of the GPU.
 @ExtendWith(NoLeaks.class)
-class LoadIntoTest {
+class CopyToTest {
   private static final int MANY = 500_000;
 
   @TempDir private Path folder;
@@ -72,7 +72,7 @@ class LoadIntoTest {
     NDArray grid = manager.zeros(new Shape(3, 2));
     NDArray many = manager.create(new Shape(MANY));
     NDArray view = grid.reshape(6);
-    weights.loadInto(Map.of("grid", grid, "many", many));
+    weights.copyTo(Map.of("grid", grid, "many", many));
     assertThat(grid.toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
     assertThat(view.toFloatArray()).as("the same memory").containsExactly(1, 2, 3, 4, 5, 6);
     assertThat(many.getFloat(MANY - 1)).isEqualTo(MANY - 1);
@@ -89,7 +89,7 @@ class LoadIntoTest {
       }
       Map<String, NDArray> arrays = new LinkedHashMap<>();
       loaded.forEach(array -> arrays.put(array.getName(), array));
-      weights.loadInto(arrays);
+      weights.copyTo(arrays);
       assertThat(arrays.get("grid").toFloatArray()).containsExactly(1, 2, 3, 4, 5, 6);
       assertThat(arrays.get("half").toType(DataType.FLOAT32, true).toFloatArray())
           .containsExactly(1, -2);
@@ -100,7 +100,7 @@ class LoadIntoTest {
   @Test
   void rowsGoIntoRows() {
     NDArray target = manager.zeros(new Shape(5, 2));
-    weights.loadInto(
+    weights.copyTo(
         Map.of("grid", target.get("2:4")),
         LoadOptions.builder().optSelection(TensorSelection.all().rows("grid", 1, 3)).build());
     assertThat(target.toFloatArray()).containsExactly(0, 0, 0, 0, 3, 4, 5, 6, 0, 0);
@@ -110,32 +110,32 @@ class LoadIntoTest {
   void mistakesAreSaidAndNothingChanges() {
     NDArray wrongShape = manager.zeros(new Shape(2, 3));
     NDArray grid = manager.zeros(new Shape(3, 2));
-    assertThatThrownBy(() -> weights.loadInto("grid", wrongShape))
+    assertThatThrownBy(() -> weights.copyTo("grid", wrongShape))
         .isInstanceOf(MisuseException.class)
         .hasMessage(
-            "tensor 'grid' is F32 [3, 2], and the array for it F32 [2, 3]: loadInto changes"
+            "tensor 'grid' is F32 [3, 2], and the array for it F32 [2, 3]: copyTo changes"
                 + " neither");
     NDArray wrongType = manager.zeros(new Shape(3, 2), DataType.INT32);
-    assertThatThrownBy(() -> weights.loadInto("grid", wrongType))
+    assertThatThrownBy(() -> weights.copyTo("grid", wrongType))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("the array for it I32");
-    assertThatThrownBy(() -> weights.loadInto("grdi", grid))
+    assertThatThrownBy(() -> weights.copyTo("grdi", grid))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("no tensor 'grdi'");
     NDArray turned = manager.zeros(new Shape(2, 3)).transpose();
     turned.setName("turned");
-    assertThatThrownBy(() -> weights.loadInto("grid", turned))
+    assertThatThrownBy(() -> weights.copyTo("grid", turned))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("the array 'turned' is a view that does not lie densely in C order");
     assertThatThrownBy(() ->
-            weights.loadInto(
+            weights.copyTo(
                 Map.of("grid", grid), LoadOptions.builder().optCast(DataType.FLOAT16).build()))
         .isInstanceOf(MisuseException.class)
-        .hasMessageStartingWith("loadInto takes no optCast");
+        .hasMessageStartingWith("copyTo takes no optCast");
     grid.close();
-    assertThatThrownBy(() -> weights.loadInto("grid", grid)).isInstanceOf(RuntimeException.class);
+    assertThatThrownBy(() -> weights.copyTo("grid", grid)).isInstanceOf(RuntimeException.class);
     weights.close();
-    assertThatThrownBy(() -> weights.loadInto("grid", wrongShape))
+    assertThatThrownBy(() -> weights.copyTo("grid", wrongShape))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("closed");
     assertThat(wrongShape.toFloatArray()).containsOnly(0);
@@ -146,7 +146,7 @@ class LoadIntoTest {
     byte[] bytes = new byte[24];
     try (Arena arena = Arena.ofShared()) {
       MemorySegment half = arena.allocate(5, 1).asSlice(1, 4);
-      weights.loadIntoMemory(
+      weights.copyToMemory(
           Map.of(
               "grid",
               new Memory.OnHost(MemorySegment.ofArray(bytes)),
@@ -162,7 +162,7 @@ class LoadIntoTest {
   void aClosedArrayIsRefused() {
     NDArray odd = manager.zeros(new Shape(3), DataType.UINT8);
     odd.close();
-    assertThatThrownBy(() -> weights.loadInto(Map.of("odd", odd), LoadOptions.defaults()))
+    assertThatThrownBy(() -> weights.copyTo(Map.of("odd", odd), LoadOptions.defaults()))
         .isInstanceOf(MisuseException.class)
         .hasMessage("the array is closed");
   }
@@ -185,7 +185,7 @@ class LoadIntoTest {
           catchThrowableOfType(
               TransferException.IncompleteRead.class,
               () ->
-                  faulty.loadInto(
+                  faulty.copyTo(
                       arrays,
                       LoadOptions.builder().optThreads(1).optRequestBytes(1 << 19).build()));
       assertThat(failed.complete()).containsExactly("odd");

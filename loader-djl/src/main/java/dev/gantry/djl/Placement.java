@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import ai.djl.Device;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.djl.internal.torch.PyTorch;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
+
+/// Several devices of this process onto which weights are loaded. The CPU may be one of them. Immutable.
+///
+/// @param devices each once
+/// @param slices which part of each tensor a device gets; empty if each device gets all of it
+public record Placement(List<Device> devices, Optional<TensorSelection.Slices> slices) {
+  /// @throws MisuseException if a device is named twice, or none is
+  public Placement {
+    MisuseException.requireGiven("devices", devices)
+        .forEach(device -> MisuseException.requireGiven("each of devices", device));
+    devices = List.copyOf(devices);
+    Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
+  }
+
+  /// The same tensors on each device. Each GPU reads its share of the bytes over its own link and passes
+  /// them on to the others; where the driver does not let them reach one another's memory, each gets all
+  /// bytes from the host. What `optReport` is told says which
+  /// ([TransferReport#devices][dev.gantry.core.TransferReport#devices]).
+  public static Placement replicated(Device... devices) {
+    return new Placement(
+        Arrays.asList(MisuseException.requireGiven("devices", devices)), Optional.empty());
+  }
+
+  /// A model that the devices share: device 0 gets rank 0's part of each tensor, and so on. Tensors that
+  /// no rule names go to each device.
+  public static Placement sliced(TensorSelection.Slices slices, Device... devices) {
+    return new Placement(
+        Arrays.asList(MisuseException.requireGiven("devices", devices)),
+        Optional.of(MisuseException.requireGiven("slices", slices)));
+  }
+}
