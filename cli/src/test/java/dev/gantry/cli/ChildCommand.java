@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -11,16 +11,8 @@ final class ChildCommand {
   private ChildCommand() {}
 
   static ProcessBuilder of(Stream<String> arguments) {
-    List<String> command =
-        List.of(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "--enable-native-access=ALL-UNNAMED",
-            "-XX:TieredStopAtLevel=1",
-            "-Dai.djl.offline=true",
-            "-cp",
-            System.getProperty("java.class.path"),
-            GantryCommand.class.getName());
-    return new ProcessBuilder(Stream.concat(command.stream(), arguments).toList());
+    return ChildJvm.command(
+        List.of("-Dai.djl.offline=true"), GantryCommand.class, arguments.toArray());
   }
 
   static Process start(Stream<String> arguments) throws IOException {

@@ -65,6 +65,23 @@ public final class ChildJvm {
 
   private ChildJvm() {}
 
+  /// A JVM that starts fast: it compiles by C1 only, and one thread collects garbage.
+  ///
+  /// @param options of the JVM; a `-cp` among them replaces this JVM's class path
+  public static ProcessBuilder command(List<String> options, Class<?> main, Object... arguments) {
+    List<String> command = new ArrayList<>();
+    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+    command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
+    command.addAll(List.of("--enable-native-access=ALL-UNNAMED"));
+    command.addAll(List.of("-cp", System.getProperty("java.class.path")));
+    command.addAll(options);
+    command.add(main.getName());
+    for (Object argument : arguments) {
+      command.add(argument.toString());
+    }
+    return new ProcessBuilder(command);
+  }
+
   /// Runs `main` to its end, with a folder for temporary files of its own, since some tests count what is
   /// there.
   ///
@@ -102,14 +119,15 @@ public final class ChildJvm {
       Class<?> main,
       String... arguments)
       throws IOException {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "--illegal-native-access=deny"));
-    command.addAll(List.of("-Xmx" + heap, "-Dai.djl.offline=true"));
-    command.add("-Djava.io.tmpdir=" + temporary);
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
-    command.addAll(List.of(arguments));
-    ProcessBuilder builder = new ProcessBuilder(command);
+    ProcessBuilder builder =
+        command(
+            List.of(
+                "--illegal-native-access=deny",
+                "-Xmx" + heap,
+                "-Dai.djl.offline=true",
+                "-Djava.io.tmpdir=" + temporary),
+            main,
+            (Object[]) arguments);
     builder.environment().putAll(environment);
     Path out = temporary.resolve("out.txt");
     Path err = temporary.resolve("err.txt");

@@ -24,6 +24,7 @@ import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.TfRecordShards;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.MemoryFolder;
 import dev.gantry.testing.NoLeaks;
@@ -250,18 +251,7 @@ class JointKillTest {
   private static boolean halts(Writer writer, Path set, int moment)
       throws IOException, InterruptedException {
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-Xmx128m",
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                Halting.class.getName(),
-                writer.name(),
-                set.toString(),
-                Integer.toString(moment))
+        ChildJvm.command(List.of("-Xmx128m"), Halting.class, writer.name(), set, moment)
             .redirectErrorStream(true)
             .redirectOutput(Redirect.INHERIT)
             .start();

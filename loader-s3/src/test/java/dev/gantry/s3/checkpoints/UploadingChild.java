@@ -11,6 +11,7 @@ import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.s3.internal.S3Store;
+import dev.gantry.testing.ChildJvm;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -43,23 +44,17 @@ final class UploadingChild implements AutoCloseable {
 
   /// @param lastCall how many calls to S3 change something before it ends as if by SIGKILL
   static UploadingChild start(Path root, Location remote, long step, int lastCall) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    command.addAll(List.of("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
-    command.addAll(List.of("-Xmx256m", "--enable-native-access=ALL-UNNAMED"));
+    List<String> options = new ArrayList<>(List.of("-Xmx256m"));
     for (String property : System.getProperties().stringPropertyNames()) {
       if (property.startsWith("aws.")) {
-        command.add("-D" + property + "=" + System.getProperty(property));
+        options.add("-D" + property + "=" + System.getProperty(property));
       }
     }
-    command.addAll(
-        List.of("-cp", System.getProperty("java.class.path"), UploadingChild.class.getName()));
-    command.addAll(
-        List.of(
-            root.toString(), remote.toString(), Long.toString(step), Integer.toString(lastCall)));
     try {
       return new UploadingChild(
-          new ProcessBuilder(command).redirectError(Redirect.DISCARD).start());
+          ChildJvm.command(options, UploadingChild.class, root, remote, step, lastCall)
+              .redirectError(Redirect.DISCARD)
+              .start());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

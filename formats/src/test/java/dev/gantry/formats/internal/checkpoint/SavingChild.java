@@ -9,13 +9,13 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.Sessions;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.ProcessBuilder.Redirect;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
@@ -59,17 +59,9 @@ final class SavingChild implements AutoCloseable {
   }
 
   private static SavingChild start(Class<?> main, Object... arguments) {
-    List<String> command = new ArrayList<>();
-    command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-    // Starts fast, and saves little.
-    command.addAll(List.of("-Xshare:auto", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"));
-    command.addAll(List.of("-Xmx128m", "--enable-native-access=ALL-UNNAMED"));
-    command.addAll(List.of("-cp", System.getProperty("java.class.path"), main.getName()));
-    for (Object argument : arguments) {
-      command.add(argument.toString());
-    }
+    ProcessBuilder command = ChildJvm.command(List.of("-Xmx128m"), main, arguments);
     try {
-      return new SavingChild(new ProcessBuilder(command).redirectError(Redirect.INHERIT).start());
+      return new SavingChild(command.redirectError(Redirect.INHERIT).start());
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -3,10 +3,12 @@ package dev.gantry.formats.internal.files;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -24,13 +26,8 @@ class UploadFolderTest {
   }
 
   private static Process start() throws IOException {
-    return new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "--enable-native-access=ALL-UNNAMED",
-            "-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir"),
-            "-cp",
-            System.getProperty("java.class.path"),
-            Uploading.class.getName())
+    return ChildJvm.command(
+            List.of("-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir")), Uploading.class)
         .redirectError(ProcessBuilder.Redirect.INHERIT)
         .start();
   }

@@ -10,6 +10,7 @@ import dev.gantry.formats.internal.examples.Schema;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.testing.ChildJvm;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -74,17 +75,10 @@ class ProtobufVersionTest {
     Path copy = Files.copy(RECORDS, folder.resolve("records"));
     Path log = folder.resolve("log");
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "-XX:+UseSerialGC",
-                "-Xmx128m",
-                "--enable-native-access=ALL-UNNAMED",
-                option,
-                "-cp",
-                String.join(File.pathSeparator, classPath),
-                Child.class.getName(),
-                copy.toString())
+        ChildJvm.command(
+                List.of("-Xmx128m", option, "-cp", String.join(File.pathSeparator, classPath)),
+                Child.class,
+                copy)
             .redirectOutput(log.toFile())
             .start();
     try {

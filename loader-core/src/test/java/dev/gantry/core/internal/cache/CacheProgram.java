@@ -8,8 +8,8 @@ import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.TestFiles;
-import java.io.File;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -38,19 +38,7 @@ final class CacheProgram {
 
   /// Starts one.
   static Process start(Path folder, Location file, long seed, int length) throws IOException {
-    return new ProcessBuilder(
-            Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-            "--enable-native-access=ALL-UNNAMED",
-            "-Xmx256m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
-            "-cp",
-            System.getProperty("java.class.path") + File.pathSeparator,
-            CacheProgram.class.getName(),
-            folder.toString(),
-            file.toString(),
-            Long.toString(seed),
-            Integer.toString(length))
+    return ChildJvm.command(List.of("-Xmx256m"), CacheProgram.class, folder, file, seed, length)
         .redirectOutput(ProcessBuilder.Redirect.DISCARD)
         .redirectError(ProcessBuilder.Redirect.INHERIT)
         .start();

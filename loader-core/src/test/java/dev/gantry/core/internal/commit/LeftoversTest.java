@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.NoLeaks;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -45,13 +46,7 @@ class LeftoversTest {
 
   private Process start() throws IOException {
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                Writer.class.getName(),
-                folder.resolve("theirs").toString())
+        ChildJvm.command(List.of(), Writer.class, folder.resolve("theirs"))
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     BufferedReader lines = process.inputReader();

@@ -8,10 +8,10 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.NoLeaks;
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -58,17 +58,7 @@ class RegisteredPagesTest {
 
   private Process start(long bytes) throws IOException {
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Xmx64m",
-                "-XX:+UseSerialGC",
-                "-XX:TieredStopAtLevel=1",
-                "-cp",
-                System.getProperty("java.class.path") + File.pathSeparator,
-                Program.class.getName(),
-                folder.toString(),
-                Long.toString(bytes))
+        ChildJvm.command(List.of("-Xmx64m"), Program.class, folder, bytes)
             .redirectError(ProcessBuilder.Redirect.INHERIT)
             .start();
     BufferedReader out = process.inputReader();

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.natives;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.net.URI;
@@ -32,14 +33,7 @@ class FileNamesTest {
       Path _ = TestFiles.write(file(name), FileNamesProgram.SEED, FileNamesProgram.LENGTH);
     }
     ProcessBuilder program =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                FileNamesProgram.class.getName(),
-                folder.toString())
-            .redirectErrorStream(true);
+        ChildJvm.command(List.of(), FileNamesProgram.class, folder).redirectErrorStream(true);
     program.environment().put("LC_ALL", locale);
     Process process = program.start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

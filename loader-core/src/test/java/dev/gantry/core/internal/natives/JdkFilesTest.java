@@ -3,6 +3,7 @@ package dev.gantry.core.internal.natives;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -31,15 +32,10 @@ class JdkFilesTest {
   void nothingOfLibcIsLoadedWhereTheJdkReads() throws Exception {
     Path log = folder.resolve("classes");
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-Dgantry.files=jdk",
-                "-Xlog:class+load:file=" + log,
-                "-cp",
-                System.getProperty("java.class.path"),
-                JdkFilesProgram.class.getName(),
-                folder.toString())
+        ChildJvm.command(
+                List.of("-Dgantry.files=jdk", "-Xlog:class+load:file=" + log),
+                JdkFilesProgram.class,
+                folder)
             .redirectErrorStream(true)
             .start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

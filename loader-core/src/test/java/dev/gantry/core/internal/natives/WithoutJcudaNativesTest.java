@@ -3,9 +3,11 @@ package dev.gantry.core.internal.natives;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import java.io.File;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
@@ -32,14 +34,9 @@ class WithoutJcudaNativesTest {
             .filter(entry -> !entry.contains("jcuda-natives"))
             .collect(Collectors.joining(File.pathSeparator));
     Process process =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
+        ChildJvm.command(
                 // JCuda keeps what it unpacked there.
-                "-Djava.io.tmpdir=" + folder,
-                "-cp",
-                path,
-                Program.class.getName())
+                List.of("-Djava.io.tmpdir=" + folder, "-cp", path), Program.class)
             .redirectErrorStream(true)
             .start();
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);

@@ -135,15 +135,7 @@ class ResidentProcessTest {
     /// The server sees all devices, in the host's order.
     private static Process start(Path file, Path socket, Device device) throws IOException {
       ProcessBuilder builder =
-          new ProcessBuilder(
-                  Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                  "--enable-native-access=ALL-UNNAMED",
-                  "-cp",
-                  System.getProperty("java.class.path"),
-                  Server.class.getName(),
-                  file.toString(),
-                  socket.toString(),
-                  device.toString())
+          ChildJvm.command(List.of(), Server.class, file, socket, device)
               .redirectError(ProcessBuilder.Redirect.INHERIT);
       builder.environment().remove(VISIBLE);
       Process process = builder.start();

@@ -3,9 +3,11 @@ package dev.gantry.core.internal.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -18,13 +20,7 @@ class SharedSessionTest {
   void aWrongSettingIsOneErrorEachTimeAndNotTheEndOfTheClass(boolean withFolder)
       throws IOException, InterruptedException {
     ProcessBuilder program =
-        new ProcessBuilder(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                SharedSessionProgram.class.getName())
-            .redirectErrorStream(true);
+        ChildJvm.command(List.of(), SharedSessionProgram.class).redirectErrorStream(true);
     program.environment().put("GANTRY_CACHE", withFolder ? folder.toString() : "");
     program.environment().put("GANTRY_CACHE_BYTES", "much");
     Process process = program.start();
