@@ -9,8 +9,11 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(60)
 class UploadFolderTest {
@@ -25,9 +28,23 @@ class UploadFolderTest {
     }
   }
 
-  private static Process start() throws IOException {
-    return ChildJvm.command(
-            List.of("-Djava.io.tmpdir=" + System.getProperty("java.io.tmpdir")), Uploading.class)
+  /// For this test alone: another test's upload would remove what a killed one left, too.
+  @TempDir Path temporary;
+
+  private final String before = System.getProperty("java.io.tmpdir");
+
+  @BeforeEach
+  void useOurs() {
+    System.setProperty("java.io.tmpdir", temporary.toString());
+  }
+
+  @AfterEach
+  void useTheOthers() {
+    System.setProperty("java.io.tmpdir", before);
+  }
+
+  private Process start() throws IOException {
+    return ChildJvm.command(List.of("-Djava.io.tmpdir=" + temporary), Uploading.class)
         .redirectError(ProcessBuilder.Redirect.INHERIT)
         .start();
   }
@@ -36,7 +53,7 @@ class UploadFolderTest {
   void theNextUploadRemovesWhatAKilledOneLeftAndNothingElse() throws Exception {
     Process killed = start();
     Process alive = start();
-    Path others = Files.createTempDirectory("gantry-upload-");
+    Path others = Files.createTempDirectory(temporary, "gantry-upload-");
     try (BufferedReader killedLines = killed.inputReader();
         BufferedReader aliveLines = alive.inputReader()) {
       Path left = Path.of(killedLines.readLine());

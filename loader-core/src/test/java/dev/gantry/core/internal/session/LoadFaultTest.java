@@ -40,6 +40,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -78,6 +79,13 @@ class LoadFaultTest {
     return catchThrowableOfType(
             TransferException.class, () -> gantry.load(wanted, Device.HOST, options))
         .failure();
+  }
+
+  /// Waits until a reader has ended its job: it is kept for the next one.
+  private static void awaitIdle(Thread thread) {
+    while (thread.isAlive() && thread.getState() != Thread.State.TIMED_WAITING) {
+      LockSupport.parkNanos(1_000_000);
+    }
   }
 
   private static void join(Thread thread) {
@@ -160,7 +168,7 @@ class LoadFaultTest {
         .at(Function.PREAD, 2, new Fails(Errno.EIO));
     try (ExecutorService caller = Executors.newSingleThreadExecutor()) {
       Future<Failure> load = caller.submit(() -> failureOf(options(2)));
-      join(failed.get());
+      awaitIdle(failed.get());
       assertThat(load.isDone()).isFalse();
       assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
       assertThat(LiveResources.snapshot().openFiles()).isEqualTo(1);
