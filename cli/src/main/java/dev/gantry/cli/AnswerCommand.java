@@ -11,12 +11,14 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.training.ParameterStore;
 import dev.gantry.cli.internal.answer.Answer;
 import dev.gantry.cli.internal.answer.Inputs;
+import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.models.HubModel;
 import java.nio.file.Path;
@@ -26,10 +28,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `answer`: a folder of the hub as a model that answers.
 @Command(
@@ -37,7 +37,7 @@ import picocli.CommandLine.Spec;
     description =
         "Loads a folder with config.json and safetensors of a known architecture (BERT, GPT-2,"
             + " Llama, ResNet, ViT) and prints what the model answers to a file of inputs.")
-final class AnswerCommand implements Runnable {
+final class AnswerCommand extends ReportCommand {
   /// What the arithmetic is done in.
   enum Type {
     FLOAT32(DataType.FLOAT32),
@@ -50,8 +50,6 @@ final class AnswerCommand implements Runnable {
       this.type = type;
     }
   }
-
-  @Spec private CommandSpec spec;
 
   @Parameters(paramLabel = "FOLDER", description = "A model's folder.")
   private Path folder;
@@ -70,13 +68,10 @@ final class AnswerCommand implements Runnable {
       description = "The type of the arithmetic: float32 (the default), bfloat16 or float16.")
   private Type type;
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Mixin private DeviceOption device;
 
   @Override
-  public void run() {
+  Report report(GantrySession session) {
     HubModel hub = HubModel.of(folder);
     Inputs inputs = Inputs.read(input, hub);
     AtomicReference<TransferReport> transfer = new AtomicReference<>(TransferReport.NOTHING);
@@ -92,7 +87,7 @@ final class AnswerCommand implements Runnable {
       double seconds = (System.nanoTime() - start) / 1e9;
       SequencedMap<String, Answer.Output> outputs =
           fitting(input, "wrong-input", () -> outputs(hub, model, inputs));
-      new Answer(outputs, seconds, transfer.get()).show(spec.commandLine().getOut(), json);
+      return new Answer(outputs, seconds, transfer.get());
     }
   }
 

@@ -22,14 +22,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
-import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `convert`: the same tensors or samples in other files. Their bytes go from file to file through
 /// a few buffers, whatever their size.
@@ -39,7 +36,7 @@ import picocli.CommandLine.Spec;
       "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
       "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord."
     })
-final class ConvertCommand implements Callable<Integer> {
+final class ConvertCommand extends ReportCommand {
   private static final String SHARD_BYTES = "--shard-bytes";
   private static final String SAMPLES = "--samples-per-shard";
   private static final String FIELD = "--field";
@@ -54,8 +51,6 @@ final class ConvertCommand implements Callable<Integer> {
   /// Options for some inputs only.
   private static final Set<String> SPECIAL =
       Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
-
-  @Spec private CommandSpec spec;
 
   @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
   private Location input;
@@ -114,11 +109,8 @@ final class ConvertCommand implements Callable<Integer> {
       description = "Raw tensor shards IN: none, gzip or zlib; none by default.")
   private @Nullable Compression compression;
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Override
-  public Integer call() throws IOException {
+  void checkOptions() {
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
     }
@@ -126,15 +118,11 @@ final class ConvertCommand implements Callable<Integer> {
       MisuseException.requireRange(
           SAMPLES, samplesPerShard, 1, ShardOptions.MOST_SAMPLES_PER_SHARD);
     }
-    try (GantrySession session = GantrySession.open()) {
-      Input opened = Input.open(session, input);
-      convert(session, opened).show(spec.commandLine().getOut(), json);
-    }
-    return 0;
   }
 
-  private WrittenFiles convert(GantrySession session, Input opened) throws IOException {
-    return switch (opened) {
+  @Override
+  WrittenFiles report(GantrySession session) throws IOException {
+    return switch (Input.open(session, input)) {
       case Input.Weights(WeightsCatalogue weights) -> {
         allow("weights", Set.of(SHARD_BYTES));
         yield new WeightsConversion(weights, input, output, shardBytes).run(session);

@@ -13,10 +13,7 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `digest`: proof that the bytes arrive.
 @Command(
@@ -25,26 +22,15 @@ import picocli.CommandLine.Spec;
         "Loads through the engine and prints the SHA-256 of every tensor, of every field of shards,"
             + " or of every TFRecord record; records are read and checked by the CPU on every"
             + " device.")
-final class DigestCommand implements Runnable {
-  @Spec private CommandSpec spec;
-
+final class DigestCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;
-
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
 
   @Mixin private DeviceOption device;
 
   @Override
-  public void run() {
-    try (GantrySession session = GantrySession.open();
-        Report digests = digests(session, device.device())) {
-      digests.show(spec.commandLine().getOut(), json);
-    }
-  }
-
-  private Report digests(GantrySession session, Device target) {
+  Report report(GantrySession session) {
+    Device target = device.device();
     return switch (Input.open(session, file)) {
       case Input.Weights(WeightsCatalogue weights) -> TensorDigests.of(session, weights, target);
       case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, target);

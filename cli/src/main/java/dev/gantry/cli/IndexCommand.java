@@ -6,6 +6,7 @@ import dev.gantry.cli.internal.contents.CheckedIndexes;
 import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -13,17 +14,13 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `index`: TFRecord files, so that their records can be read by offset; safetensors, so that loads can
 /// be verified.
@@ -33,11 +30,9 @@ import picocli.CommandLine.Spec;
         "Reads and checks TFRecord files, and writes an index beside each: FILE.gantry-index."
             + " Beside safetensors files it writes checksums for `load --verify`:"
             + " FILE.gantry-sums.")
-final class IndexCommand implements Callable<Integer> {
+final class IndexCommand extends ReportCommand {
   /// An index cannot be used; nothing is wrong with the file.
   private static final int EXIT_UNUSABLE = 1;
-
-  @Spec private CommandSpec spec;
 
   @Parameters(
       arity = "1..*",
@@ -53,52 +48,47 @@ final class IndexCommand implements Callable<Integer> {
           "Write nothing; say whether each TFRecord file has an index of it as it is now.")
   private boolean check;
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Override
-  public Integer call() throws IOException {
-    PrintWriter out = spec.commandLine().getOut();
-    try (GantrySession session = GantrySession.open()) {
-      List<Location> named =
-          paths.stream().filter(path -> !SafetensorsSums.isSums(path.fileName())).toList();
-      List<Path> weights = new ArrayList<>();
-      List<Location> records = new ArrayList<>();
-      for (Location path : named.isEmpty() ? paths : named) {
-        List<Path> found = Input.weightsFiles(session, path);
-        weights.addAll(found);
-        if (found.isEmpty()) {
-          records.add(path);
-        }
+  Report report(GantrySession session) throws IOException {
+    List<Location> named =
+        paths.stream().filter(path -> !SafetensorsSums.isSums(path.fileName())).toList();
+    List<Path> weights = new ArrayList<>();
+    List<Location> records = new ArrayList<>();
+    for (Location path : named.isEmpty() ? paths : named) {
+      List<Path> found = Input.weightsFiles(session, path);
+      weights.addAll(found);
+      if (found.isEmpty()) {
+        records.add(path);
       }
-      List<Location> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
-      if (check && !weights.isEmpty()) {
-        throw new MisuseException("--check is for TFRecord files; `load --verify` checks weights");
-      }
-      if (check) {
-        return check(session, files, out);
-      }
-      List<BuiltIndexes.Built> built = new ArrayList<>();
-      for (Location file : files) {
-        built.add(build(session, file));
-      }
-      List<BuiltIndexes.Summed> summed = new ArrayList<>();
-      for (Path file : weights) {
-        long start = System.nanoTime();
-        int tensors = SafetensorsSums.build(file, session);
-        summed.add(new BuiltIndexes.Summed(file, tensors, (System.nanoTime() - start) / 1e9));
-      }
-      new BuiltIndexes(built, summed).show(out, json);
-      return 0;
     }
+    List<Location> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
+    if (check && !weights.isEmpty()) {
+      throw new MisuseException("--check is for TFRecord files; `load --verify` checks weights");
+    }
+    if (check) {
+      return new CheckedIndexes(
+          files.stream()
+              .map(file -> new CheckedIndexes.Checked(file, IndexState.of(session, file)))
+              .toList());
+    }
+    List<BuiltIndexes.Built> built = new ArrayList<>();
+    for (Location file : files) {
+      built.add(build(session, file));
+    }
+    List<BuiltIndexes.Summed> summed = new ArrayList<>();
+    for (Path file : weights) {
+      long start = System.nanoTime();
+      int tensors = SafetensorsSums.build(file, session);
+      summed.add(new BuiltIndexes.Summed(file, tensors, (System.nanoTime() - start) / 1e9));
+    }
+    return new BuiltIndexes(built, summed);
   }
 
-  private int check(GantrySession session, List<Location> files, PrintWriter out) {
-    List<CheckedIndexes.Checked> checked = new ArrayList<>();
-    for (Location file : files) {
-      checked.add(new CheckedIndexes.Checked(file, IndexState.of(session, file)));
+  @Override
+  int exitCode(Report report) {
+    if (!(report instanceof CheckedIndexes(List<CheckedIndexes.Checked> checked))) {
+      return 0;
     }
-    new CheckedIndexes(checked).show(out, json);
     List<String> reasons =
         checked.stream()
             .filter(each -> !each.state().isUsable())

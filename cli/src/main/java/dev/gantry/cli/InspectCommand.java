@@ -12,10 +12,7 @@ import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Model.CommandSpec;
-import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `inspect`: what is in a file.
 @Command(
@@ -24,24 +21,12 @@ import picocli.CommandLine.Spec;
         "Shows what weights, raw tensor shards or TFRecord files hold, without loading them. Of"
             + " TFRecord files without a usable index, all records are read to be counted and"
             + " checked.")
-final class InspectCommand implements Runnable {
-  @Spec private CommandSpec spec;
-
+final class InspectCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Override
-  public void run() {
-    try (GantrySession session = GantrySession.open();
-        Report contents = contents(session)) {
-      contents.show(spec.commandLine().getOut(), json);
-    }
-  }
-
-  private Report contents(GantrySession session) {
+  Report report(GantrySession session) {
     return switch (Input.open(session, file)) {
       case Input.Weights(WeightsCatalogue weights) -> new WeightsContents(weights);
       case Input.Shards(ShardSet set) -> new ShardContents(set);

@@ -24,6 +24,7 @@ import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,17 +32,13 @@ import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 
 /// `load`: how fast weights come into memory.
 @Command(name = "load", description = "Loads weights and prints how fast.")
-final class LoadCommand implements Runnable {
-  @Spec private CommandSpec spec;
-
+final class LoadCommand extends ReportCommand {
   @Parameters(
       paramLabel = "FILE",
       description = "Weights: a file, a folder or an index.json, or an http or https URL.")
@@ -91,26 +88,27 @@ final class LoadCommand implements Runnable {
       description = "Load nothing: print the memory that a load takes at most, and what there is.")
   private boolean dryRun;
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Override
-  public void run() {
+  public Integer call() throws IOException {
+    if (!dryRun) {
+      return super.call();
+    }
     TransferOptions options = options();
-    devices.prepare();
-    PrintWriter out = spec.commandLine().getOut();
-    if (dryRun) {
-      for (Device device : devices.devices()) {
-        printMemory(device, options, out);
-      }
-      return;
+    for (Device device : devices.devices()) {
+      printMemory(device, options, spec.commandLine().getOut());
     }
-    try (GantrySession session = GantrySession.open()) {
-      load(session, options).show(out, json);
-    }
+    return 0;
   }
 
-  private LoadRuns load(GantrySession session, TransferOptions options) {
+  @Override
+  void checkOptions() {
+    options();
+    devices.prepare();
+  }
+
+  @Override
+  LoadRuns report(GantrySession session) {
+    TransferOptions options = options();
     WeightsCatalogue weights = Input.weights(session, file);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
     List<Device> targets = devices.devices();

@@ -5,6 +5,7 @@ import ai.djl.ndarray.types.Shape;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.map.BlockClass;
 import dev.gantry.cli.internal.map.MapReport;
+import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.mapping.BlockMap;
@@ -17,10 +18,8 @@ import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.ITypeConverter;
-import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
-import picocli.CommandLine.Spec;
 import picocli.CommandLine.TypeConversionException;
 
 /// `map`: which tensors are which parameters of a block.
@@ -29,9 +28,7 @@ import picocli.CommandLine.TypeConversionException;
     description =
         "Prints a block's parameters beside the tensors of weights, matches them where shapes and"
             + " names leave no doubt, and prints rules for names to paste.")
-final class MapCommand implements Runnable {
-  @Spec private CommandSpec spec;
-
+final class MapCommand extends ReportCommand {
   @Parameters(
       paramLabel = "FOLDER",
       description = "Weights: a folder, a file or an index.json, or an http or https URL.")
@@ -61,18 +58,13 @@ final class MapCommand implements Runnable {
       description = "Jars and folders with the block's class, separated as on Java's class path.")
   private String classPath = "";
 
-  @Option(names = "--json", description = "Print JSON.")
-  private boolean json;
-
   @Override
-  public void run() {
-    try (GantrySession session = GantrySession.open();
-        BlockClass classes = new BlockClass(paths())) {
+  Report report(GantrySession session) {
+    try (BlockClass classes = new BlockClass(paths())) {
       WeightsCatalogue weights = Input.weights(session, folder);
-      BlockMap map =
+      return new MapReport(
           BlockMap.of(
-              Named.parameters(classes.make(block), inputs), Named.tensors(weights.tensors()));
-      new MapReport(map).show(spec.commandLine().getOut(), json);
+              Named.parameters(classes.make(block), inputs), Named.tensors(weights.tensors())));
     }
   }
 

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.answer;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
-import java.io.IOException;
 import java.io.PrintWriter;
+import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
 import java.util.SequencedMap;
@@ -55,25 +54,15 @@ public record Answer(SequencedMap<String, Output> outputs, double seconds, Trans
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeObjectFieldStart("outputs");
-    for (Map.Entry<String, Output> output : outputs.entrySet()) {
-      json.writeObjectFieldStart(output.getKey());
-      Json.writeShape(output.getValue().shape, json);
-      json.writeArrayFieldStart("values");
-      for (float value : output.getValue().values) {
-        json.writeNumber(value);
-      }
-      json.writeEndArray();
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    json.writeObjectFieldStart("load");
-    json.writeNumberField("seconds", seconds);
-    json.writeNumberField("bytes", transfer.bytes());
-    Transfers.writeTransports(transfer, json);
-    json.writeEndObject();
-    json.writeEndObject();
+  public Object json() {
+    Map<String, Object> answers = new LinkedHashMap<>();
+    outputs.forEach((name, output) ->
+        answers.put(name, Json.object("shape", output.shape, "values", output.values)));
+    return Json.object(
+        "outputs",
+        answers,
+        "load",
+        Json.object(
+            "seconds", seconds, "bytes", transfer.bytes(), "transport", Transfers.json(transfer)));
   }
 }

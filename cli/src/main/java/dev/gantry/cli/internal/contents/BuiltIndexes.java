@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
-import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Path;
 import java.util.List;
@@ -55,49 +54,51 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("files");
-    for (Built each : files) {
-      json.writeStartObject();
-      json.writeStringField("file", each.file().toString());
-      json.writeStringField("index", TfRecordIndex.indexFile(each.file()).toString());
-      json.writeNumberField("records", each.summary().records());
-      json.writeNumberField("bytes", each.summary().recordBytes());
-      json.writeObjectFieldStart("features");
-      for (TfRecordIndex.Feature feature : each.summary().features()) {
-        write(feature, json);
-      }
-      json.writeEndObject();
-      json.writeNumberField("seconds", each.seconds());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeArrayFieldStart("sums");
-    for (Summed each : sums) {
-      json.writeStartObject();
-      json.writeStringField("file", each.file().toString());
-      json.writeStringField("sums", SafetensorsSums.sumsFile(each.file()).toString());
-      json.writeNumberField("tensors", each.tensors());
-      json.writeNumberField("seconds", each.seconds());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "files",
+        files.stream().map(BuiltIndexes::json).toList(),
+        "sums",
+        sums.stream().map(BuiltIndexes::json).toList());
   }
 
-  private static void write(TfRecordIndex.Feature feature, JsonGenerator json) throws IOException {
-    json.writeObjectFieldStart(feature.name());
-    json.writeStringField(
-        "kind", feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""));
-    json.writeNumberField("missing", feature.missing());
-    if (feature.elements().isPresent()) {
-      json.writeNumberField("length", feature.elements().getAsLong());
-    } else {
-      json.writeStringField("length", "varies");
-    }
-    json.writeStringField(
-        "absence", feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
-    json.writeEndObject();
+  private static Object json(Built built) {
+    return Json.object(
+        "file",
+        built.file(),
+        "index",
+        TfRecordIndex.indexFile(built.file()),
+        "records",
+        built.summary().records(),
+        "bytes",
+        built.summary().recordBytes(),
+        "features",
+        Json.byName(built.summary().features(), TfRecordIndex.Feature::name, BuiltIndexes::json),
+        "seconds",
+        built.seconds());
+  }
+
+  private static Object json(Summed summed) {
+    return Json.object(
+        "file",
+        summed.file(),
+        "sums",
+        SafetensorsSums.sumsFile(summed.file()),
+        "tensors",
+        summed.tensors(),
+        "seconds",
+        summed.seconds());
+  }
+
+  private static Object json(TfRecordIndex.Feature feature) {
+    return Json.object(
+        "kind",
+        feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""),
+        "missing",
+        feature.missing(),
+        "length",
+        feature.elements().isPresent() ? feature.elements().getAsLong() : "varies",
+        "absence",
+        feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
   }
 }

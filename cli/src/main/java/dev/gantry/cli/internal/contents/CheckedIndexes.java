@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
-import com.fasterxml.jackson.core.JsonGenerator;
+import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -31,17 +30,18 @@ public record CheckedIndexes(List<Checked> files) implements Report {
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("files");
-    for (Checked each : files) {
-      json.writeStartObject();
-      json.writeStringField("file", each.file().toString());
-      json.writeBooleanField("usable", each.state().isUsable());
-      json.writeStringField("reason", each.state().absence());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "files",
+        files.stream()
+            .map(each ->
+                Json.object(
+                    "file",
+                    each.file(),
+                    "usable",
+                    each.state().isUsable(),
+                    "reason",
+                    each.state().absence()))
+            .toList());
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
+import dev.gantry.cli.internal.output.Json;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -34,6 +35,10 @@ public sealed interface IndexState {
 
   default boolean isUsable() {
     return this instanceof Usable;
+  }
+
+  default Object json() {
+    return Json.object("usable", isUsable(), "reason", absence());
   }
 
   /// Empty where it is usable.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.input.RecordFiles;
+import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
@@ -14,7 +14,6 @@ import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
@@ -61,11 +60,18 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
       }
     }
 
-    void writeIndex(JsonGenerator json) throws IOException {
-      json.writeObjectFieldStart("index");
-      json.writeBooleanField("usable", index.isUsable());
-      json.writeStringField("reason", index.absence());
-      json.writeEndObject();
+    Object json() {
+      return Json.object(
+          "file",
+          file,
+          "compression",
+          RecordContents.name(compression),
+          "records",
+          records,
+          "bytes",
+          bytes,
+          "index",
+          index.json());
     }
   }
 
@@ -109,48 +115,40 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeStringField("format", "tfrecord");
-    json.writeStringField("compression", compression());
-    json.writeNumberField("records", records());
-    json.writeNumberField("bytes", bytes());
-    json.writeObjectFieldStart("features");
-    for (FeatureSpec feature : features) {
-      write(feature, json);
-    }
-    json.writeEndObject();
-    json.writeStringField("featuresAbsence", absence);
+  public Object json() {
     // Of all files, or of the first that has none.
-    files.stream()
-        .filter(file -> !file.index().isUsable())
-        .findFirst()
-        .orElseGet(files::getFirst)
-        .writeIndex(json);
-    json.writeArrayFieldStart("files");
-    for (RecordFile file : files) {
-      json.writeStartObject();
-      json.writeStringField("file", file.file().toString());
-      json.writeStringField("compression", name(file.compression()));
-      json.writeNumberField("records", file.records());
-      json.writeNumberField("bytes", file.bytes());
-      file.writeIndex(json);
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeEndObject();
+    RecordFile index =
+        files.stream()
+            .filter(file -> !file.index().isUsable())
+            .findFirst()
+            .orElseGet(files::getFirst);
+    return Json.object(
+        "format",
+        "tfrecord",
+        "compression",
+        compression(),
+        "records",
+        records(),
+        "bytes",
+        bytes(),
+        "features",
+        Json.byName(features, FeatureSpec::name, RecordContents::json),
+        "featuresAbsence",
+        absence,
+        "index",
+        index.index().json(),
+        "files",
+        files.stream().map(RecordFile::json).toList());
   }
 
-  private static void write(FeatureSpec feature, JsonGenerator json) throws IOException {
-    json.writeObjectFieldStart(feature.name());
-    json.writeStringField("kind", name(feature.kind()));
-    json.writeStringField("dtype", feature.dtype().name());
-    if (varies(feature)) {
-      json.writeStringField("length", "varies");
-    } else {
-      json.writeNumberField("length", elements(feature));
-    }
-    json.writeEndObject();
+  private static Object json(FeatureSpec feature) {
+    return Json.object(
+        "kind",
+        name(feature.kind()),
+        "dtype",
+        feature.dtype().name(),
+        "length",
+        varies(feature) ? "varies" : elements(feature));
   }
 
   private static boolean varies(FeatureSpec feature) {

@@ -1,44 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
-import java.io.IOException;
 import java.io.PrintWriter;
 
 /// What is in raw tensor shards, without their data.
 public record ShardContents(ShardSet set) implements Report {
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeStringField("format", ShardSet.FORMAT);
-    json.writeObjectFieldStart("fields");
-    for (Field field : set.fields()) {
-      json.writeObjectFieldStart(field.name());
-      json.writeStringField("dtype", field.dtype().name());
-      Json.writeShape(field.shape(), json);
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    json.writeNumberField("samples", set.samples());
-    json.writeNumberField("bytes", set.totalBytes());
-    json.writeNumberField("blockBytes", set.blockBytes());
-    json.writeArrayFieldStart("shards");
-    for (Shard shard : set.shards()) {
-      json.writeStartObject();
-      json.writeStringField("file", shard.location().toString());
-      json.writeNumberField("samples", shard.samples());
-      json.writeNumberField("bytes", shard.bytes());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    Json.writeMetadata(set.metadata(), json);
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "format",
+        ShardSet.FORMAT,
+        "fields",
+        Json.byName(
+            set.fields(),
+            Field::name,
+            field -> Json.object("dtype", field.dtype().name(), "shape", field.shape())),
+        "samples",
+        set.samples(),
+        "bytes",
+        set.totalBytes(),
+        "blockBytes",
+        set.blockBytes(),
+        "shards",
+        set.shards().stream().map(ShardContents::json).toList(),
+        "metadata",
+        set.metadata());
+  }
+
+  private static Object json(Shard shard) {
+    return Json.object(
+        "file", shard.location(), "samples", shard.samples(), "bytes", shard.bytes());
   }
 
   @Override

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.contents;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
 import java.io.PrintWriter;
 
 /// What weights hold, without their data.
@@ -16,22 +14,28 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
   private static final int PAGE_BYTES = 4096;
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeStringField("format", weights.format());
-    json.writeObjectFieldStart("tensors");
-    for (StoredTensor tensor : weights.tensors().values()) {
-      json.writeObjectFieldStart(tensor.name());
-      json.writeStringField("dtype", tensor.dtype().name());
-      Json.writeShape(tensor.shape(), json);
-      json.writeStringField("file", tensor.extent().file().toString());
-      json.writeNumberField("offset", tensor.extent().offset());
-      json.writeNumberField("length", tensor.extent().length());
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    Json.writeMetadata(weights.metadata(), json);
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "format",
+        weights.format(),
+        "tensors",
+        Json.byName(weights.tensors().values(), StoredTensor::name, WeightsContents::json),
+        "metadata",
+        weights.metadata());
+  }
+
+  private static Object json(StoredTensor tensor) {
+    return Json.object(
+        "dtype",
+        tensor.dtype().name(),
+        "shape",
+        tensor.shape(),
+        "file",
+        tensor.extent().file(),
+        "offset",
+        tensor.extent().offset(),
+        "length",
+        tensor.extent().length());
   }
 
   @Override

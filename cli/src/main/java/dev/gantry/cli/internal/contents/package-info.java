@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What inspect and index show.
+/// What doctor, inspect and index show.
 @NullMarked
 package dev.gantry.cli.internal.contents;
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.digest;
 
+import dev.gantry.cli.internal.output.Json;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -14,17 +15,11 @@ import org.jspecify.annotations.Nullable;
 
 /// SHA-256 digests of any number of records, kept in order until it is known that all of the
 /// records are good: some in memory, the others in a temporary file.
-final class DigestSpool implements AutoCloseable {
+final class DigestSpool implements Json.Elements, AutoCloseable {
   static final int DIGEST_BYTES = 32;
 
   /// How many are in memory.
   static final int WINDOW = 4096;
-
-  /// Takes one digest, in lower-case hexadecimal.
-  @FunctionalInterface
-  interface Taker {
-    void take(String digest) throws IOException;
-  }
 
   /// Those that are not in the file.
   private final ByteBuffer window = ByteBuffer.allocate(WINDOW * DIGEST_BYTES);
@@ -58,8 +53,9 @@ final class DigestSpool implements AutoCloseable {
     window.clear();
   }
 
-  /// Gives all digests in the order in which they were added.
-  void forEach(Taker taker) throws IOException {
+  /// Gives all digests, in lower-case hexadecimal, in the order in which they were added.
+  @Override
+  public void forEach(Json.Taker taker) throws IOException {
     FileChannel spilled = file;
     if (spilled != null) {
       ByteBuffer part = ByteBuffer.allocate(WINDOW * DIGEST_BYTES);
@@ -76,7 +72,7 @@ final class DigestSpool implements AutoCloseable {
     give(window.duplicate().flip(), taker);
   }
 
-  private static void give(ByteBuffer digests, Taker taker) throws IOException {
+  private static void give(ByteBuffer digests, Json.Taker taker) throws IOException {
     byte[] digest = new byte[DIGEST_BYTES];
     while (digests.hasRemaining()) {
       digests.get(digest);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.digest;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.RecordProgress;
@@ -81,18 +80,8 @@ public final class RecordDigests implements Report {
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("records");
-    digests.forEach(json::writeString);
-    json.writeEndArray();
-    json.writeNumberField("bytes", bytes);
-    json.writeEndObject();
-  }
-
-  @Override
-  public void printJson(PrintWriter out) {
-    Json.stream(out, this::write);
+  public Object json() {
+    return Json.object("records", digests, "bytes", bytes);
   }
 
   @Override

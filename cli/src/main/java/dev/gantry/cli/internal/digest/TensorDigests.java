@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.digest;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
@@ -20,14 +19,13 @@ import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.OptionalLong;
+import java.util.Optional;
 import java.util.SequencedMap;
 
 /// The SHA-256 of each tensor of some weights, or of each field of raw tensor shards: of the values
@@ -38,7 +36,7 @@ import java.util.SequencedMap;
 /// @param bytes of the values, without what lies between fields
 /// @param transfer how many bytes each transport carried
 public record TensorDigests(
-    String kind, List<Digest> digests, OptionalLong samples, long bytes, TransferReport transfer)
+    String kind, List<Digest> digests, Optional<Long> samples, long bytes, TransferReport transfer)
     implements Report {
   /// What is loaded of a field at a time.
   private static final long PIECE_BYTES = 64L << 20;
@@ -65,7 +63,7 @@ public record TensorDigests(
           weights.tensors().values().stream()
               .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
               .toList();
-      return new TensorDigests("tensors", all, OptionalLong.empty(), bytes, digests.report());
+      return new TensorDigests("tensors", all, Optional.empty(), bytes, digests.report());
     }
   }
 
@@ -81,7 +79,7 @@ public record TensorDigests(
           set.fields().stream()
               .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
               .toList();
-      OptionalLong samples = OptionalLong.of(set.samples());
+      Optional<Long> samples = Optional.of(set.samples());
       return new TensorDigests("fields", all, samples, bytes, digests.report());
     }
   }
@@ -116,22 +114,20 @@ public record TensorDigests(
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeObjectFieldStart(kind);
-    for (Digest each : digests) {
-      json.writeObjectFieldStart(each.name());
-      json.writeStringField("dtype", each.dtype().name());
-      Json.writeShape(each.shape(), json);
-      json.writeStringField("sha256", each.sha256());
-      json.writeEndObject();
-    }
-    json.writeEndObject();
-    if (samples.isPresent()) {
-      json.writeNumberField("samples", samples.getAsLong());
-    }
-    json.writeNumberField("bytes", bytes);
-    Transfers.writeTransports(transfer, json);
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        kind,
+        Json.byName(digests, Digest::name, TensorDigests::json),
+        "samples",
+        samples,
+        "bytes",
+        bytes,
+        "transport",
+        Transfers.json(transfer));
+  }
+
+  private static Object json(Digest digest) {
+    return Json.object(
+        "dtype", digest.dtype().name(), "shape", digest.shape(), "sha256", digest.sha256());
   }
 }

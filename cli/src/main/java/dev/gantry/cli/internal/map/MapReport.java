@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.map;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
@@ -10,14 +9,14 @@ import dev.gantry.djl.internal.mapping.BlockMap;
 import dev.gantry.djl.internal.mapping.Family;
 import dev.gantry.djl.internal.mapping.Named;
 import dev.gantry.djl.internal.mapping.RuleDraft;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
 import java.util.Optional;
+import java.util.SequencedMap;
 import java.util.SequencedSet;
 
 /// A block's parameters beside the tensors of some weights, and rules to paste.
@@ -80,62 +79,43 @@ public record MapReport(BlockMap map) implements Report {
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeObjectFieldStart("parameters");
+  public Object json() {
+    SequencedMap<String, Object> parameters = new LinkedHashMap<>();
     for (BlockMap.Match match : map.matches()) {
       for (int i = 0; i < match.parameters().members().size(); i++) {
-        begin(match.parameters().members().get(i).named(), json);
-        json.writeStringField("tensor", match.tensors().members().get(i).named().name());
-        json.writeBooleanField("transposed", match.transposed());
-        json.writeStringField("by", match.reason().name().toLowerCase(Locale.ROOT));
-        json.writeEndObject();
+        SequencedMap<String, Object> matched =
+            put(match.parameters().members().get(i).named(), parameters);
+        matched.put("tensor", match.tensors().members().get(i).named().name());
+        matched.put("transposed", match.transposed());
+        matched.put("by", match.reason().name().toLowerCase(Locale.ROOT));
       }
     }
-    for (Map.Entry<Family, List<Family>> entry : map.ambiguous().entrySet()) {
-      List<Family.Member> members = entry.getKey().members();
-      for (int i = 0; i < members.size(); i++) {
-        int member = i;
-        begin(members.get(i).named(), json);
-        List<String> names =
-            entry.getValue().stream()
-                .map(family -> family.members().get(member).named().name())
-                .toList();
-        writeTexts("candidates", names, json);
-        json.writeEndObject();
-      }
-    }
-    writeAll(map.missing(), json);
-    json.writeEndObject();
-    json.writeObjectFieldStart("unused");
-    writeAll(map.unused(), json);
-    json.writeEndObject();
-    writeTexts("rules", RuleDraft.of(map).java(), json);
-    json.writeEndObject();
+    map.ambiguous()
+        .forEach((parameter, tensors) -> {
+          for (int i = 0; i < parameter.members().size(); i++) {
+            int member = i;
+            put(parameter.members().get(i).named(), parameters)
+                .put(
+                    "candidates",
+                    tensors.stream()
+                        .map(family -> family.members().get(member).named().name())
+                        .toList());
+          }
+        });
+    putAll(map.missing(), parameters);
+    SequencedMap<String, Object> unused = new LinkedHashMap<>();
+    putAll(map.unused(), unused);
+    return Json.object(
+        "parameters", parameters, "unused", unused, "rules", RuleDraft.of(map).java());
   }
 
-  private static void writeAll(List<Family> families, JsonGenerator json) throws IOException {
-    for (Family family : families) {
-      for (Family.Member member : family.members()) {
-        begin(member.named(), json);
-        json.writeEndObject();
-      }
-    }
+  private static void putAll(List<Family> families, SequencedMap<String, Object> all) {
+    families.forEach(family -> family.members().forEach(member -> put(member.named(), all)));
   }
 
-  private static void begin(Named named, JsonGenerator json) throws IOException {
-    json.writeObjectFieldStart(named.name());
-    if (named.shape().isPresent()) {
-      Json.writeShape(named.shape().get(), json);
-    }
-  }
-
-  private static void writeTexts(String field, List<String> texts, JsonGenerator json)
-      throws IOException {
-    json.writeArrayFieldStart(field);
-    for (String text : texts) {
-      json.writeString(text);
-    }
-    json.writeEndArray();
+  private static SequencedMap<String, Object> put(Named named, SequencedMap<String, Object> all) {
+    SequencedMap<String, Object> described = Json.object("shape", named.shape());
+    all.put(named.name(), described);
+    return described;
   }
 }

@@ -7,37 +7,66 @@ import com.fasterxml.jackson.core.StreamWriteFeature;
 import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.io.UncheckedIOException;
+import java.util.Collection;
+import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.function.Function;
 
-/// Prints JSON documents.
+/// JSON documents of maps, iterables, numbers, flags and shapes. All other values become their text.
 public final class Json {
-  /// Writes the document.
+  /// Writes a document.
   @FunctionalInterface
   public interface Body {
     void write(JsonGenerator json) throws IOException;
   }
 
-  private Json() {}
-
-  /// Prints one document. It is complete or not there at all: malformed input leaves standard
-  /// output empty.
-  public static void print(PrintWriter out, Body body) {
-    StringWriter text = new StringWriter();
-    try (JsonGenerator json = new JsonFactory().createGenerator(text)) {
-      json.useDefaultPrettyPrinter();
-      body.write(json);
-    } catch (IOException e) {
-      throw new UncheckedIOException("a string cannot be written to", e);
-    }
-    out.println(text);
-    out.flush();
+  /// Takes one element of an array.
+  @FunctionalInterface
+  public interface Taker {
+    void take(String element) throws IOException;
   }
 
-  /// Prints one JSON document as it is written: one that may be too long for memory, and whose
-  /// writer knows already that it will come to its end.
-  public static void stream(PrintWriter out, Body body) {
+  /// An array of strings that may be too long for memory.
+  @FunctionalInterface
+  public interface Elements {
+    void forEach(Taker taker) throws IOException;
+  }
+
+  private Json() {}
+
+  /// An object. A member whose value is an empty [Optional] is left out.
+  ///
+  /// @param members names and values in turn
+  public static SequencedMap<String, Object> object(Object... members) {
+    SequencedMap<String, Object> object = new LinkedHashMap<>();
+    for (int i = 0; i < members.length; i += 2) {
+      Object value =
+          members[i + 1] instanceof Optional<?> some ? some.orElse(null) : members[i + 1];
+      if (value != null) {
+        object.put((String) members[i], value);
+      }
+    }
+    return object;
+  }
+
+  /// An object with a member for each element.
+  public static <T> SequencedMap<String, Object> byName(
+      Collection<T> elements, Function<? super T, String> name, Function<? super T, ?> value) {
+    SequencedMap<String, Object> object = new LinkedHashMap<>();
+    elements.forEach(element -> object.put(name.apply(element), value.apply(element)));
+    return object;
+  }
+
+  /// Prints one document.
+  public static void print(PrintWriter out, Object document) {
+    print(out, json -> write(document, json));
+  }
+
+  /// Prints one document as it is written.
+  public static void print(PrintWriter out, Body body) {
     try (JsonGenerator json =
         JsonFactory.builder()
             .disable(StreamWriteFeature.AUTO_CLOSE_TARGET)
@@ -52,22 +81,41 @@ public final class Json {
     out.flush();
   }
 
-  /// The name and value of a field that says what dimensions something has.
-  public static void writeShape(TensorShape shape, JsonGenerator json) throws IOException {
-    json.writeArrayFieldStart("shape");
-    for (long dimension : shape.toArray()) {
-      json.writeNumber(dimension);
+  private static void write(Object value, JsonGenerator json) throws IOException {
+    switch (value) {
+      case Map<?, ?> object -> {
+        json.writeStartObject();
+        for (Map.Entry<?, ?> member : object.entrySet()) {
+          json.writeFieldName(String.valueOf(member.getKey()));
+          write(member.getValue(), json);
+        }
+        json.writeEndObject();
+      }
+      case Elements elements -> {
+        json.writeStartArray();
+        elements.forEach(json::writeString);
+        json.writeEndArray();
+      }
+      case Collection<?> array -> {
+        json.writeStartArray();
+        for (Object element : array) {
+          write(element, json);
+        }
+        json.writeEndArray();
+      }
+      case TensorShape shape -> json.writeArray(shape.toArray(), 0, shape.rank());
+      case float[] values -> {
+        json.writeStartArray();
+        for (float each : values) {
+          json.writeNumber(each);
+        }
+        json.writeEndArray();
+      }
+      case Integer number -> json.writeNumber(number);
+      case Long number -> json.writeNumber(number);
+      case Double number -> json.writeNumber(number);
+      case Boolean flag -> json.writeBoolean(flag);
+      default -> json.writeString(value.toString());
     }
-    json.writeEndArray();
-  }
-
-  /// Notes as an object, in their order.
-  public static void writeMetadata(Map<String, String> metadata, JsonGenerator json)
-      throws IOException {
-    json.writeObjectFieldStart("metadata");
-    for (Map.Entry<String, String> note : metadata.entrySet()) {
-      json.writeStringField(note.getKey(), note.getValue());
-    }
-    json.writeEndObject();
   }
 }

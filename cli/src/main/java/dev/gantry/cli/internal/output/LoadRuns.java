@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
-import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -73,29 +71,33 @@ public record LoadRuns(
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("devices");
-    for (Device device : devices) {
-      json.writeString(device.toString());
-    }
-    json.writeEndArray();
-    json.writeNumberField("bytes", bytes);
-    json.writeArrayFieldStart("runs");
-    for (Run run : runs) {
-      json.writeStartObject();
-      json.writeNumberField("seconds", run.seconds());
-      json.writeNumberField("gbPerSecond", rate(run));
-      Transfers.writeTransports(run.transfer(), json);
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeObjectFieldStart("mostMemory");
-    json.writeNumberField("hostBytes", most.hostBytes());
-    json.writeNumberField("pinnedBytes", most.pinnedBytes());
-    json.writeNumberField("deviceBytes", most.deviceBytes());
-    json.writeEndObject();
-    json.writeBooleanField("verified", verified);
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "devices",
+        devices,
+        "bytes",
+        bytes,
+        "runs",
+        runs.stream().map(this::json).toList(),
+        "mostMemory",
+        Json.object(
+            "hostBytes",
+            most.hostBytes(),
+            "pinnedBytes",
+            most.pinnedBytes(),
+            "deviceBytes",
+            most.deviceBytes()),
+        "verified",
+        verified);
+  }
+
+  private Object json(Run run) {
+    return Json.object(
+        "seconds",
+        run.seconds(),
+        "gbPerSecond",
+        rate(run),
+        "transport",
+        Transfers.json(run.transfer()));
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
-import java.io.IOException;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
@@ -37,13 +36,8 @@ public final class Transfers {
     return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
   }
 
-  /// The field `transport`: how many bytes took each.
-  public static void writeTransports(TransferReport transfer, JsonGenerator json)
-      throws IOException {
-    json.writeObjectFieldStart("transport");
-    for (Transport transport : Transport.values()) {
-      json.writeNumberField(transport.toString(), transfer.bytes(transport));
-    }
-    json.writeEndObject();
+  /// How many bytes took each transport.
+  public static Object json(TransferReport transfer) {
+    return Json.byName(List.of(Transport.values()), Transport::toString, transfer::bytes);
   }
 }

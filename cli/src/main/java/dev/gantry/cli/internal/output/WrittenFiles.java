@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.output;
 
-import com.fasterxml.jackson.core.JsonGenerator;
 import dev.gantry.core.Location;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -43,18 +42,15 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
   }
 
   @Override
-  public void write(JsonGenerator json) throws IOException {
-    json.writeStartObject();
-    json.writeArrayFieldStart("files");
-    for (WrittenFile each : files) {
-      json.writeStartObject();
-      json.writeStringField("file", each.file().toString());
-      json.writeNumberField("bytes", each.bytes());
-      json.writeEndObject();
-    }
-    json.writeEndArray();
-    json.writeNumberField("bytes", bytes());
-    json.writeNumberField("seconds", seconds);
-    json.writeEndObject();
+  public Object json() {
+    return Json.object(
+        "files",
+        files.stream()
+            .map(each -> Json.object("file", each.file(), "bytes", each.bytes()))
+            .toList(),
+        "bytes",
+        bytes(),
+        "seconds",
+        seconds);
   }
 }

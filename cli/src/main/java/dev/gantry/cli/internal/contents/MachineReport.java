@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.contents;
+
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Device;
+import dev.gantry.core.TransferReport.FileReport;
+import dev.gantry.core.internal.cache.RemoteCache;
+import dev.gantry.core.internal.events.DiskSpeeds;
+import dev.gantry.core.internal.session.Diagnosis;
+import dev.gantry.core.internal.session.HostFacts;
+import dev.gantry.core.internal.session.Remedy;
+import dev.gantry.core.internal.transport.FileDiagnosis;
+import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.djl.internal.diagnosis.LibtorchChoice;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.stream.Collectors;
+
+/// What a machine has, which transport files would take, and why not a better one.
+///
+/// @param device that loads go to by default
+public record MachineReport(
+    Diagnosis diagnosis,
+    LibtorchChoice libtorch,
+    Device device,
+    Optional<RemoteCache.Use> cache,
+    List<FileDiagnosis> files,
+    List<DiskSpeeds.Disk> disks,
+    List<Remedy.Finding> findings)
+    implements Report {
+  /// Two devices of which one may reach the other's memory.
+  ///
+  /// @param refusal why it may not; empty if it may
+  private record Peers(Device.Cuda from, Device.Cuda to, String refusal) {
+    boolean isRefused() {
+      return !refusal.isEmpty();
+    }
+  }
+
+  private List<Peers> peers() {
+    List<Peers> peers = new ArrayList<>();
+    for (Diagnosis.CudaDevice from : diagnosis.devices()) {
+      for (Diagnosis.CudaDevice to : diagnosis.devices()) {
+        if (!from.device().equals(to.device())) {
+          String refusal = Transports.peerRefusal(from.device(), to.device());
+          peers.add(new Peers(from.device(), to.device(), refusal));
+        }
+      }
+    }
+    return peers;
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    printMachine(out);
+    printFiles(out);
+    printDisks(out);
+    printFindings(out);
+  }
+
+  private void printMachine(PrintWriter out) {
+    if (diagnosis.cudaAbsence().isEmpty()) {
+      out.println("CUDA      driver for CUDA " + diagnosis.cudaVersion());
+      for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
+        out.printf(
+            "  %s    %s at %s, %,d MiB free of %,d, BAR1 %,d MiB%n",
+            cuda.device(),
+            cuda.name(),
+            cuda.pciAddress(),
+            cuda.freeBytes() >> 20,
+            cuda.totalBytes() >> 20,
+            cuda.barBytes() >> 20);
+      }
+      if (diagnosis.devices().size() > 1) {
+        List<Peers> refused = peers().stream().filter(Peers::isRefused).toList();
+        out.println(
+            "peers     "
+                + (refused.isEmpty()
+                    ? "each device reaches the others' memory"
+                    : refused.stream().map(Peers::refusal).collect(Collectors.joining("; "))));
+      }
+    } else {
+      out.println("CUDA      none: " + diagnosis.cudaAbsence());
+    }
+    out.println(
+        "libcufile "
+            + (diagnosis.cuFileAbsence().isEmpty()
+                ? diagnosis.cuFileLibrary()
+                : "none: " + diagnosis.cuFileAbsence()));
+    out.println("libtorch  " + libtorch.describe());
+    out.println(
+        "direct    "
+            + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
+    HostFacts host = diagnosis.host();
+    out.println(
+        "host      IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
+            .formatted(
+                host.iommu(),
+                host.acs(),
+                host.nvidiaFs() ? "loaded" : "not loaded",
+                host.udev() ? "there" : "not there"));
+    out.println(
+        "cache     "
+            + cache
+                .map(use ->
+                    String.format(
+                        Locale.ROOT,
+                        "%s: %d files, %.1f of %.1f GB",
+                        use.folder(),
+                        use.files(),
+                        use.bytes() / 1e9,
+                        use.mostBytes() / 1e9))
+                .orElse("none: remote files are fetched each time; --cache-folder names one"));
+    out.println("loads go to " + device + " by default");
+  }
+
+  private void printFiles(PrintWriter out) {
+    if (!files.isEmpty()) {
+      Table table = new Table("file", "transport", "O_DIRECT", "in page cache", "why not better");
+      for (FileDiagnosis file : files) {
+        FileReport route = file.prediction();
+        table.row(
+            route.file().toString(),
+            route.transport().toString(),
+            file.directAbsence().isEmpty() ? "yes" : file.directAbsence(),
+            file.residentBytes() < 0 || file.size() == 0
+                ? "unknown"
+                : Math.round(100.0 * file.residentBytes() / file.size()) + "%",
+            route.reason());
+      }
+      table.print(out);
+    }
+  }
+
+  private void printDisks(PrintWriter out) {
+    if (!disks.isEmpty()) {
+      Table table =
+          new Table("disk", "GB/s", "ms a request", "MiB a request", "at once", "would suffice");
+      for (DiskSpeeds.Disk disk : disks) {
+        table.row(
+            disk.name(),
+            String.format(Locale.ROOT, "%.2f", disk.bandwidth() / 1e9),
+            String.format(Locale.ROOT, "%.2f", disk.latency() * 1e3),
+            String.format(Locale.ROOT, "%.2f", disk.bytes() / (double) disk.requests() / (1 << 20)),
+            String.format(Locale.ROOT, "%.1f", disk.underWay()),
+            Integer.toString(disk.depth()));
+      }
+      table.print(out);
+    }
+  }
+
+  private void printFindings(PrintWriter out) {
+    for (Remedy.Finding finding : findings) {
+      out.println();
+      out.println(finding.about() + ": " + finding.reason());
+      out.println("  " + finding.remedy().sentence());
+      out.println("  See " + finding.remedy().section() + ", " + finding.remedy().id() + ".");
+    }
+  }
+
+  @Override
+  public Object json() {
+    HostFacts host = diagnosis.host();
+    return Json.object(
+        "cuda",
+        Json.object(
+            "version",
+            diagnosis.cudaVersion(),
+            "absence",
+            diagnosis.cudaAbsence(),
+            "devices",
+            diagnosis.devices().stream().map(MachineReport::json).toList(),
+            "peers",
+            peers().stream()
+                .map(pair ->
+                    Json.object("from", pair.from(), "to", pair.to(), "refusal", pair.refusal()))
+                .toList()),
+        "cufile",
+        Json.object(
+            "library",
+            diagnosis.cuFileLibrary(),
+            "absence",
+            diagnosis.cuFileAbsence(),
+            "directAbsence",
+            diagnosis.directAbsence()),
+        "libtorch",
+        Json.object("flavor", libtorch.flavor(), "source", libtorch.source()),
+        "host",
+        Json.object(
+            "iommu",
+            host.iommu(),
+            "acs",
+            host.acs(),
+            "nvidiaFs",
+            host.nvidiaFs(),
+            "udev",
+            host.udev()),
+        "cache",
+        cache.map(MachineReport::json),
+        "device",
+        device,
+        "files",
+        files.stream().map(MachineReport::json).toList(),
+        "disks",
+        disks.stream().map(MachineReport::json).toList(),
+        "remedies",
+        findings.stream().map(MachineReport::json).toList());
+  }
+
+  private static Object json(Diagnosis.CudaDevice cuda) {
+    return Json.object(
+        "device",
+        cuda.device(),
+        "name",
+        cuda.name(),
+        "pci",
+        cuda.pciAddress(),
+        "freeBytes",
+        cuda.freeBytes(),
+        "totalBytes",
+        cuda.totalBytes(),
+        "bar1Bytes",
+        cuda.barBytes());
+  }
+
+  private static Object json(RemoteCache.Use use) {
+    return Json.object(
+        "folder",
+        use.folder(),
+        "files",
+        use.files(),
+        "bytes",
+        use.bytes(),
+        "mostBytes",
+        use.mostBytes());
+  }
+
+  private static Object json(FileDiagnosis file) {
+    return Json.object(
+        "file",
+        file.prediction().file(),
+        "transport",
+        file.prediction().transport(),
+        "reason",
+        file.prediction().reason(),
+        "directAbsence",
+        file.directAbsence(),
+        "bytes",
+        file.size(),
+        "residentBytes",
+        file.residentBytes());
+  }
+
+  private static Object json(DiskSpeeds.Disk disk) {
+    return Json.object(
+        "disk",
+        disk.name(),
+        "bytesPerSecond",
+        Math.round(disk.bandwidth()),
+        "requestSeconds",
+        disk.latency(),
+        "requestBytes",
+        disk.bytes() / disk.requests(),
+        "atOnce",
+        disk.underWay(),
+        "depth",
+        disk.depth());
+  }
+
+  private static Object json(Remedy.Finding finding) {
+    return Json.object(
+        "remedy",
+        finding.remedy().id(),
+        "about",
+        finding.about(),
+        "reason",
+        finding.reason(),
+        "do",
+        finding.remedy().sentence(),
+        "see",
+        finding.remedy().section());
+  }
+}
