@@ -3,7 +3,7 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.Replicas;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.Arrays;
 import java.util.List;
@@ -19,7 +19,7 @@ public record Placement(List<Device> devices, Optional<TensorSelection.Slices> s
     MisuseException.requireGiven("devices", devices)
         .forEach(device -> MisuseException.requireGiven("each of devices", device));
     devices = List.copyOf(devices);
-    Transports.requireDistinct(devices.stream().map(PyTorch::device).toList());
+    Replicas.require(devices.stream().map(PyTorch::device).toList());
   }
 
   /// The same tensors on each device. Each GPU reads its share of the bytes over its own link and passes

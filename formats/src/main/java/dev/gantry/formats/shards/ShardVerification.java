@@ -7,7 +7,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.transport.WorkerThreads;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

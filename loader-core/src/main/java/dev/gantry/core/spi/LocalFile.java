@@ -4,7 +4,7 @@ package dev.gantry.core.spi;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.MemorySegment;
 
-/// A file that the calling thread reads by itself, as those of a local file system. Transports ask
+/// A file that the calling thread reads by itself, as those of a local file system. TransferEngine ask
 /// it for descriptors, and which of its bytes lie in the page cache.
 public interface LocalFile extends StoredFile {
   /// For transports that read by themselves.

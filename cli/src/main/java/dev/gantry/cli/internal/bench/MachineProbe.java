@@ -2,7 +2,7 @@
 package dev.gantry.cli.internal.bench;
 
 import dev.gantry.cli.internal.bench.result.Machine;
-import dev.gantry.core.internal.session.Diagnosis;
+import dev.gantry.core.internal.diagnosis.Diagnosis;
 import java.io.IOException;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;

@@ -7,12 +7,12 @@ import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.internal.cache.RemoteCache;
+import dev.gantry.core.internal.diagnosis.Diagnosis;
+import dev.gantry.core.internal.diagnosis.FileDiagnosis;
+import dev.gantry.core.internal.diagnosis.HostFacts;
+import dev.gantry.core.internal.diagnosis.Remedy;
 import dev.gantry.core.internal.events.DiskSpeeds;
-import dev.gantry.core.internal.session.Diagnosis;
-import dev.gantry.core.internal.session.HostFacts;
-import dev.gantry.core.internal.session.Remedy;
-import dev.gantry.core.internal.transport.FileDiagnosis;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.Replicas;
 import dev.gantry.djl.internal.diagnosis.LibtorchChoice;
 import java.io.PrintWriter;
 import java.util.ArrayList;
@@ -47,7 +47,7 @@ public record MachineReport(
     for (Diagnosis.CudaDevice from : diagnosis.devices()) {
       for (Diagnosis.CudaDevice to : diagnosis.devices()) {
         if (!from.device().equals(to.device())) {
-          String refusal = Transports.peerRefusal(from.device(), to.device());
+          String refusal = Replicas.refusal(from.device(), to.device());
           peers.add(new Peers(from.device(), to.device(), refusal));
         }
       }

@@ -12,7 +12,7 @@ import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.plan.WritePlanner;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.FileTransport;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
@@ -58,7 +58,7 @@ final class FileCommit {
     }
   }
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final NewFile file;
   private final WritePlan plan;
   private final WriteOptions options;
@@ -80,8 +80,8 @@ final class FileCommit {
 
   /// @param held whether the file stays open, and its lock held, until it has its name: not where there
   ///     are more files than a process may have open
-  FileCommit(Transports transports, NewFile file, WriteOptions options, boolean held) {
-    this.transports = transports;
+  FileCommit(TransferEngine engine, NewFile file, WriteOptions options, boolean held) {
+    this.engine = engine;
     this.file = file;
     this.options = options;
     plan =
@@ -120,7 +120,7 @@ final class FileCommit {
     TargetFile opened = target;
     if (opened == null) {
       try {
-        opened = TargetFile.create(transports.calls(), file.file(), options.pageCache(), held);
+        opened = TargetFile.create(engine.calls(), file.file(), options.pageCache(), held);
         target = opened;
         opened.allocate(plan.paddedSize());
         transport = transport(opened);
@@ -132,7 +132,7 @@ final class FileCommit {
     return opened;
   }
 
-  /// Only device memory has a choice of transports.
+  /// Only device memory has a choice of engine.
   private FileTransport transport(TargetFile opened) {
     Optional<Device.Cuda> device = devices(file).findFirst();
     return new FileTransport(
@@ -140,7 +140,7 @@ final class FileCommit {
         opened.descriptors(),
         device.isPresent() ? device.get() : Device.HOST,
         device.isPresent() ? options.transport() : null,
-        transports.cuFile());
+        engine.cuFile());
   }
 
   /// After [#open].

@@ -10,8 +10,8 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.sums.BlockSums;
 import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.transport.Transports;
-import dev.gantry.core.internal.transport.WorkerThreads;
+import dev.gantry.core.internal.threads.WorkerThreads;
+import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -30,11 +30,11 @@ final class FileSums {
   /// @param extent an index into the extents
   private record Piece(int extent, SourceFile file, long offset, long length) {}
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final Map<Location, SourceFile> files = new LinkedHashMap<>();
 
-  FileSums(Transports transports) {
-    this.transports = transports;
+  FileSums(TransferEngine engine) {
+    this.engine = engine;
   }
 
   /// @return one for each of `extents`
@@ -64,7 +64,7 @@ final class FileSums {
     }
     SourceFile file =
         files.computeIfAbsent(
-            extent.file(), location -> transports.openFile(location, CachePolicy.BY_RESIDENCY));
+            extent.file(), location -> engine.openFile(location, CachePolicy.BY_RESIDENCY));
     file.checkHolds(extent.end());
     for (long done = 0; done < extent.length(); done += PIECE_BYTES) {
       long length = Math.min(PIECE_BYTES, extent.length() - done);

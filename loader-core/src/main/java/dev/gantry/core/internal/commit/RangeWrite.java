@@ -13,11 +13,11 @@ import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.threads.WorkQueue;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.TransferCounter;
-import dev.gantry.core.internal.transport.Transports;
-import dev.gantry.core.internal.transport.WorkQueue;
-import dev.gantry.core.internal.transport.WorkerThreads;
+import dev.gantry.core.internal.transport.TransferEngine;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -46,7 +46,7 @@ public final class RangeWrite {
     }
   }
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final Path file;
   private final WriteOptions options;
   private final WorkerThreads workers;
@@ -59,8 +59,8 @@ public final class RangeWrite {
   private final StagingPool.@Nullable Share staging;
 
   /// @throws MisuseException if two ranges overlap, or one is not in a file
-  public RangeWrite(Transports transports, Path file, List<Range> ranges, WriteOptions options) {
-    this.transports = transports;
+  public RangeWrite(TransferEngine engine, Path file, List<Range> ranges, WriteOptions options) {
+    this.engine = engine;
     this.file = file;
     this.options = options;
     requireApart(file, ranges);
@@ -72,8 +72,8 @@ public final class RangeWrite {
       }
     }
     // Pinned for every context, so the buffers of one device serve all.
-    staging = devices.isEmpty() ? null : transports.stagingPool(devices.iterator().next()).share();
-    counter = new TransferCounter(transports.counters());
+    staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
+    counter = new TransferCounter(engine.counters());
     workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
     workers.whenFailed(this::wakeWaiting);
     pieces = new WorkQueue<>(workers, all);
@@ -110,7 +110,7 @@ public final class RangeWrite {
   /// @throws TransferException if the file cannot be opened or written, or a device fails
   public TransferReport run() {
     long start = System.nanoTime();
-    try (TargetFile target = TargetFile.inPlace(transports.calls(), file, options.pageCache())) {
+    try (TargetFile target = TargetFile.inPlace(engine.calls(), file, options.pageCache())) {
       // The copies that follow are ordered with no stream but their own.
       devices.forEach(device -> CudaContext.of(device).synchronize());
       workers.work(
@@ -118,7 +118,7 @@ public final class RangeWrite {
           () -> writeAll(target),
           () -> options.progress().onProgress(counter.bytes(), total));
       target.sync();
-      new Folders(transports.calls()).sync(Folders.parent(file));
+      new Folders(engine.calls()).sync(Folders.parent(file));
     }
     return counter.report(List.of(), Duration.ofNanos(System.nanoTime() - start));
   }

@@ -15,7 +15,7 @@ import dev.gantry.core.internal.sums.BlockSums;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.CopyQueue;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
@@ -27,10 +27,10 @@ import java.util.function.Consumer;
 public final class SourceReading {
   private static final long STEP_BYTES = PlanLimits.DEFAULT.requestBytes();
 
-  private final Transports transports;
+  private final TransferEngine engine;
 
-  public SourceReading(Transports transports) {
-    this.transports = transports;
+  public SourceReading(TransferEngine engine) {
+    this.engine = engine;
   }
 
   /// The CRC32C of all bytes.
@@ -49,7 +49,7 @@ public final class SourceReading {
 
   /// The CRC32C of each of some ranges of files, read on several threads.
   public int[] checksums(List<Extent> extents) {
-    return new FileSums(transports).of(extents);
+    return new FileSums(engine).of(extents);
   }
 
   /// @param target of the source's length or more
@@ -69,7 +69,7 @@ public final class SourceReading {
       case Memory.OnHost(MemorySegment segment) -> taker.accept(segment);
       case Memory.OnDevice memory -> ofDevice(memory, taker);
       case Source.FilePart(var extent) -> {
-        try (SourceFile file = transports.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
+        try (SourceFile file = engine.openFile(extent.file(), CachePolicy.BY_RESIDENCY)) {
           ofFile(file, extent.offset(), extent.length(), taker);
         }
       }
@@ -102,7 +102,7 @@ public final class SourceReading {
     CudaContext context = CudaContext.of(memory.device());
     // The copies are ordered with no stream but their own.
     context.synchronize();
-    StagingPool.Share buffers = transports.stagingPool(memory.device()).share();
+    StagingPool.Share buffers = engine.stagingPool(memory.device()).share();
     StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
     boolean complete = false;
     try (CopyQueue queue = new CopyQueue(context)) {

@@ -19,11 +19,11 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.WorkQueue;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.TransferCounter;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransportOracle;
-import dev.gantry.core.internal.transport.Transports;
-import dev.gantry.core.internal.transport.WorkQueue;
-import dev.gantry.core.internal.transport.WorkerThreads;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.HashMap;
@@ -43,7 +43,7 @@ public final class WriteOperation {
   /// Files may take this share of a process's descriptors, two each, until all have their names.
   private static final int DESCRIPTORS_SHARE = 8;
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final WriteOptions options;
   private final Folders folders;
   private final List<FileCommit> files;
@@ -59,22 +59,21 @@ public final class WriteOperation {
   /// The buffers that device memory is copied to, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
-  public WriteOperation(Transports transports, List<NewFile> files, WriteOptions options) {
-    this.transports = transports;
+  public WriteOperation(TransferEngine engine, List<NewFile> files, WriteOptions options) {
+    this.engine = engine;
     this.options = options;
-    this.counter = new TransferCounter(transports.counters());
-    this.folders = new Folders(transports.calls());
+    this.counter = new TransferCounter(engine.counters());
+    this.folders = new Folders(engine.calls());
     requireUniqueNames(files);
-    boolean held = files.size() <= transports.calls().mostDescriptors() / DESCRIPTORS_SHARE;
-    this.files =
-        files.stream().map(file -> new FileCommit(transports, file, options, held)).toList();
+    boolean held = files.size() <= engine.calls().mostDescriptors() / DESCRIPTORS_SHARE;
+    this.files = files.stream().map(file -> new FileCommit(engine, file, options, held)).toList();
     bufferBytes = bufferBytes(files.stream(), options);
     devices =
         files.stream()
             .flatMap(FileCommit::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
     // Pinned for every context, so the buffers of one device serve all.
-    staging = devices.isEmpty() ? null : transports.stagingPool(devices.iterator().next()).share();
+    staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     workers = new WorkerThreads("save", "gantry-writer-", options.cancellation());
     workers.whenFailed(this::wakeWaiting);
     tasks = new WorkQueue<>(workers, this.files.stream().flatMap(FileCommit::tasks).toList());
@@ -93,7 +92,7 @@ public final class WriteOperation {
   ///
   /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
   public static MemoryUse use(
-      Transports transports, List<NewFile> files, boolean inMemory, WriteOptions options) {
+      TransferEngine engine, List<NewFile> files, boolean inMemory, WriteOptions options) {
     long writes =
         files.stream().mapToLong(file -> Math.ceilDiv(file.size(), options.requestBytes())).sum();
     int writers = (int) Math.min(options.writers(), writes);
@@ -108,7 +107,7 @@ public final class WriteOperation {
     return device
         .map(cuda ->
             new MemoryUse(
-                0, transports.stagingPool(cuda).mostBytes(writers, options.requestBytes()), 0))
+                0, engine.stagingPool(cuda).mostBytes(writers, options.requestBytes()), 0))
         .orElseGet(
             () -> MemoryUse.on(Device.HOST, 2L * writers * bufferBytes(files.stream(), options)));
   }
@@ -129,7 +128,7 @@ public final class WriteOperation {
     long start = System.nanoTime();
     try {
       openSources();
-      folders().forEach(folder -> Leftovers.remove(transports.calls(), folder));
+      folders().forEach(folder -> Leftovers.remove(engine.calls(), folder));
       // The copies that follow are ordered with no stream but their own.
       devices.forEach(device -> CudaContext.of(device).synchronize());
       long total = files.stream().mapToLong(FileCommit::size).sum();
@@ -142,14 +141,14 @@ public final class WriteOperation {
       folders().forEach(folders::sync);
     } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.abandon(folders, failure));
-      transports.counters().addSave(false);
+      engine.counters().addSave(false);
       event.failed(first(), files.size(), failure);
       throw failure;
     } finally {
       sources.values().forEach(SourceFile::close);
     }
-    transports.counters().addSave(true);
-    transports.counters().addFiles(files.size());
+    engine.counters().addSave(true);
+    engine.counters().addFiles(files.size());
     event.done(first(), files.size(), counter.bytes(), counter.directBytes(), tasks.size());
     return new WriteReport(
         counter.bytesByTransport(),
@@ -173,7 +172,7 @@ public final class WriteOperation {
         if (part instanceof Source.FilePart(var extent)) {
           SourceFile source = sources.get(extent.file());
           if (source == null) {
-            source = transports.openFile(extent.file(), CachePolicy.BUFFERED);
+            source = engine.openFile(extent.file(), CachePolicy.BUFFERED);
             sources.put(extent.file(), source);
           }
           source.checkHolds(extent.end());

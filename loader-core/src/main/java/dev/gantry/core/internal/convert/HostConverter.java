@@ -9,7 +9,7 @@ import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
-import dev.gantry.core.internal.transport.WorkerThreads;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;

@@ -17,8 +17,8 @@ public final class Gathering implements AutoCloseable {
   /// Of one thread block; larger rows have several.
   private static final long PIECE_BYTES = 64 << 10;
 
-  private final MappedFiles files;
-  private final MappedFiles.Lease lease;
+  private final KeptFiles files;
+  private final KeptFiles.Lease lease;
   private final Gathers gathers;
   private final List<Fused> fused;
   private final int pieces;
@@ -41,10 +41,7 @@ public final class Gathering implements AutoCloseable {
   /// @param normalized on its way, where that can be done
   /// @throws ArithmeticException if the batch has more pieces than a kernel can have blocks
   public Gathering(
-      MappedFiles files,
-      MappedFiles.Lease lease,
-      Gathers gathers,
-      List<NormalizedRows> normalized) {
+      KeptFiles files, KeptFiles.Lease lease, Gathers gathers, List<NormalizedRows> normalized) {
     this.files = files;
     this.lease = lease;
     this.gathers = gathers;

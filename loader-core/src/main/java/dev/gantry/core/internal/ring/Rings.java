@@ -11,8 +11,9 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
+import dev.gantry.core.internal.transport.ReaderRule;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -21,15 +22,15 @@ public final class Rings implements AutoCloseable {
   private static final String CHANGE =
       "keep fewer batches (optPrefetch) or smaller ones (setSampling)";
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final Converters converters;
   private final List<PrefetchRing<?>> open = new ArrayList<>();
   private boolean closed;
 
-  /// @param transports which outlive the rings
+  /// @param engine which outlives the rings
   /// @param converters likewise
-  public Rings(Transports transports, Converters converters) {
-    this.transports = transports;
+  public Rings(TransferEngine engine, Converters converters) {
+    this.engine = engine;
     this.converters = converters;
   }
 
@@ -37,7 +38,7 @@ public final class Rings implements AutoCloseable {
   public <T> PrefetchRing<T> open(RingOptions options, BatchPlanSource<T> source) {
     List<Runnable> undo = new ArrayList<>(List.of(source::close));
     try {
-      return transports.using(() -> {
+      return engine.using(() -> {
         PrefetchRing<T> ring = build(options, source, undo);
         undo.clear();
         undo.add(ring::close);
@@ -54,8 +55,7 @@ public final class Rings implements AutoCloseable {
 
   private <T> PrefetchRing<T> build(
       RingOptions options, BatchPlanSource<T> source, List<Runnable> undo) {
-    OnDemandTransfer transfer =
-        transports.onDemand(options.device(), reads(options), source::opened);
+    OnDemandTransfer transfer = engine.onDemand(options.device(), reads(options), source::opened);
     undo.add(transfer::close);
     Room.require(use(options), options.device(), CHANGE);
     List<Slot> slots = new ArrayList<>();
@@ -67,8 +67,7 @@ public final class Rings implements AutoCloseable {
       undo.add(slot::release);
       slot.allocateIfNeeded();
     }
-    return new PrefetchRing<>(
-        options, source, transfer, slots, transports.counters(), this::forget);
+    return new PrefetchRing<>(options, source, transfer, slots, engine.counters(), this::forget);
   }
 
   /// The most memory that a ring takes, as long as its batches go back to it.
@@ -77,7 +76,7 @@ public final class Rings implements AutoCloseable {
   /// @param normalizedTableBytes of the table for the kernels that normalise; 0 if none does
   public MemoryUse use(RingOptions options, long rows, long normalizedTableBytes) {
     long fetched =
-        rows > 0 && Transports.mayFetch(options.device(), options.transfer())
+        rows > 0 && ReaderRule.mayFetch(options.device(), options.transfer())
             ? Gathering.mostTableBytes(rows, options.slotBytes())
             : 0;
     long pieces =
@@ -95,7 +94,7 @@ public final class Rings implements AutoCloseable {
           case Device.Host _ -> MemoryUse.on(options.device(), options.slotBytes());
           case Device.Cuda _ -> new MemoryUse(options.slotBytes(), options.hostBytes(), 0);
         };
-    MemoryUse all = transports.onDemandUse(options.device(), reads(options));
+    MemoryUse all = ReaderRule.onDemandUse(options.device(), reads(options));
     for (int i = 0; i < options.slots(); i++) {
       all = all.plus(slot);
     }

@@ -6,9 +6,9 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
+import dev.gantry.core.internal.transport.TransferEngine;
+import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
-import dev.gantry.core.internal.transport.Transports.Spread;
 import java.util.List;
 
 /// Where the bytes of a load go. For one load.
@@ -43,12 +43,12 @@ sealed interface Destination permits NewSlabs, GivenMemory {
   ///
   /// @param through whether bytes may go through a buffer, because they do not lie in memory as in the file
   static MemoryUse readersUse(
-      Transports transports,
+      TransferEngine engine,
       List<Read> reads,
       boolean through,
       Device device,
       TransferOptions options) {
     long longest = through ? reads.stream().mapToLong(Read::length).max().orElse(0) : 0;
-    return transports.readersUse(reads, longest, device, options);
+    return engine.readersUse(reads, longest, device, options);
   }
 }

@@ -29,6 +29,8 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.diagnosis.Diagnosis;
+import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -46,9 +48,9 @@ import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.ring.Rings;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.DevicePreparation;
-import dev.gantry.core.internal.transport.FileDiagnosis;
+import dev.gantry.core.internal.transport.Replicas;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.WritableStore;
 import java.lang.foreign.MemorySegment;
@@ -64,7 +66,7 @@ import org.jspecify.annotations.Nullable;
 public final class GantrySession implements Session {
   private static volatile @Nullable GantrySession shared;
 
-  private final Transports transports;
+  private final TransferEngine engine;
   private final Rings rings;
   private final Converters converters = new Converters();
 
@@ -77,8 +79,8 @@ public final class GantrySession implements Session {
   private GantrySession(
       FileCalls calls, List<Store> stores, @Nullable CuFileConfig settings, boolean stays) {
     this.stays = stays;
-    this.transports = new Transports(calls, stores, settings);
-    this.rings = new Rings(transports, converters);
+    this.engine = new TransferEngine(calls, stores, settings);
+    this.rings = new Rings(engine, converters);
     CacheSettings.ofProcess().ifPresent(cache -> cache(cache));
   }
 
@@ -89,11 +91,10 @@ public final class GantrySession implements Session {
 
   private synchronized void cache(CacheSettings settings) {
     if (!settings.equals(cacheSettings)) {
-      RemoteCache opened =
-          new RemoteCache(transports.calls(), settings.folder(), settings.mostBytes());
+      RemoteCache opened = new RemoteCache(engine.calls(), settings.folder(), settings.mostBytes());
       Cleanup.orUndo(
           () -> {
-            transports.use(opened);
+            engine.use(opened);
             return opened;
           },
           opened::close);
@@ -168,7 +169,7 @@ public final class GantrySession implements Session {
   }
 
   private List<Loaded> load(NewSlabs slabs, TransferOptions options) {
-    return slabs.loaded(LoadOperation.run(transports, slabs, options));
+    return slabs.loaded(LoadOperation.run(engine, slabs, options));
   }
 
   /// Whether bytes of a server of resident weights may be mapped: checksums are of bytes that are read.
@@ -190,19 +191,18 @@ public final class GantrySession implements Session {
       List<ResidentSource> sources,
       Device device,
       TransferOptions options) {
-    return transports.using(
-        () -> ResidentLoad.keep(transports, version, entry, sources, device, options));
+    return engine.using(() -> ResidentLoad.keep(engine, version, entry, sources, device, options));
   }
 
   /// Loads extents into memory of each of several devices, and reads each byte once: see
-  /// [Transports#transfer].
+  /// [TransferEngine#transfer].
   ///
   /// @return one for each device, in their order, all with the report of the whole load
   /// @throws dev.gantry.core.MisuseException if a device is named twice, none is, or a transport was
   ///     asked for that serves one device only; else throws as [#load(List, Device, TransferOptions)]
   public List<Loaded> loadOnEach(
       List<Wanted> wanted, List<Device> devices, TransferOptions options) {
-    Transports.requireDistinct(devices);
+    Replicas.require(devices);
     return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
@@ -217,12 +217,12 @@ public final class GantrySession implements Session {
 
   private LoadMemory readMemory(List<Wanted> wanted, Device device, TransferOptions options) {
     ReadPlan plan = Planner.plan(wanted, options.limits());
-    return transports.using(() ->
+    return engine.using(() ->
         LoadMemory.of(
             plan.layout(),
             device,
             options.slabCapacity(),
-            Destination.readersUse(transports, plan.reads(), false, device, options)));
+            Destination.readersUse(engine, plan.reads(), false, device, options)));
   }
 
   /// Loads parts of which strips of files fill each: of each device its own. Each byte is read once, also
@@ -235,19 +235,19 @@ public final class GantrySession implements Session {
   ///     [#load(List, Device, TransferOptions)]
   public List<Loaded> loadSlices(
       List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
-    Transports.requireDistinct(devices);
+    Replicas.require(devices);
     return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 
   /// The memory that [#loadSlices] onto one device will take.
   public LoadMemory sliceMemory(List<Sliced> parts, Device device, TransferOptions options) {
     List<Read> reads = NewSlabs.Slices.plan(List.of(parts), options).reads();
-    return transports.using(() ->
+    return engine.using(() ->
         LoadMemory.of(
             NewSlabs.Slices.layout(parts, options),
             device,
             0,
-            Destination.readersUse(transports, reads, true, device, options)));
+            Destination.readersUse(engine, reads, true, device, options)));
   }
 
   /// The memory that [#fill] of so many bytes each will take.
@@ -258,24 +258,24 @@ public final class GantrySession implements Session {
   /// The memory that [#map] will take, without what is mapped: that is the files' own.
   public LoadMemory mapMemory(List<Wanted> wanted) {
     boolean resident = mapsResident(wanted, TransferOptions.defaults());
-    return !resident && transports.calls().descriptorAbsence().isEmpty()
+    return !resident && engine.calls().descriptorAbsence().isEmpty()
         ? MapOperation.memory(wanted)
         : loadMemory(wanted, Device.HOST, TransferOptions.defaults());
   }
 
   /// The memory that [#read] of the same will take beside the memory that is there.
   public MemoryUse readMemory(List<ReadInto> parts, TransferOptions options) {
-    return transports.using(() -> ReadIntoOperation.memory(transports, parts, options));
+    return engine.using(() -> ReadIntoOperation.memory(engine, parts, options));
   }
 
   /// What loads take that run at once, given what each of them takes.
   public MemoryUse atOnce(MemoryUse loads, Device device, TransferOptions options) {
-    return transports.sharedUse(loads, device, options);
+    return engine.sharedUse(loads, device, options);
   }
 
   /// The memory that [#ring] will take; see [Rings#use].
   public MemoryUse ringMemory(RingOptions options, long rows, long normalizedTableBytes) {
-    return transports.using(() -> rings.use(options, rows, normalizedTableBytes));
+    return engine.using(() -> rings.use(options, rows, normalizedTableBytes));
   }
 
   /// Reads bytes of files into memory that is there, and returns when all are there. Before that it
@@ -287,7 +287,7 @@ public final class GantrySession implements Session {
   /// @throws TransferException if a file cannot be opened or is too short; nothing has changed then
   /// @throws TransferException.IncompleteRead if a file or device fails later, or the caller cancels
   public TransferReport read(List<ReadInto> parts, TransferOptions options) {
-    return transports.using(() -> new ReadIntoOperation(transports, parts, options).run());
+    return engine.using(() -> new ReadIntoOperation(engine, parts, options).run());
   }
 
   /// Brings bytes that the CPU makes into memory of `device`: those of a load that do not lie in
@@ -297,7 +297,7 @@ public final class GantrySession implements Session {
   /// @throws TransferException if there is no room, the copy to the device fails, or the caller
   ///     cancels; nothing stays allocated then, nor where a writer throws
   public Loaded fill(List<HostFill> fills, Device device, TransferOptions options) {
-    return transports.using(() -> new FillOperation(fills, device, options).run());
+    return engine.using(() -> new FillOperation(fills, device, options).run());
   }
 
   /// Maps extents as private, copy-on-write host memory: bytes are read when they are first touched.
@@ -310,8 +310,8 @@ public final class GantrySession implements Session {
     if (mapsResident(wanted, TransferOptions.defaults())) {
       return load(wanted, Device.HOST, TransferOptions.defaults());
     }
-    if (transports.calls().descriptorAbsence().isEmpty()) {
-      return MapOperation.run(transports, wanted);
+    if (engine.calls().descriptorAbsence().isEmpty()) {
+      return MapOperation.run(engine, wanted);
     }
     wanted.forEach(one -> one.extent().file().path());
     return load(wanted, Device.HOST, TransferOptions.defaults());
@@ -339,12 +339,12 @@ public final class GantrySession implements Session {
   /// @throws DeviceUnavailableException if the only transport asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
-    return transports.using(() -> new WriteOperation(transports, files, options).run());
+    return engine.using(() -> new WriteOperation(engine, files, options).run());
   }
 
   /// The memory that [#write] of the same will take for itself; see [WriteOperation#use].
   public MemoryUse writeMemory(List<NewFile> files, boolean inMemory, WriteOptions options) {
-    return transports.using(() -> WriteOperation.use(transports, files, inMemory, options));
+    return engine.using(() -> WriteOperation.use(engine, files, inMemory, options));
   }
 
   /// Writes ranges of a file in place, and returns when they are on the disk. The file is created if
@@ -355,9 +355,9 @@ public final class GantrySession implements Session {
   /// @throws TransferException if the file or a device fails, or the caller cancels; ranges may be
   ///     written in part then
   public TransferReport write(Path file, List<RangeWrite.Range> ranges, WriteOptions options) {
-    return transports.using(() -> {
+    return engine.using(() -> {
       MemoryCheck.ofSources(ranges.stream().map(RangeWrite.Range::memory).toList());
-      return new RangeWrite(transports, file, ranges, options).run();
+      return new RangeWrite(engine, file, ranges, options).run();
     });
   }
 
@@ -366,7 +366,7 @@ public final class GantrySession implements Session {
   /// @param file gets this name only by [AppendedFile#commit]
   /// @throws TransferException if no file can be created in its folder
   public AppendedFile append(Path file) {
-    return new AppendedFile(transports.calls(), file, transports.counters());
+    return new AppendedFile(engine.calls(), file, engine.counters());
   }
 
   /// The CRC32C of a source's bytes, after all work queued on its device.
@@ -374,21 +374,21 @@ public final class GantrySession implements Session {
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
   public int checksum(Source source) {
-    return transports.using(() -> new SourceReading(transports).checksum(source));
+    return engine.using(() -> new SourceReading(engine).checksum(source));
   }
 
   /// The CRC32C of each block of a source, in one pass; as [#checksum] otherwise.
   ///
   /// @param blockBytes the size of a block; the last may be shorter
   public int[] checksums(Source source, long blockBytes) {
-    return transports.using(() -> new SourceReading(transports).checksums(source, blockBytes));
+    return engine.using(() -> new SourceReading(engine).checksums(source, blockBytes));
   }
 
   /// The CRC32C of each of some ranges of files, read on several threads.
   ///
   /// @throws TransferException if a file cannot be opened or read, or ends before a range
   public int[] checksums(List<Extent> extents) {
-    return transports.using(() -> new SourceReading(transports).checksums(extents));
+    return engine.using(() -> new SourceReading(engine).checksums(extents));
   }
 
   /// Copies a source's bytes to host memory, after all work queued on its device.
@@ -397,8 +397,8 @@ public final class GantrySession implements Session {
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
   public void copy(Source source, MemorySegment target) {
-    transports.using(() -> {
-      new SourceReading(transports).copy(source, target);
+    engine.using(() -> {
+      new SourceReading(engine).copy(source, target);
       return target;
     });
   }
@@ -407,29 +407,29 @@ public final class GantrySession implements Session {
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Location file) {
-    return transports.openFile(file, CachePolicy.BUFFERED);
+    return engine.openFile(file, CachePolicy.BUFFERED);
   }
 
   /// The files in a folder of a remote store, as of [Store#list].
   public Optional<List<Location>> list(Location.Remote folder) {
-    return transports.list(folder);
+    return engine.list(folder);
   }
 
   /// The store of a file or folder, to write there. Closed with the session.
   ///
   /// @throws MisuseException if no store serves it, or its store takes no files
   public WritableStore writable(Location.Remote file) {
-    return transports.writable(file);
+    return engine.writable(file);
   }
 
   /// For durable changes of folders.
   public Folders folders() {
-    return new Folders(transports.calls());
+    return new Folders(engine.calls());
   }
 
   /// Converts bytes that were loaded; see [Converters#convert].
   public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
-    transports.using(() -> {
+    engine.using(() -> {
       converters.convert(tasks, device, cancellation);
       return tasks;
     });
@@ -437,7 +437,7 @@ public final class GantrySession implements Session {
 
   /// Prepares conversions ahead, best while the bytes are being loaded; see [Converters#prepare].
   public void prepareConversions(DType to, Device device) {
-    transports.using(() -> {
+    engine.using(() -> {
       converters.prepare(to, device);
       return to;
     });
@@ -459,24 +459,24 @@ public final class GantrySession implements Session {
 
   @Override
   public void freeIdle() {
-    transports.freeIdle();
+    engine.freeIdle();
   }
 
   @Override
   public Metrics metrics() {
-    return transports
+    return engine
         .counters()
         .snapshot(LiveResources.snapshot().holdings(), LiveResources.mostUsed());
   }
 
   /// What the disks gave to this session's reads past the page cache.
   public List<DiskSpeeds.Disk> disks() {
-    return transports.counters().disks().disks();
+    return engine.counters().disks().disks();
   }
 
   /// What this machine has, and why it lacks the rest.
   public Diagnosis diagnose() {
-    return Diagnosis.of(transports);
+    return Diagnosis.of(engine);
   }
 
   /// Which transport a file would use to `device`; does not read it.
@@ -484,7 +484,7 @@ public final class GantrySession implements Session {
   /// @throws TransferException if the file cannot be opened
   /// @throws DeviceUnavailableException if there is no such device
   public FileDiagnosis diagnose(Location file, Device device) {
-    return transports.diagnose(file, device);
+    return FileDiagnosis.of(engine, file, device);
   }
 
   /// The first CUDA device, or [Device#HOST] if there is none.
@@ -508,8 +508,8 @@ public final class GantrySession implements Session {
     try {
       rings.close();
     } finally {
-      transports.close();
-      // After the running conversions, for which the transports waited.
+      engine.close();
+      // After the running conversions, for which the engine waited.
       converters.close();
     }
   }

@@ -12,8 +12,8 @@ import dev.gantry.core.internal.plan.ReadIntoPlan.Step;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
+import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports.Spread;
 import java.util.List;
 import java.util.function.ObjIntConsumer;
 

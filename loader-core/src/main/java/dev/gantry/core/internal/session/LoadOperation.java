@@ -4,30 +4,30 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.LoadEvent;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 
 /// One load, whatever its destination: reads bring the bytes there, or nothing stays of it.
 final class LoadOperation {
   private LoadOperation() {}
 
   static TransferReport run(
-      Transports transports, Destination destination, TransferOptions options) {
-    return transports.using(() -> load(transports, destination, options));
+      TransferEngine engine, Destination destination, TransferOptions options) {
+    return engine.using(() -> load(engine, destination, options));
   }
 
   private static TransferReport load(
-      Transports transports, Destination destination, TransferOptions options) {
+      TransferEngine engine, Destination destination, TransferOptions options) {
     Device first = destination.devices().getFirst();
     LoadEvent event = new LoadEvent();
     event.begin();
     try {
-      TransferReport report = destination.finish(transfer(transports, destination, options));
-      transports.counters().addLoad(true);
+      TransferReport report = destination.finish(transfer(engine, destination, options));
+      engine.counters().addLoad(true);
       event.done(first, destination.parts(), report);
       return report;
     } catch (RuntimeException | Error failure) {
-      transports.counters().addLoad(false);
+      engine.counters().addLoad(false);
       event.failed(first, destination.parts(), failure);
       destination.undo(failure);
       throw failure;
@@ -36,9 +36,9 @@ final class LoadOperation {
 
   /// New slabs are filled once: their registrations with cuFile end here.
   private static TransferReport transfer(
-      Transports transports, Destination destination, TransferOptions options) {
+      TransferEngine engine, Destination destination, TransferOptions options) {
     try {
-      return transports.transfer(
+      return engine.transfer(
           destination.reads(),
           destination.devices(),
           destination.spread(),
@@ -46,7 +46,7 @@ final class LoadOperation {
           options);
     } finally {
       if (destination instanceof NewSlabs slabs) {
-        slabs.slabs().forEach(transports.cuFile()::deregister);
+        slabs.slabs().forEach(engine.cuFile()::deregister);
       }
     }
   }

@@ -16,7 +16,7 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -35,7 +35,7 @@ final class MapOperation {
 
   private MapOperation() {}
 
-  static Loaded run(Transports transports, List<Wanted> wanted) {
+  static Loaded run(TransferEngine engine, List<Wanted> wanted) {
     long start = System.nanoTime();
     Map<Location, Span> spans = new HashMap<>();
     for (Wanted one : wanted) {
@@ -49,7 +49,7 @@ final class MapOperation {
     try {
       Map<Location, Mapping> mappings = new HashMap<>();
       for (Map.Entry<Location, Span> entry : spans.entrySet()) {
-        Mapping mapping = map(transports, entry.getKey(), entry.getValue());
+        Mapping mapping = map(engine, entry.getKey(), entry.getValue());
         slabs.add(mapping.slab());
         mappings.put(entry.getKey(), mapping);
       }
@@ -81,15 +81,15 @@ final class MapOperation {
     return new LoadMemory(Device.HOST, MemoryUse.on(Device.HOST, all), slabs, slabOf);
   }
 
-  private static Mapping map(Transports transports, Location location, Span span) {
-    try (SourceFile file = transports.openFile(location, CachePolicy.BUFFERED)) {
+  private static Mapping map(TransferEngine engine, Location location, Span span) {
+    try (SourceFile file = engine.openFile(location, CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
         // Touching bytes that the file does not have would be a bus error later.
         throw new TransferException(
             "mmap", location.toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
-      long offset = span.start() & -transports.calls().pageBytes();
+      long offset = span.start() & -engine.calls().pageBytes();
       return new Mapping(MappedSlab.map(location, descriptor, offset, span.end() - offset), offset);
     }
   }

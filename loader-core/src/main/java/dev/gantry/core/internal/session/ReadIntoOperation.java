@@ -7,8 +7,8 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -19,7 +19,7 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /// One read into memory that is there, of one device after the other. All is checked before the first
 /// byte changes.
 final class ReadIntoOperation {
-  private final Transports transports;
+  private final TransferEngine engine;
   private final List<ReadInto> parts;
   private final TransferOptions options;
   private final MemoryCheck memories;
@@ -27,8 +27,8 @@ final class ReadIntoOperation {
   /// By part, how many of its bytes are still to come.
   private final AtomicLongArray missing;
 
-  ReadIntoOperation(Transports transports, List<ReadInto> parts, TransferOptions options) {
-    this.transports = transports;
+  ReadIntoOperation(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
+    this.engine = engine;
     this.parts = parts;
     this.options = options;
     this.missing =
@@ -37,12 +37,12 @@ final class ReadIntoOperation {
   }
 
   /// What the read takes for itself, of one device after the other.
-  static MemoryUse memory(Transports transports, List<ReadInto> parts, TransferOptions options) {
+  static MemoryUse memory(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
     MemoryUse most = MemoryUse.NOTHING;
     for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
       List<ReadInto> some = device.getValue().stream().map(parts::get).toList();
       List<Read> reads = GivenMemory.plan(some, options).reads();
-      most = most.max(Destination.readersUse(transports, reads, true, device.getKey(), options));
+      most = most.max(Destination.readersUse(engine, reads, true, device.getKey(), options));
     }
     return most;
   }
@@ -105,7 +105,7 @@ final class ReadIntoOperation {
             options,
             () -> begun[0] = true,
             (bytes, part) -> missing.addAndGet(which.get(part), -bytes));
-    return LoadOperation.run(transports, memory, options);
+    return LoadOperation.run(engine, memory, options);
   }
 
   private List<String> complete() {

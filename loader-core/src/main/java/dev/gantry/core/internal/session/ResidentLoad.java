@@ -15,8 +15,8 @@ import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.resident.ResidentStore;
 import dev.gantry.core.internal.resident.ResidentWeights;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -177,7 +177,7 @@ final class ResidentLoad {
 
   /// Reads files into memory that clients can map.
   static ResidentImage keep(
-      Transports transports,
+      TransferEngine engine,
       int version,
       String entry,
       List<ResidentSource> sources,
@@ -195,7 +195,7 @@ final class ResidentLoad {
                     new Extent(file, range.from(), range.memory().length()),
                     range.memory()));
           }
-          new ReadIntoOperation(transports, parts, options).run();
+          new ReadIntoOperation(engine, parts, options).run();
           image.seal();
           return image;
         },

@@ -21,6 +21,7 @@ import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileProperties;
 import dev.gantry.core.internal.natives.CuFileStreams;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Files;
 import java.nio.file.Path;

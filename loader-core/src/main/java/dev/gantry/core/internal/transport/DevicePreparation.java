@@ -6,6 +6,9 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Consumer;
@@ -32,12 +35,28 @@ public final class DevicePreparation {
   ///
   /// @param choice of the device; asked in the background, since it may have to start libcuda
   public static void begin(Supplier<Device> choice) {
-    begin(choice, Transports::warmUp);
+    begin(choice, DevicePreparation::warmUp);
   }
 
   /// As [#begin], but only what memory of others needs to be mapped there: the CUDA context.
   public static void beginContext(Supplier<Device> choice) {
     begin(choice, CudaContext::of);
+  }
+
+  /// Makes the context, streams, events and pinned buffers, and leaves them idle.
+  private static void warmUp(Device.Cuda device) {
+    TransferOptions options = TransferOptions.defaults();
+    int threads = ReaderRule.threads(device, options, false);
+    StagedTransport staging =
+        Objects.requireNonNull(OnDemandTransfer.staging(device, options, threads));
+    List<StagedTransport.Reader> readers = new ArrayList<>();
+    try {
+      while (readers.size() < threads) {
+        readers.add(Objects.requireNonNull(staging.openReader(() -> true)));
+      }
+    } finally {
+      Cleanup.runAll(readers.stream().<Runnable>map(reader -> reader::close).toList());
+    }
   }
 
   private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {

@@ -6,7 +6,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.mapped.Gathering;
-import dev.gantry.core.internal.mapped.MappedFiles;
+import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param context whose kernels fetch, or null for the CPU
 /// @param asked whether no other transport may serve
-record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean asked) {
+record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean asked) {
   /// What a read of a short row costs the CPU: as much as that of so many bytes. Where rows are longer on
   /// average, it reads them as fast as it copies them.
   private static final long SHORT_BYTES = 16 << 10;
@@ -53,8 +53,8 @@ record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean a
         sources.put(source, costs[file]);
       }
       return switch (mapped.lease(context, sources, asked)) {
-        case Availability.Absent<MappedFiles.Lease>(String reason) -> refused(reason);
-        case Availability.Present<MappedFiles.Lease>(MappedFiles.Lease lease) -> {
+        case Availability.Absent<KeptFiles.Lease>(String reason) -> refused(reason);
+        case Availability.Present<KeptFiles.Lease>(KeptFiles.Lease lease) -> {
           Gathering gathering = Cleanup.orUndo(() -> gathering(lease, plan), lease::close);
           if (context != null) {
             uses.forEach(use -> use.file().transport().fetched());
@@ -70,7 +70,7 @@ record FetchedFiles(MappedFiles mapped, @Nullable CudaContext context, boolean a
   }
 
   /// The CPU normalises what it has gathered.
-  private Gathering gathering(MappedFiles.Lease lease, BatchPlan<?> plan) {
+  private Gathering gathering(KeptFiles.Lease lease, BatchPlan<?> plan) {
     return new Gathering(
         mapped, lease, plan.gathers(), context == null ? List.of() : plan.normalized());
   }

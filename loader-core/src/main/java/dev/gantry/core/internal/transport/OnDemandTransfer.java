@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
@@ -9,14 +11,15 @@ import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.Gathering;
+import dev.gantry.core.internal.mapped.KeptFiles;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
-import java.util.function.Function;
-import java.util.function.UnaryOperator;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Reads that are not known in advance, as a ring's; a [PlannedTransfer] does those that are. Opens
@@ -24,6 +27,11 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe; [#close] only when every reader is closed.
 public final class OnDemandTransfer implements AutoCloseable {
+  /// Files that stay open, however few descriptors the process may have.
+  private static final int FEWEST_FILES = 8;
+
+  private static final int MOST_FILES = 16_384;
+
   private final long start = System.nanoTime();
   private final TransferCounter counter;
   private final OpenFiles files;
@@ -31,30 +39,63 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final @Nullable FetchedFiles fetched;
   private final int threads;
   private final CuFileRule cuFileRule;
-  private final Cancellation ended;
 
-  /// @param reopener opens a remote file out of the cache, where it is whole by now
-  /// @param staged whose pool has a pair of buffers for each reader; null if nothing is staged
-  /// @param fetched without reads; null if none can be
-  /// @param mostFiles that stay open without being read
-  /// @param ended ends the opening of remote files; cancelled by [#endReads]
+  /// Ends the opening of remote files.
+  private final Cancellation ended = new Cancellation();
+
+  /// @param opened called with each file that is opened, or opened again; may refuse it by throwing
+  /// @param mostDescriptors that the process may have
   OnDemandTransfer(
-      Function<Location, OpenFile> opener,
-      UnaryOperator<OpenFile> reopener,
-      @Nullable StagedTransport staged,
-      @Nullable FetchedFiles fetched,
-      int threads,
-      int mostFiles,
-      CuFileRule cuFileRule,
-      SessionCounters session,
-      Cancellation ended) {
-    this.files = new OpenFiles(opener, reopener, mostFiles);
-    this.staged = staged;
-    this.fetched = fetched;
-    this.threads = threads;
-    this.cuFileRule = cuFileRule;
+      FileOpener opener,
+      KeptFiles mapped,
+      Device device,
+      TransferOptions options,
+      BiConsumer<Location, Object> opened,
+      long mostDescriptors,
+      SessionCounters session) {
+    TransferOptions own = options.withCancellation(ended);
+    this.files =
+        new OpenFiles(
+            file -> opener.open(file, device, own, opened),
+            file -> opener.reopen(file, device, options),
+            mostFiles(mostDescriptors));
+    this.threads = ReaderRule.threads(device, options, false);
+    this.staged = staging(device, options, threads);
+    this.fetched = fetched(mapped, device, options);
+    this.cuFileRule = options.cuFileRule();
     this.counter = new TransferCounter(session);
-    this.ended = ended;
+  }
+
+  /// A quarter of the descriptors that this process may have, two for each file.
+  private static int mostFiles(long mostDescriptors) {
+    return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MOST_FILES);
+  }
+
+  /// As many buffers as it has readers, whatever loads have: a ring that kept theirs for long would make
+  /// them wait.
+  ///
+  /// @return null if nothing is staged
+  static @Nullable StagedTransport staging(Device device, TransferOptions options, int threads) {
+    if (!ReaderRule.stages(options.transport()) || !(device instanceof Device.Cuda cuda)) {
+      return null;
+    }
+    CudaContext context = CudaContext.of(cuda);
+    StagingPool pool = new StagingPool(context, threads, Long.MAX_VALUE);
+    return new StagedTransport(context, pool.share(), ReaderRule.ownBufferBytes(options), true);
+  }
+
+  private static @Nullable FetchedFiles fetched(
+      KeptFiles mapped, Device device, TransferOptions options) {
+    boolean allowed =
+        options.transport() == null && options.cachePolicy() == CachePolicy.BY_RESIDENCY;
+    return switch (device) {
+      case Device.Cuda cuda ->
+          ReaderRule.mayFetch(device, options)
+              ? new FetchedFiles(
+                  mapped, CudaContext.of(cuda), options.transport() == Transport.MAPPED)
+              : null;
+      case Device.Host _ -> allowed ? new FetchedFiles(mapped, null, false) : null;
+    };
   }
 
   /// How many readers to open: the number in the options, or what suits the device and the machine.

@@ -23,7 +23,7 @@ import org.slf4j.LoggerFactory;
 /// The devices that get the same bytes by one load. Each byte is read once, by a reader of one of the
 /// devices. That device passes it on to those whose memory it reaches, and the reader copies it to
 /// the others out of its buffer. Thread-safe.
-final class Replicas {
+public final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
 
   /// The reasons that were logged: once a process.
@@ -64,7 +64,8 @@ final class Replicas {
     return new Replicas(devices, refusals);
   }
 
-  static void require(List<Device> devices) {
+  /// @throws MisuseException unless there are devices, and each is there once
+  public static void require(List<Device> devices) {
     if (devices.isEmpty()) {
       throw new MisuseException("a load onto several devices needs one at least");
     }
@@ -75,7 +76,7 @@ final class Replicas {
   }
 
   /// Why `from` cannot pass bytes on to `to`; empty where it can, and where there is nothing to pass on.
-  static String refusal(Device from, Device to) {
+  public static String refusal(Device from, Device to) {
     return from instanceof Device.Cuda source
             && to instanceof Device.Cuda target
             && !source.equals(target)

@@ -7,7 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.mapped.MappedFiles;
+import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// - Bytes in the page cache are `staged`, which is faster than any transport that bypasses the cache.
 /// - Other bytes go by `gds` if the file can be opened past the page cache and libcufile takes it;
 ///   else they are `staged`.
-/// - Batches whose files are read again are `mapped`, which [MappedFiles] decides batch by batch.
+/// - Batches whose files are read again are `mapped`, which [KeptFiles] decides batch by batch.
 /// - `compat` serves only by request: it copies through the CPU as `staged` does, and more slowly.
 /// - Once cuFile has failed for a file, all of its bytes are `staged`.
 ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Transports: how bytes travel between files and memory. [TransportOracle] chooses one for each file
+/// TransferEngine: how bytes travel between files and memory. [TransportOracle] chooses one for each file
 /// and range.
 @NullMarked
 package dev.gantry.core.internal.transport;

@@ -16,7 +16,7 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferCounter;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.stub.StubControls;
 import java.nio.file.Path;
@@ -40,7 +40,7 @@ class DoubleBufferedWriterStubTest {
   @TempDir Path folder;
   private final StubControls cuda = StubControls.cuda();
   private final CudaContext context = CudaContext.of(new Device.Cuda(0));
-  private final Transports transports = new Transports(Libc.INSTANCE);
+  private final TransferEngine engine = new TransferEngine(Libc.INSTANCE);
   private final List<String> ends = new ArrayList<>();
   private List<Slab> slabs = List.of();
   private FileCommit file;
@@ -58,8 +58,7 @@ class DoubleBufferedWriterStubTest {
     slabs = List.of(source, first, second);
     Source part = new Memory.OnDevice(context.device(), source.address(), BYTES);
     file =
-        new FileCommit(
-            transports, new NewFile(folder.resolve("file"), List.of(part)), options, true);
+        new FileCommit(engine, new NewFile(folder.resolve("file"), List.of(part)), options, true);
     DoubleBufferedWriter.Buffers buffers =
         new DoubleBufferedWriter.Buffers(
             first, second, () -> ends.add("given back"), () -> ends.add("abandoned"));
@@ -72,8 +71,8 @@ class DoubleBufferedWriterStubTest {
   @AfterEach
   void close() {
     cuda.clear();
-    file.abandon(new Folders(transports.calls()), new IllegalStateException("not written"));
-    transports.close();
+    file.abandon(new Folders(engine.calls()), new IllegalStateException("not written"));
+    engine.close();
     Slab.releaseAll(slabs);
   }
 

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubControls;
 import dev.gantry.testing.stub.StubbedJvm;
@@ -26,8 +26,9 @@ class GivenSettingsTest {
   static final class Start {
     public static void main(String[] arguments) {
       CuFileConfig settings = CuFileConfig.of(Map.of("properties.io_batchsize", 32));
-      try (Transports transports = new Transports(FileCalls.ofPlatform(), List.of(), settings)) {
-        System.out.println(transports.cuFile().driver(Transport.COMPAT).toOptional().isPresent());
+      try (TransferEngine engine =
+          new TransferEngine(FileCalls.ofPlatform(), List.of(), settings)) {
+        System.out.println(engine.cuFile().driver(Transport.COMPAT).toOptional().isPresent());
         System.out.println(StubControls.cuFile().config("io_batchsize"));
       }
     }

@@ -52,16 +52,15 @@ class CopiedFilesTest {
   private final Stores stores = new Stores(calls, List.of());
   private final List<SourceFile> open = new ArrayList<>();
   private volatile long availableBytes = 1L << 30;
-  private MappedFiles mapped;
+  private KeptFiles mapped;
 
   @BeforeEach
   void open() {
     mapped = mapped(stores::open, 16_384);
   }
 
-  private MappedFiles mapped(
-      BiFunction<Location, CachePolicy, SourceFile> opener, int mostEntries) {
-    return new MappedFiles(
+  private KeptFiles mapped(BiFunction<Location, CachePolicy, SourceFile> opener, int mostEntries) {
+    return new KeptFiles(
         calls,
         opener,
         new RegisteredPages(calls, folder.resolve("registered")),
@@ -83,18 +82,18 @@ class CopiedFilesTest {
     return file;
   }
 
-  private Availability<MappedFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
+  private Availability<KeptFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
     return mapped.lease(null, Map.of(file, bytes), now);
   }
 
-  private MappedFiles.Lease leaseNow(SourceFile file) {
+  private KeptFiles.Lease leaseNow(SourceFile file) {
     return lease(file, 1, true).orElseThrow(AssertionError::new);
   }
 
-  private static String reason(Availability<MappedFiles.Lease> lease) {
+  private static String reason(Availability<KeptFiles.Lease> lease) {
     return switch (lease) {
-      case Availability.Absent<MappedFiles.Lease>(String reason) -> reason;
-      case Availability.Present<MappedFiles.Lease> present ->
+      case Availability.Absent<KeptFiles.Lease>(String reason) -> reason;
+      case Availability.Present<KeptFiles.Lease> present ->
           throw new AssertionError("present: " + present);
     };
   }
@@ -111,7 +110,7 @@ class CopiedFilesTest {
     assertThat(reason(lease(file, BYTES - 1, false))).isEqualTo("not read again yet");
     assertThat(reason(lease(file, 1, false))).isEqualTo("it is being copied");
     mapped.awaitKept();
-    try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
+    try (KeptFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
       assertThat(hostBytes()).isEqualTo(SLAB_BYTES);
       assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
     }
@@ -132,7 +131,7 @@ class CopiedFilesTest {
     SourceFile first = file(1);
     SourceFile second = file(2);
     AtomicBoolean exhausted = new AtomicBoolean(true);
-    try (MappedFiles keeping =
+    try (KeptFiles keeping =
         mapped(
             (location, policy) -> {
               if (exhausted.get()) {
@@ -193,7 +192,7 @@ class CopiedFilesTest {
       System.arraycopy(bytes[which], from, expected, to, length);
       to += length + random.nextInt(20);
     }
-    MappedFiles.Lease lease =
+    KeptFiles.Lease lease =
         mapped.lease(null, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
     HostSlab slab = HostSlab.allocate(expected.length);
     try (Gathering gathering = new Gathering(mapped, lease, gathers.build(), List.of())) {
@@ -223,7 +222,7 @@ class CopiedFilesTest {
     SourceFile idle = file(1);
     SourceFile used = file(2);
     leaseNow(idle).close();
-    try (MappedFiles.Lease _ = leaseNow(used)) {
+    try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = SLAB_BYTES;
       // A thread looks four times a second.
       for (int i = 0; i < 1000 && hostBytes() > SLAB_BYTES; i++) {
@@ -281,7 +280,7 @@ class CopiedFilesTest {
 
   @Test
   void whatIsKnownOfFilesThatAreNotReadAgainIsForgotten() {
-    try (MappedFiles few = mapped(stores::open, 2)) {
+    try (KeptFiles few = mapped(stores::open, 2)) {
       SourceFile kept = file(1);
       SourceFile second = file(2);
       SourceFile third = file(3);

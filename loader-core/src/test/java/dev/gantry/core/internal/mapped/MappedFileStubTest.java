@@ -102,14 +102,13 @@ class MappedFileStubTest {
   @Test
   void aFileThatStaysRegisteredKeepsNoOther(@TempDir Path folder) {
     long before = cuda.count("registered bytes");
-    MappedFiles kept =
-        new MappedFiles(Libc.INSTANCE, stores::open, registered, () -> 1L << 30, 16_384);
+    KeptFiles kept = new KeptFiles(Libc.INSTANCE, stores::open, registered, () -> 1L << 30, 16_384);
     List<SourceFile> files = new ArrayList<>();
     List<Long> addresses = new ArrayList<>();
     for (int i = 0; i < 3; i++) {
       Path path = TestFiles.write(folder.resolve("file" + i), i, (int) LAST);
       files.add(stores.open(Location.of(path), CachePolicy.BUFFERED));
-      try (MappedFiles.Lease lease =
+      try (KeptFiles.Lease lease =
           kept.lease(context, Map.of(files.getLast(), LAST), true)
               .orElseThrow(AssertionError::new)) {
         addresses.add(lease.file(Location.of(path)).address(0));

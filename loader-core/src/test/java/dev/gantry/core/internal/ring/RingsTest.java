@@ -13,8 +13,8 @@ import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.internal.transport.Transports;
 import dev.gantry.testing.NoLeaks;
 import java.util.List;
 import java.util.Optional;
@@ -43,9 +43,9 @@ class RingsTest {
   @Test
   @SuppressWarnings("try") // Closed at first.
   void aRingOfAClosedSessionReadsNothing() {
-    try (Transports transports = new Transports(Libc.INSTANCE);
+    try (TransferEngine engine = new TransferEngine(Libc.INSTANCE);
         Converters converters = new Converters();
-        Rings rings = new Rings(transports, converters)) {
+        Rings rings = new Rings(engine, converters)) {
       rings.close();
       for (int i = 0; i < 20; i++) {
         Batches<Integer> source = batches();
@@ -61,7 +61,7 @@ class RingsTest {
 
   @Test
   void aRingThatIsClosedBeforeItStartsReadsNothing() {
-    try (Transports transports = new Transports(Libc.INSTANCE)) {
+    try (TransferEngine engine = new TransferEngine(Libc.INSTANCE)) {
       Batches<Integer> source = batches();
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
       slot.allocateIfNeeded();
@@ -69,9 +69,9 @@ class RingsTest {
           new PrefetchRing<>(
               options(),
               source,
-              transports.onDemand(Device.HOST, options().transfer(), source::opened),
+              engine.onDemand(Device.HOST, options().transfer(), source::opened),
               List.of(slot),
-              transports.counters(),
+              engine.counters(),
               _ -> {});
       ring.close();
       ring.start();
@@ -85,16 +85,16 @@ class RingsTest {
   @Test
   @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void aBatchThatCannotBeHandedOverDoesNotKeepTheRingFromClosing() {
-    try (Transports transports = new Transports(Libc.INSTANCE)) {
+    try (TransferEngine engine = new TransferEngine(Libc.INSTANCE)) {
       Slot slot = new HostSlot(4 * Recipes.BLOCK);
       slot.allocateIfNeeded();
       PrefetchRing<Integer> ring =
           new PrefetchRing<>(
               options(),
               batches(),
-              transports.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
+              engine.onDemand(Device.HOST, options().transfer(), (_, _) -> {}),
               List.of(slot),
-              transports.counters(),
+              engine.counters(),
               _ -> {});
       ring.start();
       while (ring.statistics().stalls() == 0) {

@@ -21,6 +21,7 @@ import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.TestFiles;

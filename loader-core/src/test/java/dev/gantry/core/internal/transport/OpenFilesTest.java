@@ -111,8 +111,8 @@ class OpenFilesTest {
     HostSlab slab = HostSlab.allocate(4096);
     TransferOptions options =
         TransferOptions.defaults().withCachePolicy(CachePolicy.BUFFERED).withThreads(1);
-    try (Transports transports = new Transports(calls);
-        OnDemandTransfer transfer = transports.onDemand(Device.HOST, options, (_, _) -> {});
+    try (TransferEngine engine = new TransferEngine(calls);
+        OnDemandTransfer transfer = engine.onDemand(Device.HOST, options, (_, _) -> {});
         OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (int i = 0; i < 3 * files; i++) {
         reader.read(new Read(file(i % files), 0, 4096, 1, 0, 0), Target.of(slab));

@@ -81,8 +81,8 @@ class StagingWaitsStubTest {
   @TempDir Path folder;
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
   private final StubControls cuda = StubControls.cuda();
-  private final Transports transports = new Transports(calls);
-  private final StagingPool pool = transports.stagingPool(DEVICE);
+  private final TransferEngine engine = new TransferEngine(calls);
+  private final StagingPool pool = engine.stagingPool(DEVICE);
   private final StagingPool.Share others = pool.share();
   private final List<StagingPool.Pair> taken = new ArrayList<>();
   private final ExecutorService executor = Executors.newCachedThreadPool();
@@ -99,7 +99,7 @@ class StagingWaitsStubTest {
   void close() {
     taken.forEach(others::giveBack);
     executor.close();
-    transports.close();
+    engine.close();
   }
 
   private void takePairs(int count) {
@@ -130,10 +130,10 @@ class StagingWaitsStubTest {
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
     try (Arena arena = Arena.ofConfined()) {
       TransferReport report =
-          transports.transfer(
+          engine.transfer(
               plan.reads(),
               List.of(DEVICE),
-              Transports.Spread.ONE_DEVICE,
+              TransferEngine.Spread.ONE_DEVICE,
               () ->
                   plan.reads().stream()
                       .map(read -> new PlannedTransfer.Task(read, Target.of(slab), () -> {}))
@@ -153,7 +153,7 @@ class StagingWaitsStubTest {
     try {
       Source part = new Memory.OnDevice(DEVICE, slab.address(), LENGTH);
       Path target = folder.resolve("saved" + names.incrementAndGet());
-      new WriteOperation(transports, List.of(new NewFile(target, List.of(part))), options).run();
+      new WriteOperation(engine, List.of(new NewFile(target, List.of(part))), options).run();
     } finally {
       slab.release();
     }
@@ -208,7 +208,7 @@ class StagingWaitsStubTest {
     try {
       for (Runnable action :
           List.<Runnable>of(
-              () -> load(options(3)), () -> new SourceReading(transports).checksum(source))) {
+              () -> load(options(3)), () -> new SourceReading(engine).checksum(source))) {
         Future<?> _ =
             executor.submit(() -> {
               awaitWaiting(1);

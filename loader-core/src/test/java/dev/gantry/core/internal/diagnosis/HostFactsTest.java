@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.session;
+package dev.gantry.core.internal.diagnosis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.internal.session.HostFacts.State;
+import dev.gantry.core.internal.diagnosis.HostFacts.State;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

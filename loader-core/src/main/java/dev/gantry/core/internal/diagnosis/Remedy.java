@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.session;
+package dev.gantry.core.internal.diagnosis;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.transport.FileDiagnosis;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.util.ArrayList;

@@ -52,7 +52,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// When files are registered and given up, and what the kernel fetches from them.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
-class MappedFilesGpuTest {
+class KeptFilesGpuTest {
   private static final int BYTES = 3 << 20;
 
   @TempDir Path folder;
@@ -63,7 +63,7 @@ class MappedFilesGpuTest {
   private final Arena hot = Arena.ofConfined();
   private long availableBytes = 1L << 30;
   private RegisteredPages registered;
-  private MappedFiles mapped;
+  private KeptFiles mapped;
 
   @BeforeEach
   void open() {
@@ -72,9 +72,9 @@ class MappedFilesGpuTest {
   }
 
   /// As of another session, too.
-  private MappedFiles mapped(
+  private KeptFiles mapped(
       FileCalls closing, BiFunction<Location, CachePolicy, SourceFile> opener) {
-    return new MappedFiles(closing, opener, registered, () -> availableBytes, 16_384);
+    return new KeptFiles(closing, opener, registered, () -> availableBytes, 16_384);
   }
 
   @AfterEach
@@ -97,18 +97,18 @@ class MappedFilesGpuTest {
     return file;
   }
 
-  private Availability<MappedFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
+  private Availability<KeptFiles.Lease> lease(SourceFile file, long bytes, boolean now) {
     return mapped.lease(context, Map.of(file, bytes), now);
   }
 
-  private MappedFiles.Lease leaseNow(SourceFile file) {
+  private KeptFiles.Lease leaseNow(SourceFile file) {
     return lease(file, BYTES, true).orElseThrow(AssertionError::new);
   }
 
-  private static String reason(Availability<MappedFiles.Lease> lease) {
+  private static String reason(Availability<KeptFiles.Lease> lease) {
     return switch (lease) {
-      case Availability.Absent<MappedFiles.Lease>(String reason) -> reason;
-      case Availability.Present<MappedFiles.Lease> present ->
+      case Availability.Absent<KeptFiles.Lease>(String reason) -> reason;
+      case Availability.Present<KeptFiles.Lease> present ->
           throw new AssertionError("present: " + present);
     };
   }
@@ -125,7 +125,7 @@ class MappedFilesGpuTest {
     assertThat(pinned()).isZero();
     assertThat(reason(lease(file, 1, false))).isEqualTo("it is being registered");
     mapped.awaitKept();
-    try (MappedFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
+    try (KeptFiles.Lease lease = lease(file, 1, false).orElseThrow(AssertionError::new)) {
       assertThat(pinned()).isEqualTo(BYTES);
       assertThat(lease.file(file.file()).identity()).isEqualTo(file.identity());
     }
@@ -136,7 +136,7 @@ class MappedFilesGpuTest {
     SourceFile file = file(1);
     CountDownLatch begun = new CountDownLatch(1);
     CountDownLatch goOn = new CountDownLatch(1);
-    try (MappedFiles slow =
+    try (KeptFiles slow =
         mapped(
             calls,
             (location, policy) -> {
@@ -147,7 +147,7 @@ class MappedFilesGpuTest {
       Map<SourceFile, Long> all = Map.of(file, (long) BYTES);
       assertThat(reason(slow.lease(context, all, false))).isEqualTo("it is being registered");
       await(begun);
-      List<Availability<MappedFiles.Lease>> leases = new ArrayList<>();
+      List<Availability<KeptFiles.Lease>> leases = new ArrayList<>();
       Thread second = Thread.ofPlatform().start(() -> leases.add(slow.lease(context, all, true)));
       while (second.getState() != Thread.State.WAITING) {
         Thread.onSpinWait();
@@ -170,8 +170,8 @@ class MappedFilesGpuTest {
     leaseNow(first).close();
     leaseNow(third).close();
     assertThat(pinned()).isEqualTo(2 * BYTES);
-    MappedFiles.Lease used = lease(first, 1, false).orElseThrow(AssertionError::new);
-    MappedFiles.Lease alsoUsed = lease(third, 1, false).orElseThrow(AssertionError::new);
+    KeptFiles.Lease used = lease(first, 1, false).orElseThrow(AssertionError::new);
+    KeptFiles.Lease alsoUsed = lease(third, 1, false).orElseThrow(AssertionError::new);
     assertThat(reason(lease(second, BYTES, true)))
         .isEqualTo(
             "not kept: it has 3145728 bytes; 4096 may be kept now, which leaves half of the"
@@ -179,7 +179,7 @@ class MappedFilesGpuTest {
     used.close();
     alsoUsed.close();
     assertThat(mapped.lease(context, Map.of(second, 1L), true).toOptional())
-        .hasValueSatisfying(MappedFiles.Lease::close);
+        .hasValueSatisfying(KeptFiles.Lease::close);
   }
 
   @Test
@@ -187,7 +187,7 @@ class MappedFilesGpuTest {
     availableBytes = 2 * (BYTES + 4096);
     SourceFile first = file(1);
     SourceFile second = file(2);
-    try (MappedFiles other = mapped(calls, stores::open)) {
+    try (KeptFiles other = mapped(calls, stores::open)) {
       leaseNow(first).close();
       assertThat(registered.bytes()).isEqualTo(BYTES);
       assertThat(reason(other.lease(context, Map.of(second, 1L), true)))
@@ -217,7 +217,7 @@ class MappedFilesGpuTest {
     CountDownLatch goOn = new CountDownLatch(1);
     FaultyFileCalls slow = new FaultyFileCalls(calls);
     Stores opened = new Stores(slow, List.of());
-    try (MappedFiles each = mapped(slow, opened::open)) {
+    try (KeptFiles each = mapped(slow, opened::open)) {
       SourceFile first = file(1);
       SourceFile second = file(2);
       each.lease(context, Map.of(first, 1L), true).orElseThrow(AssertionError::new).close();
@@ -243,7 +243,7 @@ class MappedFilesGpuTest {
     SourceFile idle = file(1);
     SourceFile used = file(2);
     leaseNow(idle).close();
-    try (MappedFiles.Lease _ = leaseNow(used)) {
+    try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
       // A thread looks four times a second.
       for (int i = 0; i < 1000 && pinned() > BYTES; i++) {
@@ -260,12 +260,12 @@ class MappedFilesGpuTest {
   void aRegisteredFileThatBatchesUseAllTheTimeGoesToo() throws InterruptedException {
     SourceFile used = file(1);
     String reason = "";
-    try (MappedFiles.Lease _ = leaseNow(used)) {
+    try (KeptFiles.Lease _ = leaseNow(used)) {
       availableBytes = BYTES;
       for (int i = 0; i < 1000 && reason.isEmpty(); i++) {
         Thread.sleep(5);
-        Availability<MappedFiles.Lease> next = lease(used, 1, false);
-        next.toOptional().ifPresent(MappedFiles.Lease::close);
+        Availability<KeptFiles.Lease> next = lease(used, 1, false);
+        next.toOptional().ifPresent(KeptFiles.Lease::close);
         reason = next.toOptional().isPresent() ? "" : reason(next);
       }
       assertThat(reason).isEqualTo("it is being given up: the machine needs the memory");
@@ -277,7 +277,7 @@ class MappedFilesGpuTest {
   @Test
   void aFileThatIsChangedInPlaceIsAnError() throws IOException {
     SourceFile file = file(1);
-    try (MappedFiles.Lease lease = leaseNow(file)) {
+    try (KeptFiles.Lease lease = leaseNow(file)) {
       lease.requireUnchanged();
       Files.write(file.file().path(), new byte[1], StandardOpenOption.APPEND);
       assertThatThrownBy(lease::requireUnchanged)
@@ -293,7 +293,7 @@ class MappedFilesGpuTest {
     Path other = TestFiles.write(folder.resolve("other"), 9, BYTES);
     Files.move(other, file.file().path(), StandardCopyOption.REPLACE_EXISTING);
     SourceFile now = open(file.file());
-    try (MappedFiles.Lease lease = leaseNow(now)) {
+    try (KeptFiles.Lease lease = leaseNow(now)) {
       assertThat(lease.file(now.file()).identity()).isEqualTo(now.identity());
       assertThat(reason(lease(file, 1, true))).endsWith("was replaced while it was read");
     }
@@ -330,7 +330,7 @@ class MappedFilesGpuTest {
       System.arraycopy(bytes[which], from, expected, to, length);
       to += length;
     }
-    MappedFiles.Lease lease =
+    KeptFiles.Lease lease =
         mapped.lease(context, Map.of(first, 1L, second, 1L), true).orElseThrow(AssertionError::new);
     DeviceSlab slab = DeviceSlab.allocate(context, expected.length);
     Gathers gathers = rows.build();
@@ -385,8 +385,8 @@ class MappedFilesGpuTest {
     SourceFile file = file(1);
     Gathers.Builder gathers = new Gathers.Builder(0);
     gathers.add(file.file(), 1001, 5000, 3);
-    MappedFiles.Lease first = leaseNow(file);
-    MappedFiles.Lease second =
+    KeptFiles.Lease first = leaseNow(file);
+    KeptFiles.Lease second =
         mapped.lease(other, Map.of(file, 1L), false).orElseThrow(AssertionError::new);
     long registered = pinned();
     byte[] expected = Arrays.copyOfRange(TestFiles.bytes(1, BYTES), 1001, 6001);
@@ -395,8 +395,7 @@ class MappedFilesGpuTest {
     assertThat(registered).isEqualTo(BYTES);
   }
 
-  private byte[] fetched(
-      CudaContext each, MappedFiles.Lease lease, Gathers gathers, int slotBytes) {
+  private byte[] fetched(CudaContext each, KeptFiles.Lease lease, Gathers gathers, int slotBytes) {
     DeviceSlab slab = DeviceSlab.allocate(each, slotBytes);
     try (Gathering gathering = new Gathering(mapped, lease, gathers, List.of())) {
       PinnedSlab table = PinnedSlab.allocate(each, gathering.tableBytes());

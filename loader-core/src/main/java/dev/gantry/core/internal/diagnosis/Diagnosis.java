@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.session;
+package dev.gantry.core.internal.diagnosis;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
@@ -7,7 +7,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CudaDriver;
-import dev.gantry.core.internal.transport.Transports;
+import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -45,7 +45,7 @@ public record Diagnosis(
       long barBytes) {}
 
   /// Looks at the machine.
-  static Diagnosis of(Transports transports) {
+  public static Diagnosis of(TransferEngine engine) {
     String cudaAbsence = "";
     String cudaVersion = "";
     List<CudaDevice> devices = new ArrayList<>();
@@ -66,9 +66,9 @@ public record Diagnosis(
       return new Diagnosis(
           cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence, HostFacts.look());
     }
-    String directAbsence = absence(transports.cuFile().driver(Transport.GDS));
+    String directAbsence = absence(engine.cuFile().driver(Transport.GDS));
     String cuFileAbsence =
-        directAbsence.isEmpty() ? "" : absence(transports.cuFile().driver(Transport.COMPAT));
+        directAbsence.isEmpty() ? "" : absence(engine.cuFile().driver(Transport.COMPAT));
     return new Diagnosis(
         cudaAbsence,
         cudaVersion,

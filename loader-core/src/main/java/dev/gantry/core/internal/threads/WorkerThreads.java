@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.threads;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
@@ -201,7 +201,7 @@ public final class WorkerThreads {
 
   /// Waits until those threads have ended that called libcufile in jobs that are over. The C library cleans up
   /// for a thread after [Thread#join] returns, so this waits for the kernel's thread.
-  static void awaitCallersOfCuFile() {
+  public static void awaitCallersOfCuFile() {
     for (Leaving one : List.copyOf(LEAVING)) {
       Cleanup.join(one.thread());
       for (int i = 0; i < MOST_PAUSES && !one.isOver(); i++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.session;
+package dev.gantry.core.internal.diagnosis;
 
 import java.io.IOException;
 import java.nio.ByteBuffer;

@@ -3,9 +3,7 @@ package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
-import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
@@ -14,8 +12,6 @@ import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -41,18 +37,18 @@ import org.slf4j.event.Level;
 /// A session's kept files, with what all processes of the user have registered, take at most half of the memory
 /// that is available. The least recently used go when others need the room, and an [IdleWatch] gives up what was
 /// not used for a minute, and what the machine needs. Thread-safe.
-public final class MappedFiles implements AutoCloseable {
-  private static final Logger LOG = LoggerFactory.getLogger(MappedFiles.class);
+public final class KeptFiles implements AutoCloseable {
+  private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
   private static final long IDLE_NANOS = 60_000_000_000L;
 
   /// Files of which it is known how much was read, besides those that are kept.
-  private static final int MOST_ENTRIES = 16_384;
+  private static final int MAX_ENTRIES = 16_384;
 
   /// Made before memory runs out.
   private static final Availability<KeptFile> FAILED = Availability.absent("keeping it failed");
 
   private final FileCalls calls;
-  private final BiFunction<Location, CachePolicy, SourceFile> opener;
+  private final FileMaker maker;
   private final RegisteredPages registered;
   private final LongSupplier availableBytes;
   private final int mostEntries;
@@ -65,10 +61,7 @@ public final class MappedFiles implements AutoCloseable {
   private final FileKeeper keeper = new FileKeeper();
   private long keptBytes;
 
-  /// Files that were given up. Closing them takes the driver a while, so no thread does it under the lock.
-  private final Deque<KeptFile> dropped = new ArrayDeque<>();
-
-  private int closing;
+  private final ClosingFiles dropped = new ClosingFiles();
   private final BooleanSupplier look = this::look;
   private final AtomicBoolean toldKept = new AtomicBoolean();
   private boolean closed;
@@ -101,25 +94,25 @@ public final class MappedFiles implements AutoCloseable {
   }
 
   /// @param opener opens a file to map
-  public MappedFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
+  public KeptFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
     this(
         calls,
         opener,
         RegisteredPages.OF_USER,
         () -> HostMemory.availableBytes().orElse(0) + RegisteredPages.OF_USER.bytes(),
-        MOST_ENTRIES);
+        MAX_ENTRIES);
   }
 
   /// @param registered by all sessions and processes
   /// @param availableBytes with what is registered
-  MappedFiles(
+  KeptFiles(
       FileCalls calls,
       BiFunction<Location, CachePolicy, SourceFile> opener,
       RegisteredPages registered,
       LongSupplier availableBytes,
       int mostEntries) {
     this.calls = calls;
-    this.opener = opener;
+    this.maker = new FileMaker(calls, opener, registered, this::makeRoom, this::isClosed);
     this.registered = registered;
     this.availableBytes = availableBytes;
     this.mostEntries = mostEntries;
@@ -152,7 +145,7 @@ public final class MappedFiles implements AutoCloseable {
     public void close() {
       files.keySet().forEach(file -> leave(new Key(file, copied), false));
       files.clear();
-      closeDropped();
+      dropped.closeAll();
     }
   }
 
@@ -318,10 +311,10 @@ public final class MappedFiles implements AutoCloseable {
       @Nullable CudaContext context, Key key, Entry entry, boolean asked) {
     Availability<KeptFile> result = FAILED;
     try {
-      result = make(context, key.file, entry, asked);
+      result = maker.make(context, key.file, entry.identity, asked);
     } finally {
       result = keep(key, entry, asked, result);
-      closeDropped();
+      dropped.closeAll();
     }
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
@@ -355,16 +348,12 @@ public final class MappedFiles implements AutoCloseable {
   }
 
   private Availability<KeptFile> dropped(KeptFile kept) {
-    boolean closes = true;
-    try {
-      dropped.add(kept);
-      closes = false;
-      return Availability.absent("not kept: the session was closed, or the file replaced");
-    } finally {
-      if (closes) {
-        kept.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          dropped.add(kept);
+          return Availability.absent("not kept: the session was closed, or the file replaced");
+        },
+        kept::close);
   }
 
   private synchronized void keep(Entry entry, KeptFile kept) {
@@ -375,103 +364,11 @@ public final class MappedFiles implements AutoCloseable {
     IdleWatch.watch(look);
   }
 
-  private Availability<KeptFile> make(
-      @Nullable CudaContext context, Location location, Entry entry, boolean asked) {
-    try {
-      if (isClosed()) {
-        return Availability.absent("not kept: the session is closed");
-      }
-      SourceFile file =
-          opener.apply(location, context == null ? CachePolicy.BY_RESIDENCY : CachePolicy.BUFFERED);
-      return Cleanup.orUndo(
-          () -> {
-            String reason = refusal(context, file, entry, asked);
-            if (reason.isEmpty()) {
-              return context == null ? copied(file) : mapped(context, file);
-            }
-            file.close();
-            return Availability.absent(reason);
-          },
-          file::close);
-    } catch (GantryException e) {
-      return Availability.absent("not kept: " + e.getMessage());
-    }
-  }
-
-  private String refusal(
-      @Nullable CudaContext context, SourceFile file, Entry entry, boolean asked) {
-    if (!entry.identity.equals(file.identity())) {
-      return "not kept: another file has taken its place";
-    }
-    if (file.descriptors().buffered() < 0) {
-      return "not kept: " + file.descriptors().absence();
-    }
-    if (context != null && !context.driver().pinsReadOnly(context.device().ordinal())) {
-      return "not kept: the driver registers no read-only memory";
-    }
-    if (file.size() == 0) {
-      return "not kept: the file is empty";
-    }
-    long resident = context == null || asked ? file.size() : file.residentBytes();
-    if (resident < file.size()) {
-      return "not kept: "
-          + Math.max(0, resident)
-          + " of "
-          + file.size()
-          + " bytes are in the page cache";
-    }
-    return "";
-  }
-
-  private Availability<KeptFile> copied(SourceFile file) {
-    String reason = makeRoom(file.size(), 0);
-    if (reason.isEmpty()) {
-      return present(new CopiedFile(calls, file, this::isClosed));
-    }
-    file.close();
-    return Availability.absent(reason);
-  }
-
-  private Availability<KeptFile> mapped(CudaContext context, SourceFile file) {
-    long bytes = MappedFile.bytes(calls, file);
-    boolean counts = false;
-    try {
-      // First: of two processes that do so at once, the second at least sees both.
-      registered.add(bytes);
-      String reason = makeRoom(file.size(), bytes);
-      if (reason.isEmpty()) {
-        KeptFile kept = new MappedFile(context, registered, calls, file);
-        counts = true;
-        return present(kept);
-      }
-      file.close();
-      return Availability.absent(reason);
-    } finally {
-      if (!counts) {
-        registered.add(-bytes);
-      }
-    }
-  }
-
-  /// Nothing stays registered, even where there is no memory to say so.
-  private static Availability<KeptFile> present(KeptFile kept) {
-    boolean said = false;
-    try {
-      Availability<KeptFile> present = Availability.present(kept);
-      said = true;
-      return present;
-    } finally {
-      if (!said) {
-        kept.close();
-      }
-    }
-  }
-
   /// @param counted of the bytes, how many count as registered by now
   private String makeRoom(long bytes, long counted) {
     long most = mostBytes() + counted;
     dropUnused(most - bytes);
-    closeDropped();
+    dropped.closeAll();
     long left = most - keptBytes();
     return bytes <= left
         ? ""
@@ -503,7 +400,7 @@ public final class MappedFiles implements AutoCloseable {
 
   private boolean look() {
     boolean left = look(mostBytes());
-    closeDropped();
+    dropped.closeAll();
     return left;
   }
 
@@ -554,55 +451,12 @@ public final class MappedFiles implements AutoCloseable {
     }
   }
 
-  /// One that the driver does not give up keeps no other.
-  private void closeDropped() {
-    TransferException failure = null;
-    for (KeptFile next = nextDropped(); next != null; next = nextDropped()) {
-      try {
-        next.close();
-      } catch (TransferException e) {
-        failure = e;
-      } finally {
-        endClosing();
-      }
-    }
-    if (failure != null) {
-      throw failure;
-    }
-  }
-
-  private synchronized @Nullable KeptFile nextDropped() {
-    KeptFile next = dropped.poll();
-    closing += next == null ? 0 : 1;
-    return next;
-  }
-
-  private synchronized void endClosing() {
-    closing--;
-    notifyAll();
-  }
-
   /// Gives up what nothing reads now, after waiting for what is being registered or copied.
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
-    closeDropped();
-    awaitClosed();
-  }
-
-  /// Waits for what other threads are giving up, also if the caller is interrupted.
-  private synchronized void awaitClosed() {
-    boolean interrupted = false;
-    while (closing > 0) {
-      try {
-        wait();
-      } catch (InterruptedException _) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    dropped.closeAll();
+    dropped.await();
   }
 
   /// Waits for what is being registered or copied.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.session;
+package dev.gantry.core.internal.diagnosis;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -7,8 +7,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.session.HostFacts.State;
-import dev.gantry.core.internal.transport.FileDiagnosis;
+import dev.gantry.core.internal.diagnosis.HostFacts.State;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.mapped;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.RegisteredPages;
+import dev.gantry.core.internal.natives.Availability;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
+import java.util.function.BiFunction;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// Registers a file with the driver, or copies it, if nothing speaks against it. Thread-safe.
+///
+/// @param opener opens a file
+/// @param registered by all sessions and processes
+/// @param isEnded asked whether to give up
+record FileMaker(
+    FileCalls calls,
+    BiFunction<Location, CachePolicy, SourceFile> opener,
+    RegisteredPages registered,
+    Room room,
+    BooleanSupplier isEnded) {
+  /// Makes room for a file.
+  @FunctionalInterface
+  interface Room {
+    /// @param counted of the bytes, how many count as registered by now
+    /// @return why there is none; empty if there is
+    String make(long bytes, long counted);
+  }
+
+  /// Opens a file and keeps it.
+  ///
+  /// @param context whose driver registers it; null to copy it for the CPU
+  /// @param identity which the file must have
+  /// @param asked whether the caller uses it at once, also if it must be read
+  Availability<KeptFile> make(
+      @Nullable CudaContext context, Location location, Object identity, boolean asked) {
+    try {
+      if (isEnded.getAsBoolean()) {
+        return Availability.absent("not kept: the session is closed");
+      }
+      SourceFile file =
+          opener.apply(location, context == null ? CachePolicy.BY_RESIDENCY : CachePolicy.BUFFERED);
+      return Cleanup.orUndo(
+          () -> {
+            String reason = refusal(context, file, identity, asked);
+            if (reason.isEmpty()) {
+              return context == null ? copied(file) : mapped(context, file);
+            }
+            file.close();
+            return Availability.absent(reason);
+          },
+          file::close);
+    } catch (GantryException e) {
+      return Availability.absent("not kept: " + e.getMessage());
+    }
+  }
+
+  private static String refusal(
+      @Nullable CudaContext context, SourceFile file, Object identity, boolean asked) {
+    if (!identity.equals(file.identity())) {
+      return "not kept: another file has taken its place";
+    }
+    if (file.descriptors().buffered() < 0) {
+      return "not kept: " + file.descriptors().absence();
+    }
+    if (context != null && !context.driver().pinsReadOnly(context.device().ordinal())) {
+      return "not kept: the driver registers no read-only memory";
+    }
+    if (file.size() == 0) {
+      return "not kept: the file is empty";
+    }
+    long resident = context == null || asked ? file.size() : file.residentBytes();
+    if (resident < file.size()) {
+      return "not kept: "
+          + Math.max(0, resident)
+          + " of "
+          + file.size()
+          + " bytes are in the page cache";
+    }
+    return "";
+  }
+
+  private Availability<KeptFile> copied(SourceFile file) {
+    String reason = room.make(file.size(), 0);
+    if (reason.isEmpty()) {
+      return present(new CopiedFile(calls, file, isEnded));
+    }
+    file.close();
+    return Availability.absent(reason);
+  }
+
+  private Availability<KeptFile> mapped(CudaContext context, SourceFile file) {
+    long bytes = MappedFile.bytes(calls, file);
+    boolean counts = false;
+    try {
+      // First: of two processes that do so at once, the second at least sees both.
+      registered.add(bytes);
+      String reason = room.make(file.size(), bytes);
+      if (reason.isEmpty()) {
+        KeptFile kept = new MappedFile(context, registered, calls, file);
+        counts = true;
+        return present(kept);
+      }
+      file.close();
+      return Availability.absent(reason);
+    } finally {
+      if (!counts) {
+        registered.add(-bytes);
+      }
+    }
+  }
+
+  /// Nothing stays registered, even where there is no memory to say so.
+  private static Availability<KeptFile> present(KeptFile kept) {
+    return Cleanup.orUndo(() -> Availability.present(kept), kept::close);
+  }
+}

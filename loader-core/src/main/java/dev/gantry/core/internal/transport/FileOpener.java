@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.transport.FileTransport.OpenFile;
+import java.util.function.BiConsumer;
+
+/// Opens a session's files through their stores, and gives them their transports. Thread-safe.
+///
+/// @param cuFile the session's driver
+record FileOpener(SessionGate gate, Stores stores, CuFileSession cuFile) {
+  SourceFile open(Location file, CachePolicy policy) {
+    gate.requireOpen();
+    return stores.open(file, policy);
+  }
+
+  /// Opens a file and chooses its transport. The options' cancellation ends the opening.
+  OpenFile open(Location file, Device device, TransferOptions options) {
+    return open(file, device, options, (_, _) -> {});
+  }
+
+  /// As [#open(Location, Device, TransferOptions)].
+  ///
+  /// @param opened called with the file's identity; may refuse it by throwing
+  OpenFile open(
+      Location location,
+      Device device,
+      TransferOptions options,
+      BiConsumer<Location, Object> opened) {
+    gate.requireOpen();
+    SourceFile file = stores.open(location, options.cachePolicy(), options.cancellation());
+    return Cleanup.orUndo(
+        () -> {
+          opened.accept(location, file.identity());
+          return withTransport(file, device, options);
+        },
+        file::close);
+  }
+
+  private OpenFile withTransport(SourceFile file, Device device, TransferOptions options) {
+    return new OpenFile(
+        file,
+        new FileTransport(
+            file.file(),
+            file.descriptors(),
+            device,
+            ReaderRule.transport(device, options),
+            cuFile,
+            file.isCached()));
+  }
+
+  /// Opens a remote file out of the cache.
+  OpenFile reopen(OpenFile filling, Device device, TransferOptions options) {
+    SourceFile file = filling.source().local(options.cachePolicy());
+    return Cleanup.orUndo(() -> withTransport(file, device, options), file::close);
+  }
+
+  /// Whether the file system keeps a file in memory.
+  boolean isInMemory(Location location, TransferOptions options) {
+    gate.requireOpen();
+    try (SourceFile file = stores.open(location, CachePolicy.BUFFERED, options.cancellation())) {
+      return file.inMemory();
+    }
+  }
+}

@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.CuFileConfig;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Location;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.mapped.KeptFiles;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Room;
+import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.sums.KnownSums;
+import dev.gantry.core.internal.transport.FileTransport.OpenFile;
+import dev.gantry.core.internal.transport.PlannedTransfer.Task;
+import dev.gantry.core.spi.Store;
+import dev.gantry.core.spi.WritableStore;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
+
+/// A session's transfers, and what they share: stores, the cuFile driver, staging buffers, kept files. Thread-safe.
+public final class TransferEngine implements AutoCloseable {
+  /// Threads that stage at once, in all of a session's loads and saves.
+  private static final int MAX_STAGING_PAIRS = 32;
+
+  /// Of their buffers. A gigabyte is twice what as many take by default.
+  private static final long MAX_STAGING_BYTES = 1L << 30;
+
+  private static final String FEWER_READERS =
+      "take fewer readers (optThreads) or smaller requests (optRequestBytes)";
+
+  private final FileCalls calls;
+  private final Stores stores;
+  private final Map<Device.Cuda, StagingPool> pools = new ConcurrentHashMap<>();
+  private final CuFileSession cuFile;
+  private final SessionCounters counters = new SessionCounters();
+  private final KeptFiles mapped;
+  private final SessionGate gate = new SessionGate();
+  private final FileOpener opener;
+
+  public TransferEngine(FileCalls calls) {
+    this(calls, List.of());
+  }
+
+  /// @param given stores, which are closed with this
+  public TransferEngine(FileCalls calls, List<Store> given) {
+    this(calls, given, null);
+  }
+
+  /// @param given stores, which are closed with this
+  /// @param settings of libcufile; null for its own
+  public TransferEngine(FileCalls calls, List<Store> given, @Nullable CuFileConfig settings) {
+    this.cuFile = new CuFileSession(settings);
+    this.calls = calls;
+    this.stores = new Stores(calls, given);
+    this.opener = new FileOpener(gate, stores, cuFile);
+    this.mapped = new KeptFiles(calls, stores::open);
+  }
+
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  public SourceFile openFile(Location file, CachePolicy policy) {
+    return opener.open(file, policy);
+  }
+
+  /// The files in a folder of a remote store, as of [dev.gantry.core.spi.Store#list].
+  public Optional<List<Location>> list(Location.Remote folder) {
+    gate.requireOpen();
+    return stores.list(folder);
+  }
+
+  /// The store of a file or folder, to write there.
+  public WritableStore writable(Location.Remote file) {
+    gate.requireOpen();
+    return stores.writable(file);
+  }
+
+  /// The kernel's file calls, as this session makes them.
+  public FileCalls calls() {
+    return calls;
+  }
+
+  /// What this session has done, for those who do it to count.
+  public SessionCounters counters() {
+    return counters;
+  }
+
+  /// This session's cuFile driver.
+  public CuFileSession cuFile() {
+    return cuFile;
+  }
+
+  /// Who gets the bytes of a read.
+  public enum Spread {
+    /// One device.
+    ONE_DEVICE,
+    /// Each of several devices gets all of them.
+    EACH_DEVICE,
+    /// Devices get parts of them.
+    PARTS
+  }
+
+  /// Does reads. Each byte is read once, also where several devices get it.
+  ///
+  /// @param devices each once
+  /// @param tasks the reads with the memory that each fills; called once, after the files were found long
+  ///     enough
+  /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one
+  ///     device only
+  public TransferReport transfer(
+      List<Read> reads,
+      List<Device> devices,
+      Spread spread,
+      Supplier<List<Task>> tasks,
+      TransferOptions options) {
+    return using(() -> {
+      List<Device.Cuda> readers = Replicas.cudaDevices(devices);
+      Device first = readers.isEmpty() ? Device.HOST : readers.getFirst();
+      if (spread == Spread.ONE_DEVICE || readers.isEmpty()) {
+        return transfer(reads, first, tasks, staging(readers, options, null), options);
+      }
+      TransferOptions staged = staged(options);
+      Replicas replicas = spread == Spread.EACH_DEVICE ? Replicas.of(devices) : null;
+      TransferReport report =
+          transfer(reads, first, tasks, staging(readers, staged, replicas), staged);
+      return replicas == null ? report : report.withDevices(replicas.report());
+    });
+  }
+
+  private List<StagedTransport> staging(
+      List<Device.Cuda> devices, TransferOptions options, @Nullable Replicas replicas) {
+    return devices.stream()
+        .map(device ->
+            new StagedTransport(
+                CudaContext.of(device),
+                stagingPool(device).share(),
+                options.limits().requestBytes(),
+                false,
+                replicas))
+        .toList();
+  }
+
+  private static TransferOptions staged(TransferOptions options) {
+    Transport asked = options.transport();
+    if (asked != null && asked != Transport.STAGED) {
+      throw new MisuseException(
+          "slices, and what several devices get, are staged, and optTransport asks for " + asked);
+    }
+    return options.withTransport(Transport.STAGED);
+  }
+
+  /// @param staged of each device that is read to, of which `device` is the first; none for the host
+  private TransferReport transfer(
+      List<Read> reads,
+      Device device,
+      Supplier<List<Task>> tasks,
+      List<StagedTransport> staged,
+      TransferOptions options) {
+    if (options.transport() == Transport.MAPPED) {
+      throw new DeviceUnavailableException(
+          "transport mapped was asked for and cannot serve: it brings the batches of datasets");
+    }
+    Map<Location, OpenFile> files = new LinkedHashMap<>();
+    try {
+      OpenFile last = null;
+      for (Read read : reads) {
+        // Reads of one file follow one another.
+        if (last == null || !last.source().file().equals(read.file())) {
+          last = files.computeIfAbsent(read.file(), one -> opener.open(one, device, options));
+        }
+        last.source().checkHolds(read.fileOffset() + read.required());
+      }
+      boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
+      int threads = ReaderRule.threads(device, options, inMemory);
+      MemoryUse use = readersUse(reads.size(), 0, threads, device, options);
+      Room.require(MemoryUse.on(Device.HOST, use.hostBytes()), Device.HOST, FEWER_READERS);
+      Room.requirePinned(
+          use.pinnedBytes(), staged.stream().map(StagedTransport::context).toList(), FEWER_READERS);
+      int devices = Math.max(1, staged.size());
+      List<Task> all = tasks.get();
+      TransferReport report =
+          new PlannedTransfer(all, files, staged, options, counters).run(devices * threads);
+      if (options.sums() != null) {
+        List<KnownSums.Known> _ = options.sums().compare();
+      }
+      return report;
+    } finally {
+      Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
+    }
+  }
+
+  /// The most that the readers of a load take for themselves.
+  ///
+  /// @param bufferBytes of each reader, for what does not lie in host memory as it does in the file
+  /// @throws TransferException if a file cannot be opened
+  public MemoryUse readersUse(
+      List<Read> reads, long bufferBytes, Device device, TransferOptions options) {
+    return readersUse(reads.size(), bufferBytes, threads(reads, device, options), device, options);
+  }
+
+  private MemoryUse readersUse(
+      int reads, long bufferBytes, int threads, Device device, TransferOptions options) {
+    int readers = Math.min(threads, reads);
+    return switch (device) {
+      case Device.Host _ -> MemoryUse.on(device, readers * bufferBytes);
+      case Device.Cuda cuda ->
+          ReaderRule.stages(ReaderRule.transport(device, options))
+              ? new MemoryUse(
+                  0, stagingPool(cuda).mostBytes(readers, options.limits().requestBytes()), 0)
+              : MemoryUse.NOTHING;
+    };
+  }
+
+  /// What several loads take together that run at once: they share the buffers.
+  public MemoryUse sharedUse(MemoryUse loads, Device device, TransferOptions options) {
+    if (!(device instanceof Device.Cuda cuda)) {
+      return loads;
+    }
+    long most = stagingPool(cuda).mostBytes(MAX_STAGING_PAIRS, options.limits().requestBytes());
+    return new MemoryUse(
+        loads.deviceBytes(), Math.min(loads.pinnedBytes(), most), loads.hostBytes());
+  }
+
+  /// As [ReaderRule#threads], by a look at the files only where it matters.
+  private int threads(List<Read> reads, Device device, TransferOptions options) {
+    int most = ReaderRule.threads(device, options, true);
+    int least = ReaderRule.threads(device, options, false);
+    return least == most
+            || reads.stream()
+                .map(Read::file)
+                .distinct()
+                .anyMatch(location -> opener.isInMemory(location, options))
+        ? most
+        : least;
+  }
+
+  /// Remote files that are opened from now on go through `cache`, which is closed with this.
+  public void use(FileCache cache) {
+    using(() -> {
+      stores.use(cache);
+      return cache;
+    });
+  }
+
+  /// Does `work`, which may use what [#close] frees.
+  public <T> T using(Supplier<T> work) {
+    return gate.using(work);
+  }
+
+  /// Opens a transfer whose reads are not known in advance. The caller closes it before this.
+  ///
+  /// @param opened called with each file that is opened, or opened again; may refuse it by throwing
+  public OnDemandTransfer onDemand(
+      Device device, TransferOptions options, BiConsumer<Location, Object> opened) {
+    gate.requireOpen();
+    return new OnDemandTransfer(
+        opener, mapped, device, options, opened, calls.mostDescriptors(), counters);
+  }
+
+  /// Frees the devices' streams, events and memory, and the pinned and host memory, that nothing uses
+  /// now, and gives up registrations with cuFile and of mapped files.
+  public void freeIdle() {
+    DevicePreparation.await();
+    Cleanup.runAll(
+        List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
+  }
+
+  /// The pinned buffers for a device's copies.
+  public StagingPool stagingPool(Device.Cuda device) {
+    CudaContext context = CudaContext.of(device);
+    return pools.computeIfAbsent(
+        device, _ -> new StagingPool(context, MAX_STAGING_PAIRS, MAX_STAGING_BYTES));
+  }
+
+  /// Looks at a file that is opened as a load to `device` opens it.
+  public <T> T look(Location file, Device device, BiFunction<SourceFile, FileTransport, T> look) {
+    return using(() -> {
+      try (OpenFile opened = opener.open(file, device, TransferOptions.defaults())) {
+        return look.apply(opened.source(), opened.transport());
+      }
+    });
+  }
+
+  /// Waits for the running transfers, then frees what is idle and closes the cuFile driver.
+  ///
+  /// @throws MisuseException if a transfer's own listener calls this, which would wait for itself
+  @Override
+  public void close() {
+    gate.close(() -> {
+      DevicePreparation.await();
+      Cleanup.runAll(
+          List.of(
+              mapped::close,
+              cuFile::close,
+              stores::close,
+              CudaContext::freeIdle,
+              HostSlab::freeIdle));
+    });
+  }
+}
