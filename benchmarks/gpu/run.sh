@@ -81,7 +81,7 @@ tests() {
   echo "== tests of formats on the GPU"
   main dev.gantry.testing.stub.TaggedTests dev.gantry.formats gpu || failed=1
   echo "== the corpus on cuda:0"
-  main dev.gantry.benchmarks.CorpusCheck "$here/corpus/safetensors" cuda:0 || failed=1
+  main dev.gantry.cli.CorpusOnDevice "$here/corpus/safetensors" cuda:0 || failed=1
   return $failed
 }
 

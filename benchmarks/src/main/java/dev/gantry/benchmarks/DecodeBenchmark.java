@@ -3,7 +3,7 @@ package dev.gantry.benchmarks;
 
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.djl.Weights;
 import java.io.BufferedInputStream;
 import java.io.IOException;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks;
 
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import java.io.IOException;
 import java.nio.file.Path;
 

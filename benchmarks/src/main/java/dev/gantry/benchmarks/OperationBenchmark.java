@@ -6,7 +6,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Activation;
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import java.io.IOException;

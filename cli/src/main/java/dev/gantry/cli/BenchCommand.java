@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
-import dev.gantry.cli.internal.bench.Bench;
-import dev.gantry.cli.internal.bench.BenchTable;
-import dev.gantry.cli.internal.bench.Settings;
-import dev.gantry.cli.internal.bench.page.Page;
-import dev.gantry.cli.internal.bench.page.StandaloneChart;
-import dev.gantry.cli.internal.bench.result.Result;
-import dev.gantry.cli.internal.bench.result.ResultJson;
-import dev.gantry.cli.internal.output.Json;
+import dev.gantry.benchmarks.bench.Bench;
+import dev.gantry.benchmarks.bench.Settings;
+import dev.gantry.benchmarks.page.Page;
+import dev.gantry.benchmarks.page.StandaloneChart;
+import dev.gantry.benchmarks.result.Result;
+import dev.gantry.benchmarks.result.ResultJson;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.process.TemporaryFolder;
 import dev.gantry.cli.internal.process.Termination;
@@ -16,7 +14,6 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.io.StringWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -124,7 +121,8 @@ final class BenchCommand implements Callable<Integer> {
     PrintWriter printer = spec.commandLine().getOut();
     write(result);
     if (json) {
-      Json.print(printer, generator -> ResultJson.write(result, generator));
+      printer.println(ResultJson.text(result));
+      printer.flush();
     } else {
       BenchTable.print(result, printer);
       if (out != null) {
@@ -168,7 +166,7 @@ final class BenchCommand implements Callable<Integer> {
   private void measure() throws Exception {
     try (TemporaryFolder work = TemporaryFolder.create("gantry-bench-", folder, false);
         Progress progress = Progress.ofSteps("bench", 1);
-        Bench bench = new Bench(settings(work.path()), progress)) {
+        Bench bench = new Bench(settings(work.path()), progress, progress::say)) {
       // A run may heed no interrupt, so whoever ends the command gets the report from this thread.
       Thread hook = new Thread(() -> reportSoFar(bench), "gantry-bench-report");
       Runtime.getRuntime().addShutdownHook(hook);
@@ -219,9 +217,7 @@ final class BenchCommand implements Callable<Integer> {
 
   private void write(Result result) throws IOException {
     if (out != null) {
-      StringWriter data = new StringWriter();
-      Json.print(new PrintWriter(data), generator -> ResultJson.write(result, generator));
-      Files.writeString(out.resolve(Page.DATA), data.toString());
+      Files.writeString(out.resolve(Page.DATA), ResultJson.text(result));
       Files.writeString(out.resolve(Page.FILE), Page.of(result));
     }
     if (chart != null) {

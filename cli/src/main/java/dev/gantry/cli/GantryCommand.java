@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
-import dev.gantry.cli.internal.demo.CheckFailedException;
+import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.cli.internal.output.StandardOutput;
 import dev.gantry.cli.internal.process.Termination;
 import dev.gantry.core.DeviceUnavailableException;
@@ -12,6 +12,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.cache.CacheSettings;
+import dev.gantry.samples.demo.CheckFailedException;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
@@ -207,8 +208,8 @@ public final class GantryCommand {
         switch (e) {
           case GantryException known -> known.getMessage();
           case ParameterException usage -> usage.getMessage();
+          case WrongBytesException wrong -> wrong.getMessage();
           case CheckFailedException failed -> failed.getMessage();
-          case dev.gantry.samples.demo.CheckFailedException failed -> failed.getMessage();
           case UncheckedIOException wrapped -> inWords(Objects.requireNonNull(wrapped.getCause()));
           case IOException io -> inWords(io);
           default -> e.toString();

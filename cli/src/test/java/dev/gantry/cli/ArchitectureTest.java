@@ -83,6 +83,13 @@ class ArchitectureTest {
               Stream.concat(Locations.ofPackage("dev.gantry").stream(), withSpark())
                   .collect(Collectors.toSet()));
 
+  /// What is built of them: benchmarks also call peers, the driver and the natives themselves, to measure what lies
+  /// below the library's rooms.
+  private static final JavaClasses PRODUCT =
+      HOUSE.that(
+          DescribedPredicate.describe(
+              "of the product", type -> !Module.BENCHMARKS.mayHold(type.getName())));
+
   /// By their folders: the command line must build without Spark, so it depends on neither.
   private static Stream<Location> withSpark() {
     return Stream.of(Path.of("..", "loader-spark"), Path.of("..", "samples", "spark"))
@@ -98,6 +105,7 @@ class ArchitectureTest {
     SPARK("loader-spark", "dev.gantry.spark"),
     SAMPLES("samples", "dev.gantry.samples"),
     SAMPLES_ON_SPARK("samples/spark", "dev.gantry.samples.spark"),
+    BENCHMARKS("benchmarks", "dev.gantry.benchmarks"),
     CLI("cli", "dev.gantry.cli");
 
     final String folder;
@@ -155,7 +163,8 @@ class ArchitectureTest {
             .that(DescribedPredicate.not(module.classes()))
             .should()
             .dependOnClassesThat(
-                resideInAPackage(packages).and(resideOutsideOfPackages(MAPPING, DIAGNOSIS))));
+                resideInAPackage(packages).and(resideOutsideOfPackages(MAPPING, DIAGNOSIS))),
+        PRODUCT);
   }
 
   /// A libtorch that a library brings is in its users' programs, whatever device they have: DJL takes one
@@ -195,9 +204,18 @@ class ArchitectureTest {
                 "dev.gantry.models..",
                 "dev.gantry.cli..",
                 "dev.gantry.samples.."),
+        noClasses()
+            .that(resideOutsideOfPackages("dev.gantry.cli..", "dev.gantry.benchmarks.."))
+            .should()
+            .dependOnClassesThat(resideInAPackage("dev.gantry.benchmarks..")),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.benchmarks.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("dev.gantry.cli..", "dev.gantry.samples.."),
         // The command line has it on the class path; the code finds it as a program's does.
         noClasses()
-            .that(resideOutsideOfPackage("dev.gantry.s3.."))
+            .that(resideOutsideOfPackages("dev.gantry.s3..", "dev.gantry.benchmarks.."))
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("software.amazon..", "dev.gantry.s3.."),
@@ -248,7 +266,10 @@ class ArchitectureTest {
             .that(resideInAPackage("dev.gantry.samples.."))
             .should()
             .dependOnClassesThat(resideInAPackage("dev.gantry.cli..")),
-        noClasses().should().dependOnClassesThat(resideInAPackage("dev.gantry.testing..")));
+        noClasses()
+            .that(resideOutsideOfPackage("dev.gantry.benchmarks.."))
+            .should()
+            .dependOnClassesThat(resideInAPackage("dev.gantry.testing..")));
   }
 
   @ParameterizedTest
@@ -282,7 +303,9 @@ class ArchitectureTest {
     DescribedPredicate<JavaClass> them =
         resideInAPackage(what).or(nameMatching(what.replace(".", "\\.").replace("*", ".*")));
     String[] packages = by.toArray(String[]::new);
-    check(noClasses().that().resideOutsideOfPackages(packages).should().dependOnClassesThat(them));
+    check(
+        noClasses().that().resideOutsideOfPackages(packages).should().dependOnClassesThat(them),
+        PRODUCT);
     // Else it may only be misspelled.
     assertThat(HOUSE)
         .anyMatch(type ->
@@ -513,7 +536,11 @@ class ArchitectureTest {
   /// A rule about no class at all is broken, too; that no class was overlooked is the first test's
   /// business.
   private static void check(ArchRule rule) {
-    rule.check(HOUSE);
+    check(rule, HOUSE);
+  }
+
+  private static void check(ArchRule rule, JavaClasses classes) {
+    rule.check(classes);
   }
 
   private static boolean isNotOfTesting(Location location) {

@@ -7,7 +7,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Placement;

@@ -4,7 +4,7 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.gantry.cli.internal.process.ChildJvm;
+import dev.gantry.benchmarks.harness.ChildJvm;
 import dev.gantry.samples.demo.DigitAnswers;
 import java.io.IOException;
 import java.io.InputStream;

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.djl.Weights;
 import dev.gantry.samples.SaveAndResume;
 import java.io.BufferedReader;

@@ -3,7 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.bench.RandomCheckpoint;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;

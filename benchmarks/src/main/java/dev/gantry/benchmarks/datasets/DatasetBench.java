@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import dev.gantry.benchmarks.Pause;
+import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;

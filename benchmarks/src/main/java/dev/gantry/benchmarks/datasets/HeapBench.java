@@ -5,7 +5,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.cli.internal.demo.HeapPeak;
+import dev.gantry.benchmarks.harness.HeapPeak;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.GantryDataset;
 import dev.gantry.djl.IndexUse;

@@ -9,7 +9,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.benchmarks.Pause;
+import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.session.GantrySession;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import dev.gantry.cli.internal.bench.page.Timeline;
+import dev.gantry.benchmarks.page.Timeline;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

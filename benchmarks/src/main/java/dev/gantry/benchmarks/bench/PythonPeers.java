@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.bench;
+
+import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.Turns;
+import dev.gantry.benchmarks.result.Absence;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.PrintWriter;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// The peers of Python that are installed, in one process of `python3`, so that they take turns with the
+/// others. What is there is found by trying, with a limit on the time.
+final class PythonPeers implements AutoCloseable {
+  private static final String SCRIPT = "peers.py";
+  private static final long MOST_SECONDS_TO_START = 30;
+  private static final long MOST_SECONDS_TO_LOAD = 120;
+
+  /// Ends what a process says.
+  private static final String END = "";
+
+  private final List<String> names = new ArrayList<>();
+  private final List<Absence> absences = new ArrayList<>();
+  private final BlockingQueue<String> said = new LinkedBlockingQueue<>();
+  private @Nullable Process process;
+
+  private PythonPeers() {}
+
+  /// @param interpreter such as `python3`
+  /// @param device `cpu` or `cuda:N`
+  /// @param folder for the script
+  static PythonPeers start(String interpreter, String device, Path folder) {
+    PythonPeers peers = new PythonPeers();
+    try {
+      Path script = folder.resolve(SCRIPT);
+      try (InputStream in =
+          Objects.requireNonNull(PythonPeers.class.getResourceAsStream(SCRIPT), SCRIPT)) {
+        Files.copy(in, script);
+      }
+      peers.start(List.of(interpreter, "-u", script.toString(), device));
+    } catch (IOException e) {
+      peers.lack(Turns.reason(e));
+    }
+    return peers;
+  }
+
+  private void start(List<String> command) throws IOException {
+    Process started =
+        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
+    process = started;
+    Thread.ofPlatform().daemon().name("gantry-bench-python").start(() -> listen(started));
+    while (true) {
+      String[] fields = answer(MOST_SECONDS_TO_START);
+      switch (fields[0]) {
+        case "have" -> names.add(fields[1]);
+        case "lack" -> absences.add(new Absence(fields[1], fields[2]));
+        case "ready" -> {
+          return;
+        }
+        default -> throw new IOException("python3 answered " + String.join(" ", fields));
+      }
+    }
+  }
+
+  private void listen(Process started) {
+    try (BufferedReader out = started.inputReader()) {
+      for (String line = out.readLine(); line != null; line = out.readLine()) {
+        said.add(line);
+      }
+    } catch (IOException _) {
+      // It has ended.
+    }
+    said.add(END);
+  }
+
+  private String[] answer(long seconds) throws IOException {
+    try {
+      String line = said.poll(seconds, TimeUnit.SECONDS);
+      if (line == null || line.equals(END)) {
+        close();
+        throw new IOException(
+            line == null ? "no answer within " + seconds + " s" : "python3 has ended");
+      }
+      return line.split("\t", -1);
+    } catch (InterruptedException e) {
+      Thread.currentThread().interrupt();
+      throw new IOException("interrupted", e);
+    }
+  }
+
+  private void lack(String reason) {
+    names.clear();
+    absences.clear();
+    absences.add(new Absence("python3: safetensors, torch, fastsafetensors", reason));
+  }
+
+  /// What is not installed, and why it cannot be used.
+  List<Absence> absences() {
+    return absences;
+  }
+
+  boolean isEmpty() {
+    return names.isEmpty();
+  }
+
+  /// @param spare where a peer may keep a copy of the file in its own format
+  List<Contender> contenders(Path file, Path spare) {
+    return names.stream().<Contender>map(name -> new Loading(name, file, spare)).toList();
+  }
+
+  /// The copies that the peers read in place of a file.
+  static Stream<Path> spares(Path spare) {
+    return Optional.of(spare).filter(Files::exists).stream();
+  }
+
+  private double ask(String name, Path file, Path spare) throws IOException {
+    Process asked = process;
+    if (asked == null) {
+      throw new IOException("python3 has ended");
+    }
+    PrintWriter in = new PrintWriter(asked.outputWriter(), true);
+    in.println(name + "\t" + file + "\t" + spare);
+    String[] fields = answer(MOST_SECONDS_TO_LOAD);
+    if (fields[0].equals("seconds")) {
+      return Double.parseDouble(fields[1]);
+    }
+    throw new IOException(fields[fields.length - 1]);
+  }
+
+  private final class Loading implements Contender {
+    private final String name;
+    private final Path file;
+    private final Path spare;
+    private boolean prepared;
+
+    Loading(String name, Path file, Path spare) {
+      this.name = name;
+      this.file = file;
+      this.spare = spare;
+    }
+
+    @Override
+    public String name() {
+      return name;
+    }
+
+    @Override
+    public String note() {
+      return "python3; on the CPU one byte of each page is read, since the file is only mapped";
+    }
+
+    @Override
+    public double run() throws IOException {
+      if (!prepared) {
+        var _ = ask("+" + name, file, spare);
+        prepared = true;
+      }
+      return ask(name, file, spare);
+    }
+  }
+
+  @Override
+  public void close() {
+    if (process != null) {
+      process.destroyForcibly();
+      process = null;
+    }
+  }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.bench;
+
+import dev.gantry.core.Device;
+import java.nio.file.Path;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// What a bench shall do.
+///
+/// @param folder for files, empty, which the caller removes
+/// @param file the only one to load; null for files of random bytes
+/// @param sizes of files to make, in bytes; empty for what suits the machine
+/// @param repeats of each point, if there is time
+/// @param command that the user gave
+public record Settings(
+    Path folder,
+    @Nullable Path file,
+    List<Long> sizes,
+    Device device,
+    boolean quick,
+    int repeats,
+    int budgetSeconds,
+    String version,
+    String command) {
+  public Settings {
+    sizes = List.copyOf(sizes);
+  }
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.harness;
+
+/// One of several ways to do the same work. For one thread.
+public interface Contender extends AutoCloseable {
+  String name();
+
+  /// What a reader must know of its figures; empty for nothing.
+  default String note() {
+    return "";
+  }
+
+  /// Does the work once.
+  ///
+  /// @return seconds that the work took, without what prepares or ends it
+  /// @throws Exception if it cannot; it is not asked again then
+  double run() throws Exception;
+
+  @Override
+  default void close() {}
+
+  /// Work whose time is taken by the caller.
+  @FunctionalInterface
+  interface Work {
+    void run() throws Exception;
+  }
+
+  /// A contender that counts as long as its work runs.
+  static Contender of(String name, Work work) {
+    return new Contender() {
+      @Override
+      public String name() {
+        return name;
+      }
+
+      @Override
+      public double run() throws Exception {
+        long start = System.nanoTime();
+        work.run();
+        return (System.nanoTime() - start) / 1e9;
+      }
+    };
+  }
+}

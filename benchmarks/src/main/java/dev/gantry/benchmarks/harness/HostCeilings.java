@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.harness;
+
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicLong;
+
+/// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
+public final class HostCeilings {
+  /// Small enough for a core's cache: what is read is in its way no more than it must be.
+  private static final int CACHED_BYTES = 1 << 20;
+
+  private static final int DIRECT_BYTES = 8 << 20;
+  private static final int BLOCK_BYTES = 4096;
+
+  private static final OpenOption DIRECT = direct();
+
+  private HostCeilings() {}
+
+  private static OpenOption direct() {
+    try {
+      // By its name, since javac warns of the class.
+      Class<?> options = Class.forName("com.sun.nio.file.ExtendedOpenOption");
+      return (OpenOption) Objects.requireNonNull(options.getField("DIRECT").get(null));
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException("the JDK has no option for O_DIRECT", e);
+    }
+  }
+
+  /// Copies memory, in parts of equal size by each thread.
+  ///
+  /// @param bytes to copy; twice as many are allocated
+  public static Contender memoryCopy(int threads, long bytes) {
+    long each = bytes / threads;
+    return new Contender() {
+      private final Threads pool = new Threads(threads);
+      private final Arena arena = Arena.ofShared();
+      private final MemorySegment from = arena.allocate(each * threads, BLOCK_BYTES);
+      private final MemorySegment to = arena.allocate(each * threads, BLOCK_BYTES);
+
+      {
+        from.fill((byte) 1);
+      }
+
+      @Override
+      public String name() {
+        return "memory copy, " + Threads.count(threads);
+      }
+
+      @Override
+      public double run() throws Exception {
+        long start = System.nanoTime();
+        pool.run(thread -> MemorySegment.copy(from, thread * each, to, thread * each, each));
+        return (System.nanoTime() - start) / 1e9;
+      }
+
+      @Override
+      public void close() {
+        pool.close();
+        arena.close();
+      }
+    };
+  }
+
+  /// Reads a file into one small buffer a thread, over and over.
+  public static Contender pageCache(Path file, int threads) {
+    return new Reading(
+        "page cache, " + Threads.count(threads), file, threads, CACHED_BYTES, Set.of());
+  }
+
+  /// Reads a file past the page cache.
+  public static Contender directRead(Path file, int threads) {
+    return new Reading(
+        "O_DIRECT read, " + Threads.count(threads), file, threads, DIRECT_BYTES, Set.of(DIRECT));
+  }
+
+  /// Writes a file past the page cache, until it is on the disk.
+  ///
+  /// @param file is made by each run, and removed after it
+  public static Contender directWrite(Path file, int threads, long bytes) {
+    return new Writing(file, threads, bytes / DIRECT_BYTES * DIRECT_BYTES);
+  }
+
+  private static ByteBuffer aligned(int bytes) {
+    return ByteBuffer.allocateDirect(bytes + BLOCK_BYTES)
+        .alignedSlice(BLOCK_BYTES)
+        .limit(bytes)
+        .slice()
+        .order(ByteOrder.LITTLE_ENDIAN);
+  }
+
+  private static final class Reading implements Contender {
+    private final String name;
+    private final Path file;
+    private final Threads pool;
+    private final Set<OpenOption> options;
+    private final ByteBuffer[] buffers;
+
+    Reading(String name, Path file, int threads, int bufferBytes, Set<OpenOption> options) {
+      this.name = name;
+      this.file = file;
+      this.pool = new Threads(threads);
+      this.options = options;
+      buffers = new ByteBuffer[threads];
+      for (int thread = 0; thread < threads; thread++) {
+        buffers[thread] = aligned(bufferBytes);
+      }
+    }
+
+    @Override
+    public String name() {
+      return name;
+    }
+
+    @Override
+    public double run() throws Exception {
+      OpenOption[] all = new OpenOption[options.size() + 1];
+      options.toArray(all);
+      all[options.size()] = StandardOpenOption.READ;
+      long start = System.nanoTime();
+      try (FileChannel channel = FileChannel.open(file, all)) {
+        long size = channel.size();
+        AtomicLong next = new AtomicLong();
+        pool.run(thread -> {
+          ByteBuffer buffer = buffers[thread];
+          int step = buffer.capacity();
+          for (long at = next.getAndAdd(step); at < size; at = next.getAndAdd(step)) {
+            read(channel, buffer.clear(), at, size);
+          }
+        });
+      }
+      return (System.nanoTime() - start) / 1e9;
+    }
+
+    private static void read(FileChannel channel, ByteBuffer buffer, long at, long size)
+        throws IOException {
+      long end = Math.min(at + buffer.capacity(), size);
+      while (at + buffer.position() < end) {
+        if (channel.read(buffer, at + buffer.position()) < 0) {
+          throw new IOException("the file has become shorter");
+        }
+      }
+    }
+
+    @Override
+    public void close() {
+      pool.close();
+    }
+  }
+
+  private static final class Writing implements Contender {
+    private final Path file;
+    private final int threads;
+    private final long bytes;
+    private final Threads pool;
+    private final ByteBuffer[] buffers;
+
+    Writing(Path file, int threads, long bytes) {
+      this.file = file;
+      this.threads = threads;
+      this.bytes = bytes;
+      this.pool = new Threads(threads);
+      buffers = new ByteBuffer[threads];
+      for (int thread = 0; thread < threads; thread++) {
+        buffers[thread] = aligned(DIRECT_BYTES);
+        var _ = RandomCheckpoint.fill(buffers[thread], 88172645463325252L + thread);
+      }
+    }
+
+    @Override
+    public String name() {
+      return "O_DIRECT write and sync, " + Threads.count(threads);
+    }
+
+    @Override
+    public double run() throws Exception {
+      try (FileChannel channel =
+          FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE, DIRECT)) {
+        long start = System.nanoTime();
+        AtomicLong next = new AtomicLong();
+        pool.run(thread -> {
+          for (long at = next.getAndAdd(DIRECT_BYTES);
+              at < bytes;
+              at = next.getAndAdd(DIRECT_BYTES)) {
+            // No block is like another.
+            ByteBuffer buffer = buffers[thread].duplicate().order(ByteOrder.LITTLE_ENDIAN).clear();
+            for (int block = 0; block < DIRECT_BYTES; block += BLOCK_BYTES) {
+              buffer.putLong(block, at + block);
+            }
+            while (buffer.hasRemaining()) {
+              channel.write(buffer, at + buffer.position());
+            }
+          }
+        });
+        channel.force(true);
+        return (System.nanoTime() - start) / 1e9;
+      } finally {
+        Files.deleteIfExists(file);
+      }
+    }
+
+    @Override
+    public void close() {
+      pool.close();
+    }
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.harness;
+
+import dev.gantry.benchmarks.result.Absence;
+import dev.gantry.core.DeviceUnavailableException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.LongSupplier;
+import java.util.stream.IntStream;
+
+/// Lets contenders run in turns, so that what else the machine does meets all of them alike. Each turn
+/// begins with another contender.
+public final class Turns {
+  /// Makes the conditions the same before each run, off the clock.
+  @FunctionalInterface
+  public interface Preparation {
+    void run() throws Exception;
+  }
+
+  private final List<Contender> contenders;
+  private final int repeats;
+  private final long last;
+  private final LongSupplier clock;
+  private final List<List<Double>> seconds = new ArrayList<>();
+  private final List<Absence> failures = new ArrayList<>();
+  private final boolean[] failed;
+
+  /// @param repeats of each contender, if there is time
+  /// @param last when no run is begun any more, by the clock
+  /// @param clock in nanoseconds
+  public Turns(List<Contender> contenders, int repeats, long last, LongSupplier clock) {
+    this.contenders = List.copyOf(contenders);
+    this.repeats = repeats;
+    this.last = last;
+    this.clock = clock;
+    // Another thread asks for what was measured so far.
+    contenders.forEach(_ -> seconds.add(new CopyOnWriteArrayList<>()));
+    failed = new boolean[contenders.size()];
+  }
+
+  /// A contender's runs that count, in order; empty where it failed. May be asked while they run.
+  public List<Double> seconds(int contender) {
+    return List.copyOf(seconds.get(contender));
+  }
+
+  /// The contenders that failed, and did not run again.
+  public List<Absence> failures() {
+    return failures;
+  }
+
+  /// How many contenders did not run, since the time was used up.
+  public int leftOut() {
+    return (int)
+        IntStream.range(0, contenders.size())
+            .filter(i -> !failed[i] && seconds.get(i).isEmpty())
+            .count();
+  }
+
+  /// @param warmUp whether a turn comes first, if there is time, that compiles code and does not count
+  /// @param deadline by the clock: a turn that would end after it is not begun, except for the first one
+  ///     that counts, and the warm-up ends with it
+  public void run(Preparation before, boolean warmUp, long deadline) throws Exception {
+    long longest = 0;
+    for (int turn = warmUp && clock.getAsLong() < deadline ? 0 : 1; turn <= repeats; turn++) {
+      long begin = clock.getAsLong();
+      if (turn > 1 && begin + longest > deadline) {
+        break;
+      }
+      for (int i = 0; i < contenders.size(); i++) {
+        int next = (i + turn) % contenders.size();
+        if (!failed[next] && clock.getAsLong() < (turn == 0 ? deadline : last)) {
+          run(next, before, turn > 0);
+        }
+      }
+      longest = turn == 0 ? 0 : Math.max(longest, clock.getAsLong() - begin);
+    }
+  }
+
+  private void run(int number, Preparation before, boolean counts) throws Exception {
+    Contender contender = contenders.get(number);
+    try {
+      before.run();
+      double took = contender.run();
+      if (counts) {
+        seconds.get(number).add(took);
+      }
+    } catch (WrongBytesException | InterruptedException e) {
+      throw e;
+    } catch (Exception | OutOfMemoryError | LinkageError e) {
+      if (Thread.interrupted()) {
+        throw new InterruptedException();
+      }
+      failed[number] = true;
+      seconds.get(number).clear();
+      failures.add(new Absence(contender.name(), reason(e)));
+    }
+  }
+
+  /// One line.
+  public static String reason(Throwable e) {
+    String message = String.valueOf(e.getMessage()).lines().findFirst().orElse("");
+    return e instanceof DeviceUnavailableException
+        ? message
+        : e.getClass().getSimpleName() + ": " + message;
+  }
+}

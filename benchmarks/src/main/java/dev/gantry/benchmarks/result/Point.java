@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.result;
+
+import java.util.List;
+import java.util.Map;
+
+/// One point: what was measured, again and again.
+///
+/// @param name of the contender, or of the ceiling
+/// @param what it worked on, such as `512 MiB in 1 tensor`
+/// @param bytes of one run
+/// @param repeats GB/s of each run that counts, in order; one or more
+/// @param ceiling name of the ceiling that it is compared with; empty for none
+/// @param parameters such as `requestBytes` and `threads`
+/// @param note what a reader must know of it; may be empty
+public record Point(
+    Group group,
+    String name,
+    String what,
+    Heat heat,
+    long bytes,
+    List<Double> repeats,
+    String ceiling,
+    Map<String, Long> parameters,
+    String note) {
+  public static final String REQUEST_BYTES = "requestBytes";
+  public static final String THREADS = "threads";
+
+  /// How many reads are under way at once.
+  public static final String DEPTH = "depth";
+
+  /// 1 where all offsets are multiples of 4 KiB, else 0.
+  public static final String ALIGNED = "aligned";
+
+  public Point {
+    repeats = List.copyOf(repeats);
+    parameters = Map.copyOf(parameters);
+  }
+
+  public Spread spread() {
+    return Spread.of(repeats);
+  }
+
+  public double median() {
+    return spread().median();
+  }
+
+  public long parameter(String key) {
+    return parameters.getOrDefault(key, 0L);
+  }
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.result;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MisuseException;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// What is written is what is read.
+class ResultJsonTest {
+  @Test
+  void readsWhatItWrote() {
+    assertThat(ResultJson.read(ResultJson.text(Results.full()))).isEqualTo(Results.full());
+  }
+
+  @Test
+  void pointsAreComparedWithTheCeilingOfTheirOwnTurns() {
+    Result result = Results.full();
+    Point cold =
+        result.points(Group.LOAD).stream()
+            .filter(point -> point.heat() == Heat.COLD)
+            .findFirst()
+            .orElseThrow();
+    assertThat(result.ceiling(cold).orElseThrow().median()).isEqualTo(4);
+    assertThat(result.ratio(cold).orElseThrow()).isEqualTo(3.95 / 4);
+    assertThat(result.ratio(result.points(Group.GRID).getFirst())).isEmpty();
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "",
+        "no JSON",
+        "[]",
+        "{}",
+        "{\"schema\": 1}",
+        "{\"schema\": 2, \"run\": {}}",
+        "{\"schema\": \"1\"}",
+        "{\"schema\": 1, \"run\": {\"version\": null}}"
+      })
+  void whatIsNoBenchIsMisuse(String text) {
+    assertThatThrownBy(() -> ResultJson.read(text))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("--from must be a bench.json");
+  }
+}

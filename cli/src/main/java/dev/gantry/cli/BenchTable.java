@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import dev.gantry.benchmarks.result.Absence;
+import dev.gantry.benchmarks.result.Group;
+import dev.gantry.benchmarks.result.Heat;
+import dev.gantry.benchmarks.result.Point;
+import dev.gantry.benchmarks.result.Result;
+import dev.gantry.benchmarks.result.Spread;
+import dev.gantry.cli.internal.output.Table;
+import java.io.PrintWriter;
+import java.util.Locale;
+
+/// A bench's result on the terminal.
+final class BenchTable {
+  private BenchTable() {}
+
+  static void print(Result result, PrintWriter out) {
+    Table table = new Table("", "what", "cache", "by", "GB/s", "least-most", "runs", "of ceiling");
+    for (Group group : Group.values()) {
+      for (Point point : result.points(group)) {
+        Spread spread = point.spread();
+        table.row(
+            group.title(),
+            point.what(),
+            point.heat() == Heat.NONE ? "-" : point.heat().toString(),
+            point.name(),
+            Spread.rate(spread.median()),
+            Spread.rate(spread.least()) + "-" + Spread.rate(spread.most()),
+            Integer.toString(point.repeats().size()),
+            result.ratio(point).isPresent()
+                ? String.format(Locale.ROOT, "%.2f", result.ratio(point).getAsDouble())
+                : "-");
+      }
+    }
+    table.print(out);
+    for (Absence absence : result.absences()) {
+      out.println(
+          "not measured: " + Table.line(absence.what()) + ": " + Table.line(absence.reason()));
+    }
+    if (result.run().shortened() > 0) {
+      out.printf(
+          Locale.ROOT,
+          "%d points have fewer than %d repeats: the budget of %d s was used up%n",
+          result.run().shortened(),
+          result.run().repeats(),
+          result.run().budgetSeconds());
+    }
+    out.flush();
+  }
+}

@@ -1,6 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-/// The bench: ceilings, Gantry and its peers in turns.
-@NullMarked
-package dev.gantry.cli.internal.bench;
-
-import org.jspecify.annotations.NullMarked;
