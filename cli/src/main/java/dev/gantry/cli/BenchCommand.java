@@ -4,7 +4,6 @@ package dev.gantry.cli;
 import dev.gantry.benchmarks.bench.Bench;
 import dev.gantry.benchmarks.bench.Settings;
 import dev.gantry.benchmarks.page.Page;
-import dev.gantry.benchmarks.page.StandaloneChart;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.ResultJson;
 import dev.gantry.cli.internal.output.Progress;
@@ -97,12 +96,6 @@ final class BenchCommand implements Callable<Integer> {
       description = "Measure nothing: draw the page of this bench.json again.")
   private @Nullable Path from;
 
-  @Option(
-      names = "--chart",
-      paramLabel = "SVG",
-      description = "Also write the chart of the largest file's loads, as a picture of its own.")
-  private @Nullable Path chart;
-
   @Option(names = "--json", description = "Print JSON.")
   private boolean json;
 
@@ -112,9 +105,17 @@ final class BenchCommand implements Callable<Integer> {
     if (from == null) {
       measure();
     } else {
-      report(ResultJson.read(Files.readString(from)));
+      report(read(from));
     }
     return 0;
+  }
+
+  private static Result read(Path from) throws IOException {
+    try {
+      return ResultJson.read(Files.readString(from));
+    } catch (IllegalArgumentException e) {
+      throw new MisuseException("--from must be a bench.json: " + e.getMessage());
+    }
   }
 
   private void report(Result result) throws IOException {
@@ -219,9 +220,6 @@ final class BenchCommand implements Callable<Integer> {
     if (out != null) {
       Files.writeString(out.resolve(Page.DATA), ResultJson.text(result));
       Files.writeString(out.resolve(Page.FILE), Page.of(result));
-    }
-    if (chart != null) {
-      Files.writeString(chart, StandaloneChart.of(result));
     }
   }
 }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import dev.gantry.benchmarks.page.Timeline;
+import dev.gantry.benchmarks.page.Chart;
+import dev.gantry.benchmarks.page.Page;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Draws what [OverlapBench] saw: `TimelineChart CSV SVG TITLE`. When batches were read, one line
+/// Draws what [OverlapBench] saw: `TimelineChart CSV HTML TITLE`. When batches were read, one line
 /// for the even ones and one for the odd, above the kernels that used them.
 public final class TimelineChart {
   /// Where the loop has found its pace.
@@ -22,7 +23,7 @@ public final class TimelineChart {
 
   public static void main(String[] arguments) throws IOException {
     if (arguments.length < 3) {
-      System.err.println("usage: TimelineChart CSV SVG TITLE");
+      System.err.println("usage: TimelineChart CSV HTML TITLE");
       System.exit(64);
     }
     List<double[]> steps =
@@ -32,15 +33,14 @@ public final class TimelineChart {
             .map(TimelineChart::numbers)
             .toList();
     double start = steps.getFirst()[1];
-    List<Timeline.Box> boxes = new ArrayList<>();
+    List<Chart.Box> boxes = new ArrayList<>();
     for (int i = 0; i < steps.size(); i++) {
       double[] step = steps.get(i);
-      boxes.add(
-          new Timeline.Box(ROWS.get(i % 2), Timeline.Kind.READ, step[1] - start, step[2] - start));
-      boxes.add(
-          new Timeline.Box(ROWS.get(2), Timeline.Kind.KERNEL, step[3] - start, step[4] - start));
+      boxes.add(new Chart.Box(ROWS.get(i % 2), Chart.OURS, step[1] - start, step[2] - start));
+      boxes.add(new Chart.Box(ROWS.get(2), Chart.PEER, step[3] - start, step[4] - start));
     }
-    Files.writeString(Path.of(arguments[1]), Timeline.drawAlone(arguments[2], ROWS, boxes));
+    Files.writeString(
+        Path.of(arguments[1]), Page.of(new Chart.Timeline(arguments[2], ROWS, boxes)));
   }
 
   private static double[] numbers(String line) {

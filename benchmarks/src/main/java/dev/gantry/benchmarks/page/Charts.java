@@ -34,7 +34,7 @@ final class Charts {
   }
 
   /// The ceiling first, then ours, then peers, the fastest first.
-  static String loads(Result result, LoadKey key) {
+  static Chart loads(Result result, LoadKey key) {
     List<Point> points =
         result.points(Group.LOAD).stream()
             .filter(point -> point.what().equals(key.what()) && point.heat() == key.heat())
@@ -42,29 +42,29 @@ final class Charts {
                 Comparator.comparing((Point point) -> !isOurs(point))
                     .thenComparing(Comparator.comparingDouble(Point::median).reversed()))
             .toList();
-    List<Bars.Bar> bars = new ArrayList<>();
+    List<Chart.Bar> bars = new ArrayList<>();
     Optional<Point> ceiling = points.stream().findFirst().flatMap(result::ceiling);
     ceiling.ifPresent(point -> bars.add(bar(point, OptionalDouble.empty())));
     points.forEach(point -> bars.add(bar(point, result.ratio(point))));
-    return Bars.draw(
+    return new Chart.Bars(
         "Loads of " + key.what() + ", " + key.heat() + ", in GB/s",
         "GB/s; behind it, the share of the ceiling",
-        bars,
-        ceiling.map(Point::median).orElse(0.0));
+        ceiling.map(Point::median).orElse(0.0),
+        bars);
   }
 
   /// One bar for each point of a group.
-  static String group(Result result, Group group) {
-    return Bars.draw(
+  static Chart group(Result result, Group group) {
+    return new Chart.Bars(
         group.title() + ", in GB/s",
         "GB/s",
-        result.points(group).stream().map(point -> bar(point, result.ratio(point))).toList(),
-        0);
+        0,
+        result.points(group).stream().map(point -> bar(point, result.ratio(point))).toList());
   }
 
   /// The ceilings by themselves, not those that took turns with loads.
-  static String ceilings(Result result) {
-    List<Bars.Bar> bars = new ArrayList<>();
+  static Chart ceilings(Result result) {
+    List<Chart.Bar> bars = new ArrayList<>();
     List<String> seen = new ArrayList<>();
     for (Point point : result.points(Group.CEILING)) {
       if (!seen.contains(point.name())) {
@@ -72,57 +72,47 @@ final class Charts {
         bars.add(bar(point, OptionalDouble.empty()));
       }
     }
-    return Bars.draw("Ceilings, in GB/s", "GB/s", bars, 0);
+    return new Chart.Bars("Ceilings, in GB/s", "GB/s", 0, bars);
   }
 
-  static List<Heat> gridHeats(Result result) {
-    return result.points(Group.GRID).stream().map(Point::heat).distinct().toList();
-  }
-
-  static String grid(Result result, Heat heat) {
-    return HeatMap.draw(
-        "GB/s by request size and threads, " + heat,
-        result.points(Group.GRID).stream().filter(point -> point.heat() == heat).toList());
-  }
-
-  static String stages(Trace trace) {
-    List<Bars.Bar> bars =
+  static Chart stages(Trace trace) {
+    List<Chart.Bar> bars =
         trace.stages().stream()
             .map(stage ->
-                new Bars.Bar(
+                new Chart.Bar(
                     stage.name(),
-                    stage.name().startsWith("read") ? Palette.OURS : Palette.CEILING,
+                    stage.name().startsWith("read") ? Chart.OURS : Chart.CEILING,
                     new Spread(stage.millis(), stage.millis(), stage.millis()),
                     millis(stage.millis())))
             .toList();
-    return Bars.draw("Where the time of a load goes, in ms", "ms", bars, 0);
+    return new Chart.Bars("Where the time of a load goes, in ms", "ms", 0, bars);
   }
 
   static String millis(double millis) {
     return String.format(Locale.ROOT, millis < 10 ? "%.2f ms" : "%.1f ms", millis);
   }
 
-  static String timeline(Trace trace) {
-    List<Timeline.Box> boxes =
+  static Chart timeline(Trace trace) {
+    List<Chart.Box> boxes =
         trace.spans().stream()
-            .map(span -> new Timeline.Box(row(span), kind(span.kind()), span.from(), span.to()))
+            .map(span -> new Chart.Box(row(span), color(span), span.from(), span.to()))
             // Waits lie below what goes on meanwhile.
-            .sorted(Comparator.comparing(Timeline.Box::kind).reversed())
+            .sorted(Comparator.comparing(box -> box.color().equals(Chart.WAIT)))
             .toList();
-    List<String> rows = boxes.stream().map(Timeline.Box::row).distinct().sorted().toList();
-    return Timeline.draw("Reads, copies and waits of one load, by thread", rows, boxes);
+    List<String> rows = boxes.stream().map(Chart.Box::row).distinct().sorted().toList();
+    return new Chart.Timeline("Reads, copies and waits of one load, by thread", rows, boxes);
   }
 
   /// A device copies while the thread that queued the copy reads on.
   private static String row(Trace.Span span) {
-    return kind(span.kind()) == Timeline.Kind.COPY ? span.thread() + ", copies" : span.thread();
+    return color(span).equals(Chart.COPY) ? span.thread() + ", copies" : span.thread();
   }
 
   /// What part of their time threads spent with what, from their first span to the last one's end.
   static String shares(Trace trace) {
     Map<String, List<Trace.Span>> threads =
         trace.spans().stream()
-            .filter(span -> kind(span.kind()) != Timeline.Kind.COPY)
+            .filter(span -> !color(span).equals(Chart.COPY))
             .collect(Collectors.groupingBy(Trace.Span::thread));
     double begin = trace.spans().stream().mapToDouble(Trace.Span::from).min().orElse(0);
     double end = trace.spans().stream().mapToDouble(Trace.Span::to).max().orElse(0);
@@ -151,12 +141,12 @@ final class Charts {
         + " of their time.";
   }
 
-  private static Timeline.Kind kind(String span) {
-    return switch (span) {
-      case "Read" -> Timeline.Kind.READ;
-      case "Copy" -> Timeline.Kind.COPY;
-      case "Wait" -> Timeline.Kind.WAIT;
-      default -> Timeline.Kind.KERNEL;
+  private static String color(Trace.Span span) {
+    return switch (span.kind()) {
+      case "Read" -> Chart.OURS;
+      case "Copy" -> Chart.COPY;
+      case "Wait" -> Chart.WAIT;
+      default -> Chart.PEER;
     };
   }
 
@@ -164,13 +154,11 @@ final class Charts {
     return point.name().startsWith(OURS);
   }
 
-  private static Bars.Bar bar(Point point, OptionalDouble ratio) {
-    Palette color =
-        point.group() == Group.CEILING
-            ? Palette.CEILING
-            : isOurs(point) ? Palette.OURS : Palette.PEER;
+  private static Chart.Bar bar(Point point, OptionalDouble ratio) {
+    String color =
+        point.group() == Group.CEILING ? Chart.CEILING : isOurs(point) ? Chart.OURS : Chart.PEER;
     String figure = Spread.rate(point.median());
-    return new Bars.Bar(
+    return new Chart.Bar(
         point.name(),
         color,
         point.spread(),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.page;
 
+import dev.gantry.benchmarks.harness.Threads;
 import dev.gantry.benchmarks.result.Absence;
 import dev.gantry.benchmarks.result.Group;
 import dev.gantry.benchmarks.result.Heat;
@@ -10,40 +11,29 @@ import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.ResultJson;
 import dev.gantry.benchmarks.result.Run;
 import dev.gantry.benchmarks.result.Spread;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.StringReader;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import java.util.Properties;
+import java.util.function.Function;
 
-/// A bench as one HTML page: charts as inline SVG, all figures as tables, and the JSON itself. It needs
-/// nothing from elsewhere and no JavaScript, and is well-formed XML besides.
+/// A bench as one HTML page: charts, all figures as tables, and the JSON itself. Chart.js draws the charts; its script is
+/// in the page, which needs nothing from elsewhere, and is well-formed XML besides.
 public final class Page {
   public static final String FILE = "bench.html";
   public static final String DATA = "bench.json";
 
-  private static final String STYLE =
-      """
-      body{margin:0 auto;max-width:1320px;padding:1.5rem;color:var(--ink);background:var(--page);
-        font:15px/1.5 system-ui,Helvetica,Arial,sans-serif}
-      :root{--page:#fff;--card:#f6f7f9}
-      @media(prefers-color-scheme:dark){:root{--page:#14171a;--card:#1d2125}}
-      h1{font-size:1.7rem;margin:0}
-      h2{font-size:1.2rem;margin:2.2rem 0 .4rem}
-      h3{font-size:1rem;margin:.2rem 0 .4rem}
-      p{margin:.3rem 0;max-width:60rem}
-      .muted,caption{color:var(--muted)}
-      .charts{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,560px),1fr));gap:1rem}
-      .card{background:var(--card);border-radius:8px;padding:.8rem 1rem;min-width:0}
-      svg{display:block;width:100%;height:auto}
-      .scroll{overflow-x:auto}
-      table{border-collapse:collapse;font-size:.86rem;font-variant-numeric:tabular-nums}
-      th,td{padding:.22rem .7rem .22rem 0;border-bottom:1px solid var(--rule);text-align:left;
-        vertical-align:top}
-      .best{font-weight:bold}
-      .number{text-align:right;white-space:nowrap}
-      .key i{display:inline-block;width:.8em;height:.8em;border-radius:2px;margin:0 .35em 0 1em}
-      code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}
-      """;
+  private static final String LIBRARY = "chart.js";
+  private static final int ROW_PIXELS = 26;
+  private static final int AXIS_PIXELS = 52;
 
   private final Result result;
   private final StringBuilder html = new StringBuilder();
@@ -57,6 +47,14 @@ public final class Page {
     return new Page(result).draw();
   }
 
+  /// @return a page of one chart
+  public static String of(Chart chart) {
+    StringBuilder html = new StringBuilder();
+    begin(html, chart.title());
+    html.append("<h1>").append(text(chart.title())).append("</h1>\n").append(chart(chart));
+    return end(html);
+  }
+
   /// In words.
   static String heat(Heat heat) {
     return switch (heat) {
@@ -67,14 +65,7 @@ public final class Page {
   }
 
   private String draw() {
-    html.append(
-            "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n")
-        .append("<meta charset=\"utf-8\"/>\n")
-        .append("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n")
-        .append("<title>Gantry bench</title>\n<style>\n")
-        .append(Palette.styleSheet())
-        .append(STYLE)
-        .append("</style>\n</head>\n<body>\n");
+    begin(html, "Gantry bench");
     header();
     loads();
     firstLoads();
@@ -85,9 +76,79 @@ public final class Page {
     table();
     absences();
     html.append("<script type=\"application/json\" id=\"bench\">\n")
-        .append(Markup.script(ResultJson.text(result)))
-        .append("</script>\n</body>\n</html>\n");
-    return html.toString();
+        .append(json(ResultJson.text(result)))
+        .append("\n</script>\n");
+    return end(html);
+  }
+
+  private static void begin(StringBuilder html, String title) {
+    html.append(
+            "<!DOCTYPE html>\n<html lang=\"en\" xmlns=\"http://www.w3.org/1999/xhtml\">\n<head>\n")
+        .append("<meta charset=\"utf-8\"/>\n")
+        .append(
+            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>")
+        .append(text(title))
+        .append("</title>\n<style>\n")
+        .append(resource("page.css"))
+        .append("</style>\n</head>\n<body>\n");
+  }
+
+  private static String end(StringBuilder html) {
+    Properties library = new Properties();
+    try {
+      library.load(
+          new StringReader(
+              resource("/META-INF/maven/org.webjars.npm/" + LIBRARY + "/pom.properties")));
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    String script =
+        resource(
+            "/META-INF/resources/webjars/"
+                + LIBRARY
+                + "/"
+                + library.getProperty("version")
+                + "/dist/chart.umd.min.js");
+    script(html, script.replaceAll("(?m)^//# sourceMappingURL=.*$", ""));
+    script(html, resource("page.js"));
+    return html.append("</body>\n</html>\n").toString();
+  }
+
+  /// Puts a script into the page, as HTML and as XML.
+  private static void script(StringBuilder html, String script) {
+    html.append("<script>//<![CDATA[\n").append(script).append("\n//]]></script>\n");
+  }
+
+  private static String resource(String name) {
+    try (InputStream in = Objects.requireNonNull(Page.class.getResourceAsStream(name), name)) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Text for the inside of an element, or of an attribute in double quotes.
+  private static String text(String text) {
+    return text.replaceAll("\\p{Cntrl}", " ")
+        .replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace("\"", "&quot;");
+  }
+
+  /// JSON as the inside of a `script` element: no tag can end it, and XML reads it as HTML does.
+  private static String json(String json) {
+    return json.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e");
+  }
+
+  private static String chart(Chart chart) {
+    return "<div class=\"chart\" style=\"height:"
+        + (AXIS_PIXELS + ROW_PIXELS * chart.height())
+        + "px\"><canvas role=\"img\" aria-label=\""
+        + text(chart.title())
+        + "\"></canvas><script type=\"application/json\">"
+        + json(ResultJson.GSON.toJson(chart))
+        + "</script></div>\n";
   }
 
   private void header() {
@@ -101,7 +162,7 @@ public final class Page {
             + ", "
             + run.date().toString().replace('T', ' ').replace("Z", " UTC")
             + String.format(Locale.ROOT, "; took %.0f s", run.seconds()));
-    html.append("<p><code>").append(Markup.text(run.command())).append("</code></p>\n");
+    html.append("<p><code>").append(text(run.command())).append("</code></p>\n");
     paragraph(
         "",
         String.format(
@@ -122,8 +183,10 @@ public final class Page {
                 + String.join(", ", machine.gpus())
                 + "; "
                 + machine.driver()
-                + (machine.cuFile().isEmpty() ? "" : "; " + machine.cuFile())
-                + (machine.direct().isEmpty() ? "" : "; no direct transport: " + machine.direct()));
+                + (machine.cufile().isEmpty() ? "" : "; " + machine.cufile())
+                + (machine.directAbsence().isEmpty()
+                    ? ""
+                    : "; no direct transport: " + machine.directAbsence()));
     paragraph(
         "muted",
         "GB are 10⁹ bytes. Bars are medians, whiskers the least and the greatest repeat. Contenders"
@@ -141,19 +204,19 @@ public final class Page {
 
   private void paragraph(String style, String text) {
     html.append(style.isEmpty() ? "<p>" : "<p class=\"" + style + "\">")
-        .append(Markup.text(text))
+        .append(text(text))
         .append("</p>\n");
   }
 
   private void title(String text) {
-    html.append("<h2>").append(Markup.text(text)).append("</h2>\n");
+    html.append("<h2>").append(text(text)).append("</h2>\n");
   }
 
-  private void card(String title, String chart) {
+  private void card(String title, Chart chart) {
     html.append("<div class=\"card\"><h3>")
-        .append(Markup.text(title))
+        .append(text(title))
         .append("</h3>\n")
-        .append(chart)
+        .append(chart(chart))
         .append("</div>\n");
   }
 
@@ -163,7 +226,7 @@ public final class Page {
       html.append("<i style=\"background:var(--")
           .append(entries[i])
           .append(")\"></i>")
-          .append(Markup.text(entries[i + 1]));
+          .append(text(entries[i + 1]));
     }
     html.append("</p>\n");
   }
@@ -209,79 +272,116 @@ public final class Page {
     } else {
       key("ours", "read", "copy", "copy to the GPU", "wait", "wait");
       paragraph("muted", Charts.shares(result.trace()));
-      html.append("<div class=\"card\"><h3>What each thread did</h3>\n")
-          .append(Charts.timeline(result.trace()))
-          .append("</div>\n");
+      card("What each thread did", Charts.timeline(result.trace()));
     }
     if (!result.trace().stages().isEmpty()) {
-      html.append("<div class=\"charts\" style=\"margin-top:1rem\">\n");
+      html.append("<div class=\"charts\">\n");
       card("Where the time goes", Charts.stages(result.trace()));
       html.append("</div>\n");
     }
   }
 
   private void grids() {
-    if (!result.points(Group.GRID).isEmpty()) {
-      title("Request size and threads");
-      paragraph("muted", "Gantry, GB/s; the stronger the colour, the faster.");
-      html.append("<div class=\"charts\">\n");
-      for (Heat heat : Charts.gridHeats(result)) {
-        card(
-            result.points(Group.GRID).getFirst().what() + ", " + heat(heat),
-            Charts.grid(result, heat));
+    for (Heat heat : Heat.values()) {
+      List<Point> points =
+          points(Group.GRID, heat).stream()
+              .sorted(
+                  Comparator.comparingLong((Point point) -> point.parameter(Point.REQUEST_BYTES))
+                      .thenComparingLong(point -> point.parameter(Point.THREADS)))
+              .toList();
+      if (!points.isEmpty()) {
+        title("Request size and threads, " + heat(heat));
+        paragraph("muted", "Gantry, GB/s; the stronger the colour, the faster.");
+        pivot(
+            List.of("request"),
+            point -> List.of(size(point.parameter(Point.REQUEST_BYTES))),
+            point -> Threads.count((int) point.parameter(Point.THREADS)),
+            points,
+            true);
       }
-      html.append("</div>\n");
     }
   }
 
   private void cuFile() {
-    if (!result.points(Group.CUFILE).isEmpty()) {
-      title(Group.CUFILE.title());
-      paragraph(
-          "muted",
-          "Scattered reads into device memory, GB/s: the calls of several threads, batches, and"
-              + " streams in turn. Depth is how many reads are under way at once. The fastest of a"
-              + " row is bold.");
-      for (Heat heat : Heat.values()) {
-        cuFile(
-            heat,
-            result.points(Group.CUFILE).stream().filter(point -> point.heat() == heat).toList());
+    for (Heat heat : Heat.values()) {
+      List<Point> points = points(Group.CUFILE, heat);
+      if (!points.isEmpty()) {
+        title(Group.CUFILE.title() + ", " + heat(heat));
+        paragraph(
+            "muted",
+            "Scattered reads into device memory, GB/s: the calls of several threads, batches, and"
+                + " streams in turn. Depth is how many reads are under way at once. The fastest of"
+                + " a row is bold.");
+        pivot(
+            List.of("request", "depth", "offsets"),
+            point ->
+                List.of(
+                    size(point.parameter(Point.REQUEST_BYTES)),
+                    Long.toString(point.parameter(Point.DEPTH)),
+                    point.parameter(Point.ALIGNED) == 1 ? "aligned" : "unaligned"),
+            Page::way,
+            points,
+            false);
       }
     }
   }
 
-  private void cuFile(Heat heat, List<Point> points) {
-    if (points.isEmpty()) {
-      return;
-    }
-    List<String> ways = points.stream().map(Page::way).distinct().toList();
+  private List<Point> points(Group group, Heat heat) {
+    return result.points(group).stream().filter(point -> point.heat() == heat).toList();
+  }
+
+  private static String size(long bytes) {
+    return bytes < 1 << 20 ? (bytes >> 10) + " KiB" : (bytes >> 20) + " MiB";
+  }
+
+  /// A table with a row for each list of keys, and a column for each name.
+  ///
+  /// @param keys headings of the keys
+  /// @param shaded whether colour says how fast a cell is, and the best of all is bold; else the best of each row
+  private void pivot(
+      List<String> keys,
+      Function<Point, List<String>> row,
+      Function<Point, String> column,
+      List<Point> points,
+      boolean shaded) {
+    List<String> columns = points.stream().map(column).distinct().toList();
     html.append("<div class=\"scroll card\"><h3>")
-        .append(Markup.text(points.getFirst().what() + ", " + heat(heat)))
-        .append("</h3><table>\n<tr><th>request</th><th>depth</th><th>offsets</th>");
-    ways.forEach(
-        way -> html.append("<th class=\"number\">").append(Markup.text(way)).append("</th>"));
+        .append(text(points.getFirst().what()))
+        .append("</h3><table>\n<tr>");
+    keys.forEach(key -> html.append("<th>").append(text(key)).append("</th>"));
+    columns.forEach(
+        name -> html.append("<th class=\"number\">").append(text(name)).append("</th>"));
     html.append("</tr>\n");
+    double fastest = points.stream().mapToDouble(Point::median).max().orElse(0);
     points.stream()
-        .map(Point::parameters)
+        .map(row)
         .distinct()
-        .forEach(row -> {
-          List<Point> same =
-              points.stream().filter(point -> point.parameters().equals(row)).toList();
-          Point first = same.getFirst();
-          double best = same.stream().mapToDouble(Point::median).max().orElse(0);
+        .forEach(key -> {
+          List<Point> same = points.stream().filter(point -> row.apply(point).equals(key)).toList();
+          double best = shaded ? fastest : same.stream().mapToDouble(Point::median).max().orElse(0);
           html.append("<tr>");
-          cell("", HeatMap.size(first.parameter(Point.REQUEST_BYTES)));
-          cell("", Long.toString(first.parameter(Point.DEPTH)));
-          cell("", first.parameter(Point.ALIGNED) == 1 ? "aligned" : "unaligned");
-          for (String way : ways) {
-            Optional<Point> point = same.stream().filter(one -> way(one).equals(way)).findFirst();
-            cell(
-                point.isPresent() && point.get().median() == best ? "number best" : "number",
-                point.map(one -> Spread.rate(one.median())).orElse("-"));
+          key.forEach(name -> cell("", name));
+          for (String name : columns) {
+            Optional<Point> point =
+                same.stream().filter(one -> column.apply(one).equals(name)).findFirst();
+            double median = point.map(Point::median).orElse(0.0);
+            html.append("<td class=\"")
+                .append(median == best ? "number best" : "number")
+                .append(shaded ? shade(median / fastest) : "")
+                .append("\">")
+                .append(point.map(one -> Spread.rate(one.median())).orElse("-"))
+                .append("</td>");
           }
           html.append("</tr>\n");
         });
     html.append("</table></div>\n");
+  }
+
+  private static String shade(double share) {
+    return String.format(
+        Locale.ROOT,
+        "\" style=\"background:color-mix(in srgb,var(--ours) %.0f%%,transparent)",
+        5 + 55 * share);
   }
 
   /// The first word of a point's name.
@@ -334,7 +434,7 @@ public final class Page {
 
   private void cell(String style, String text) {
     html.append(style.isEmpty() ? "<td>" : "<td class=\"" + style + "\">")
-        .append(Markup.text(text))
+        .append(text(text))
         .append("</td>");
   }
 
@@ -344,7 +444,7 @@ public final class Page {
       html.append("<ul>\n");
       for (Absence absence : result.absences()) {
         html.append("<li>")
-            .append(Markup.text(absence.what() + ": " + absence.reason()))
+            .append(text(absence.what() + ": " + absence.reason()))
             .append("</li>\n");
       }
       html.append("</ul>\n");

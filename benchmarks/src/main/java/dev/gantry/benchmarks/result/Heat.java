@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.result;
 
+import com.google.gson.annotations.SerializedName;
 import java.util.Locale;
 
 /// Where a file's bytes were before a run.
 public enum Heat {
   /// All in the page cache.
+  @SerializedName("hot")
   HOT,
   /// None in the page cache: it was dropped, and the kernel says that no page stayed.
+  @SerializedName("cold")
   COLD,
   /// It does not matter.
+  @SerializedName("none")
   NONE;
 
   @Override

@@ -9,8 +9,8 @@ import java.util.List;
 /// @param fileSystem that held the files
 /// @param gpus names; empty where there are none
 /// @param driver of the GPUs; empty where there is none
-/// @param cuFile library and version; empty where there is none
-/// @param direct why bytes cannot go past the CPU to a GPU; empty where they can
+/// @param cufile library and version; empty where there is none
+/// @param directAbsence why bytes cannot go past the CPU to a GPU; empty where they can
 public record Machine(
     String cpu,
     int cores,
@@ -20,8 +20,8 @@ public record Machine(
     String java,
     List<String> gpus,
     String driver,
-    String cuFile,
-    String direct) {
+    String cufile,
+    String directAbsence) {
   public Machine {
     gpus = List.copyOf(gpus);
   }

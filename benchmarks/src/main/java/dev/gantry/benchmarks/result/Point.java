@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.result;
 
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 
 /// One point: what was measured, again and again.
 ///
@@ -34,7 +36,7 @@ public record Point(
 
   public Point {
     repeats = List.copyOf(repeats);
-    parameters = Map.copyOf(parameters);
+    parameters = Collections.unmodifiableMap(new TreeMap<>(parameters));
   }
 
   public Spread spread() {

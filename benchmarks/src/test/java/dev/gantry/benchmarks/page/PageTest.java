@@ -3,6 +3,9 @@ package dev.gantry.benchmarks.page;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
 import dev.gantry.benchmarks.result.Point;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.ResultJson;
@@ -65,11 +68,15 @@ public class PageTest {
 
   @Test
   void holdsTheJsonItself() throws Exception {
-    Element script = elements(parse(page), "script").getFirst();
+    Element script =
+        elements(parse(page), "script").stream()
+            .filter(one -> one.getAttribute("id").equals("bench"))
+            .findFirst()
+            .orElseThrow();
     assertThat(script.getAttribute("type")).isEqualTo("application/json");
     assertThat(ResultJson.read(script.getTextContent())).isEqualTo(result);
     // No text of a file's name ends the script in a browser, either.
-    assertThat(page.split("</script>", -1)).hasSize(2);
+    assertThat(page.split("</script>", -1)).hasSameSizeAs(page.split("<script[ >]", -1));
   }
 
   @Test
@@ -87,22 +94,60 @@ public class PageTest {
     }
   }
 
+  /// What the script draws: one chart each.
+  private List<JsonObject> charts() throws Exception {
+    return elements(parse(page), "div").stream()
+        .filter(one -> one.getAttribute("class").equals("chart"))
+        .map(one -> JsonParser.parseString(one.getTextContent()).getAsJsonObject())
+        .toList();
+  }
+
+  private static List<String> strings(List<JsonObject> charts, String of, String field) {
+    return charts.stream()
+        .filter(chart -> chart.has(of))
+        .flatMap(chart -> chart.getAsJsonArray(of).asList().stream())
+        .map(one -> one.getAsJsonObject().get(field).getAsString())
+        .toList();
+  }
+
   @Test
-  void chartsShowFiguresAsText() throws Exception {
-    List<String> texts =
-        elements(parse(page), "text").stream().map(Element::getTextContent).toList();
-    assertThat(texts)
-        // Loads with their share of the ceiling, the ceiling itself, and names as they are.
-        .contains("50.00  (0.91)", "7.00  (0.13)", "3.95  (0.99)", "55.00", "<b>peer</b> & \"co\"")
-        // The grid's axes and cells.
-        .contains("256 KiB", "1 MiB", "15.00", "0.512", "threads", "request")
-        // The timeline's rows, and the stages.
-        .contains(
-            "reader-0",
-            "reader-0, copies",
-            "reader-1",
-            "read, until the last byte is there",
-            "1.25 ms");
+  void chartsShowFigures() throws Exception {
+    // Loads with their share of the ceiling, the ceiling itself, names as they are, and the stages.
+    assertThat(strings(charts(), "bars", "figure"))
+        .contains("50.00  (0.91)", "7.00  (0.13)", "3.95  (0.99)", "55.00", "1.25 ms");
+    assertThat(strings(charts(), "bars", "label"))
+        .contains("<b>peer</b> & \"co\"", "read, until the last byte is there");
+    assertThat(strings(charts(), "bars", "color")).contains("ceiling", "ours", "peer");
+    assertThat(charts().getFirst().get("ceiling").getAsDouble()).isEqualTo(55);
+    JsonObject bar = charts().getFirst().getAsJsonArray("bars").get(1).getAsJsonObject();
+    assertThat(bar.get("least").getAsDouble()).isEqualTo(49);
+    assertThat(bar.get("median").getAsDouble()).isEqualTo(50);
+    assertThat(bar.get("most").getAsDouble()).isEqualTo(51);
+  }
+
+  @Test
+  void aThreadsCopiesHaveARowOfTheirOwn() throws Exception {
+    JsonObject timeline =
+        charts().stream().filter(chart -> chart.has("boxes")).findFirst().orElseThrow();
+    assertThat(timeline.getAsJsonArray("rows"))
+        .extracting(JsonElement::getAsString)
+        .containsExactly("reader-0", "reader-0, copies", "reader-1");
+    assertThat(strings(List.of(timeline), "boxes", "color"))
+        .containsExactly("ours", "copy", "wait");
+  }
+
+  @Test
+  void theGridIsATableWhoseFastestCellIsBold() throws Exception {
+    List<String> rows = elements(parse(page), "tr").stream().map(Element::getTextContent).toList();
+    assertThat(rows).contains("request1 thread4 threads", "256 KiB2.000.512", "1 MiB5.0015.00");
+    assertThat(page)
+        .contains("<td class=\"number best\" style=\"background:color-mix(in srgb,var(--ours) 60%,")
+        .contains("<td class=\"number\" style=\"background:color-mix(in srgb,var(--ours) 23%,");
+  }
+
+  @Test
+  void theLibraryAndItsScriptAreInThePage() {
+    assertThat(page).contains("Chart.js v", "new Chart(").doesNotContain("sourceMappingURL");
   }
 
   @Test
@@ -130,15 +175,12 @@ public class PageTest {
   }
 
   @Test
-  void pictureOfItsOwnHasBothCharts() throws Exception {
-    Document picture = parse(StandaloneChart.of(result));
-    assertThat(picture.getDocumentElement().getTagName()).isEqualTo("svg");
-    assertThat(references(picture)).isEmpty();
-    assertThat(elements(picture, "text"))
-        .extracting(Element::getTextContent)
-        .contains("8 MiB in 1 tensor, page cache hot", "8 MiB in 1 tensor, cold, from the disk")
-        .contains("50.00  (0.91)", "3.95  (0.99)");
-    assertThat(elements(picture, "style").getFirst().getTextContent())
-        .contains("prefers-color-scheme:dark");
+  void aChartMayHaveAPageOfItsOwn() throws Exception {
+    String alone =
+        Page.of(
+            new Chart.Timeline(
+                "<one>", List.of("a"), List.of(new Chart.Box("a", Chart.OURS, 1, 2))));
+    assertThat(references(parse(alone))).isEmpty();
+    assertThat(alone).contains("<h1>&lt;one&gt;</h1>", "\"from\":1.0", "Chart.js v");
   }
 }
