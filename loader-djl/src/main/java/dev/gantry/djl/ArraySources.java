@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDList;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -54,16 +55,12 @@ public final class ArraySources implements AutoCloseable {
   public static ArraySources of(Map<String, NDArray> arrays) {
     MisuseException.requireGiven("arrays", arrays);
     ArraySources sources = new ArraySources();
-    boolean complete = false;
-    try {
-      arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array)));
-      complete = true;
-      return sources;
-    } finally {
-      if (!complete) {
-        sources.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array)));
+          return sources;
+        },
+        sources::close);
   }
 
   /// As tensors of new weights.

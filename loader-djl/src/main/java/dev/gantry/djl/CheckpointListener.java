@@ -355,8 +355,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// The saver, which you close after the trainer. A save that its policy skips counts as saved: the
     /// next one is made when it is due.
     public Builder setSaver(CheckpointSaver chosen) {
-      MisuseException.requireGiven("setSaver", chosen);
-      saver = chosen;
+      saver = MisuseException.requireGiven("setSaver", chosen);
       return this;
     }
 
@@ -396,8 +395,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// of an epoch it must say that nothing is left of this epoch. If the evaluation fails then, the
     /// epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
-      MisuseException.requireGiven("optDatasetState", state);
-      datasetState = state;
+      datasetState = MisuseException.requireGiven("optDatasetState", state);
       datasetEpochOver = () -> false;
       return this;
     }

@@ -561,8 +561,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// The folder of checkpoints; it is created if it is missing.
     public Builder setDirectory(Path chosen) {
-      MisuseException.requireGiven("setDirectory", chosen);
-      directory = chosen;
+      directory = MisuseException.requireGiven("setDirectory", chosen);
       return this;
     }
 
@@ -655,8 +654,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// What a save does while another one is being written; default: it waits.
     public Builder optBusyPolicy(BusyPolicy chosen) {
-      MisuseException.requireGiven("optBusyPolicy", chosen);
-      busyPolicy = chosen;
+      busyPolicy = MisuseException.requireGiven("optBusyPolicy", chosen);
       return this;
     }
 

@@ -27,6 +27,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.WeakHashMap;
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 import java.util.stream.BaseStream;
@@ -151,13 +152,31 @@ public final class LiveWeights implements AutoCloseable {
   }
 
   private <T> T covered(Supplier<T> step) {
-    lock.readLock().lock();
+    return within(
+        lock.readLock(),
+        () -> {
+          requireWhole();
+          return step.get();
+        });
+  }
+
+  private static <T> T within(Lock lock, Supplier<T> work) {
+    lock.lock();
     try {
-      requireWhole();
-      return step.get();
+      return work.get();
     } finally {
-      lock.readLock().unlock();
+      lock.unlock();
     }
+  }
+
+  private void exclusively(Runnable work) {
+    boolean _ =
+        within(
+            lock.writeLock(),
+            () -> {
+              work.run();
+              return true;
+            });
   }
 
   private void requireWhole() {
@@ -226,31 +245,30 @@ public final class LiveWeights implements AutoCloseable {
     MisuseException.requireGiven("weights", weights);
     MisuseException.requireGiven("names", names);
     MisuseException.requireGiven("options", options);
-    lock.writeLock().lock();
-    try {
-      requireHere();
-      if (target.getParameters().isEmpty()) {
-        throw new MisuseException("the block has no parameters: there is nothing to refresh");
-      }
-      NDArray first = target.getParameters().valueAt(0).getArray();
-      try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
-        ParameterLoad load = weights.parameterLoad(scope, options);
-        boolean complete = false;
-        try {
-          LoadReport report = LoadReport.of(load.into(target, names.rules()));
-          complete = true;
-          refusal = null;
-          return report;
-        } finally {
-          if (!complete && load.hasChanged()) {
-            refusal =
-                "a refresh of the weights failed half way, so they are mixed: refresh them again";
+    return within(
+        lock.writeLock(),
+        () -> {
+          requireHere();
+          if (target.getParameters().isEmpty()) {
+            throw new MisuseException("the block has no parameters: there is nothing to refresh");
           }
-        }
-      }
-    } finally {
-      lock.writeLock().unlock();
-    }
+          NDArray first = target.getParameters().valueAt(0).getArray();
+          try (NDManager scope = first.getManager().newSubManager(first.getDevice())) {
+            ParameterLoad load = weights.parameterLoad(scope, options);
+            LoadReport report =
+                Cleanup.orUndo(
+                    () -> LoadReport.of(load.into(target, names.rules())),
+                    () -> {
+                      if (load.hasChanged()) {
+                        refusal =
+                            "a refresh of the weights failed half way, so they are mixed: refresh"
+                                + " them again";
+                      }
+                    });
+            refusal = null;
+            return report;
+          }
+        });
   }
 
   /// Takes the host memory that [#offload] needs, pinned where the weights are on a GPU, so that the
@@ -258,13 +276,10 @@ public final class LiveWeights implements AutoCloseable {
   ///
   /// @throws dev.gantry.core.TransferException if the host has not that much memory
   public void prepareOffload() {
-    lock.writeLock().lock();
-    try {
+    exclusively(() -> {
       requireHere();
       parameters().prepare();
-    } finally {
-      lock.writeLock().unlock();
-    }
+    });
   }
 
   /// Moves the weights to host memory and frees their memory on the device. Until [#restore], `forward`
@@ -275,14 +290,11 @@ public final class LiveWeights implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the device fails or the host has no memory; the
   ///     weights stay where they are then
   public void offload() {
-    lock.writeLock().lock();
-    try {
+    exclusively(() -> {
       requireHere();
       parameters().offload();
       refusal = "the weights are offloaded: call restore() before you predict";
-    } finally {
-      lock.writeLock().unlock();
-    }
+    });
   }
 
   /// Brings the weights back to the device that they were on, in new arrays. Predictors that you made
@@ -292,8 +304,7 @@ public final class LiveWeights implements AutoCloseable {
   /// @throws dev.gantry.core.TransferException if the device fails or has no room; the weights stay in
   ///     host memory then
   public void restore() {
-    lock.writeLock().lock();
-    try {
+    exclusively(() -> {
       requireOpen();
       if (!isOffloaded()) {
         throw new MisuseException("the weights are not offloaded: there is nothing to restore");
@@ -305,9 +316,7 @@ public final class LiveWeights implements AutoCloseable {
       synchronized (stores) {
         stores.clear();
       }
-    } finally {
-      lock.writeLock().unlock();
-    }
+    });
   }
 
   /// Whether the weights are in host memory until [#restore].
@@ -345,8 +354,7 @@ public final class LiveWeights implements AutoCloseable {
   /// and `forward` stays refused.
   @Override
   public void close() {
-    lock.writeLock().lock();
-    try {
+    exclusively(() -> {
       if (closed) {
         return;
       }
@@ -361,8 +369,6 @@ public final class LiveWeights implements AutoCloseable {
       if (offloaded != null) {
         offloaded.close();
       }
-    } finally {
-      lock.writeLock().unlock();
-    }
+    });
   }
 }

@@ -81,16 +81,14 @@ public final class LoadOptions {
 
     /// Where the tensors go; else to the manager's device.
     public Builder optDevice(Device chosen) {
-      MisuseException.requireGiven("optDevice", chosen);
-      device = chosen;
+      device = MisuseException.requireGiven("optDevice", chosen);
       return this;
     }
 
     /// Which tensors, and which rows of them; else all. Only their bytes are read. Not for loads
     /// into parameters, whose names choose.
     public Builder optSelection(TensorSelection chosen) {
-      MisuseException.requireGiven("optSelection", chosen);
-      selection = chosen;
+      selection = MisuseException.requireGiven("optSelection", chosen);
       return this;
     }
 
@@ -220,8 +218,7 @@ public final class LoadOptions {
 
     /// Is told afterwards which transports brought the bytes.
     public Builder optReport(Consumer<TransferReport> listener) {
-      MisuseException.requireGiven("optReport", listener);
-      report = listener;
+      report = MisuseException.requireGiven("optReport", listener);
       return this;
     }
 

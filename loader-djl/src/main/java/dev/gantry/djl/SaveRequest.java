@@ -4,61 +4,38 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// What a checkpoint holds. Model and trainer are read when it is saved, and stay the caller's.
-public final class SaveRequest {
-  private final long step;
-  private final Model model;
-  private final @Nullable Trainer trainer;
-  private final long epoch;
-  private final @Nullable String datasetState;
-  private final Map<String, Double> metrics;
-  private final Map<String, String> metadata;
-
-  private SaveRequest(Builder builder, Model model) {
-    this.step = builder.step;
-    this.model = model;
-    this.trainer = builder.trainer;
-    this.epoch = builder.epoch;
-    this.datasetState = builder.datasetState;
-    this.metrics = new LinkedHashMap<>(builder.metrics);
-    this.metadata = new LinkedHashMap<>(builder.metadata);
+///
+/// @param step how many steps the training has made
+/// @param trainer empty where only parameters are saved
+/// @param epoch how many epochs the training has completed
+/// @param datasetState the dataset's position, as its own text
+/// @param metrics by which checkpoints may be kept
+/// @param metadata notes of your own
+public record SaveRequest(
+    long step,
+    Model model,
+    Optional<Trainer> trainer,
+    long epoch,
+    Optional<String> datasetState,
+    Map<String, Double> metrics,
+    Map<String, String> metadata) {
+  /// @throws MisuseException if step or epoch is less than 0
+  public SaveRequest {
+    MisuseException.requireRange("setStep", step, 0, Long.MAX_VALUE);
+    MisuseException.requireRange("optEpoch", epoch, 0, Long.MAX_VALUE);
+    metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
+    metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
   }
 
   public static Builder builder() {
     return new Builder();
-  }
-
-  long step() {
-    return step;
-  }
-
-  Model model() {
-    return model;
-  }
-
-  Optional<Trainer> trainer() {
-    return Optional.ofNullable(trainer);
-  }
-
-  long epoch() {
-    return epoch;
-  }
-
-  Optional<String> datasetState() {
-    return Optional.ofNullable(datasetState);
-  }
-
-  Map<String, Double> metrics() {
-    return metrics;
-  }
-
-  Map<String, String> metadata() {
-    return metadata;
   }
 
   /// Makes [SaveRequest]s. For one thread.
@@ -81,16 +58,14 @@ public final class SaveRequest {
 
     /// The model whose parameters are saved.
     public Builder setModel(Model chosen) {
-      MisuseException.requireGiven("setModel", chosen);
-      model = chosen;
+      model = MisuseException.requireGiven("setModel", chosen);
       return this;
     }
 
     /// The trainer whose optimizer state and random numbers are saved too. Without a trainer, only
     /// parameters are saved.
     public Builder optTrainer(Trainer chosen) {
-      MisuseException.requireGiven("optTrainer", chosen);
-      trainer = chosen;
+      trainer = MisuseException.requireGiven("optTrainer", chosen);
       return this;
     }
 
@@ -102,8 +77,7 @@ public final class SaveRequest {
 
     /// The dataset's position, as its own text.
     public Builder optDatasetState(String state) {
-      MisuseException.requireGiven("optDatasetState", state);
-      datasetState = state;
+      datasetState = MisuseException.requireGiven("optDatasetState", state);
       return this;
     }
 
@@ -130,9 +104,14 @@ public final class SaveRequest {
 
     /// @throws MisuseException if the model is missing, or step or epoch is less than 0
     public SaveRequest build() {
-      MisuseException.requireRange("setStep", step, 0, Long.MAX_VALUE);
-      MisuseException.requireRange("optEpoch", epoch, 0, Long.MAX_VALUE);
-      return new SaveRequest(this, MisuseException.requireGiven("setModel", model));
+      return new SaveRequest(
+          step,
+          MisuseException.requireGiven("setModel", model),
+          Optional.ofNullable(trainer),
+          epoch,
+          Optional.ofNullable(datasetState),
+          metrics,
+          metadata);
     }
   }
 }

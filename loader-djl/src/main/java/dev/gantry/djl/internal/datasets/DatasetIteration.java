@@ -164,21 +164,17 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   /// The rings end together, since ranks have as many batches as one another.
   private List<RingBatch<BatchView>> take() {
     List<RingBatch<BatchView>> slots = new ArrayList<>();
-    boolean complete = false;
-    try {
-      for (DeviceRing each : rings) {
-        each.ring().next().ifPresent(slots::add);
-      }
-      if (!slots.isEmpty() && slots.size() < rings.size()) {
-        throw new IllegalStateException("only " + slots.size() + " devices have a next batch");
-      }
-      complete = true;
-      return slots;
-    } finally {
-      if (!complete) {
-        giveBack(slots);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          for (DeviceRing each : rings) {
+            each.ring().next().ifPresent(slots::add);
+          }
+          if (!slots.isEmpty() && slots.size() < rings.size()) {
+            throw new IllegalStateException("only " + slots.size() + " devices have a next batch");
+          }
+          return slots;
+        },
+        () -> giveBack(slots));
   }
 
   private static void giveBack(List<RingBatch<BatchView>> slots) {

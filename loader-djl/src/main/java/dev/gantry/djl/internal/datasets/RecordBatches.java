@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
@@ -103,16 +104,7 @@ public record RecordBatches(
 
   public Batches indexed() {
     SampleCatalogue store = TfRecordCatalogue.open(files, fields(), session);
-    boolean complete = false;
-    try {
-      Batches batches = EpochBatches.of(store, order, limits);
-      complete = true;
-      return batches;
-    } finally {
-      if (!complete) {
-        store.close();
-      }
-    }
+    return Cleanup.orUndo(() -> EpochBatches.of(store, order, limits), store::close);
   }
 
   private List<TfRecordField> fields() {

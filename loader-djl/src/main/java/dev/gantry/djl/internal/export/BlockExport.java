@@ -9,6 +9,7 @@ import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.weights.NamePattern;
 import dev.gantry.djl.internal.weights.NameRules;
@@ -54,16 +55,12 @@ public final class BlockExport implements AutoCloseable {
   public static BlockExport of(
       ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     BlockExport export = new BlockExport(list, rules, known);
-    boolean complete = false;
-    try {
-      export.addTensors();
-      complete = true;
-      return export;
-    } finally {
-      if (!complete) {
-        export.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          export.addTensors();
+          return export;
+        },
+        export::close);
   }
 
   /// By name, in the order of the parameters.

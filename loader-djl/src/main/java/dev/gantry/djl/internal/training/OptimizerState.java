@@ -7,6 +7,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.weights.Names;
@@ -221,24 +222,20 @@ public final class OptimizerState {
   public StateReplacement replace(SavedOptimizer<ArrayKind> saved) {
     check(saved);
     StateReplacement replacement = new StateReplacement(parts);
-    boolean complete = false;
-    try {
-      for (OptimizerKind.State state : kind.states()) {
-        parts
-            .parameters()
-            .forEach((path, parameter) -> {
-              String key = state.key(path);
-              replacement.plan(state, key, parameter.getId(), saved.arrays().get(key));
-            });
-      }
-      replacement.plan(() -> setCounts(saved));
-      complete = true;
-      return replacement;
-    } finally {
-      if (!complete) {
-        replacement.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          for (OptimizerKind.State state : kind.states()) {
+            parts
+                .parameters()
+                .forEach((path, parameter) -> {
+                  String key = state.key(path);
+                  replacement.plan(state, key, parameter.getId(), saved.arrays().get(key));
+                });
+          }
+          replacement.plan(() -> setCounts(saved));
+          return replacement;
+        },
+        replacement::close);
   }
 
   /// As DJL would have counted on the devices of this trainer.

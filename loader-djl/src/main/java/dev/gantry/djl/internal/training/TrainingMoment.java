@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.training;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Parameter;
 import ai.djl.training.Trainer;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,30 +23,25 @@ public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<Str
   public static TrainingMoment copy(Trainer trainer, UserStates states) {
     TrainerParts parts = TrainerParts.of(trainer);
     List<Map<String, NDArray>> copies = new ArrayList<>();
-    boolean complete = false;
-    try {
-      for (int device = 0; device < parts.devices().size(); device++) {
-        Map<String, NDArray> ofDevice = new LinkedHashMap<>();
-        copies.add(ofDevice);
-        parts
-            .values(device)
-            .forEach((path, value) -> {
-              if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
-                NDArray copy = value.duplicate();
-                ofDevice.put(path, copy);
-                // The batch's manager, to which it may belong, closes sooner.
-                copy.attach(trainer.getManager());
-              }
-            });
-      }
-      TrainingMoment moment = new TrainingMoment(copies, state(trainer, states));
-      complete = true;
-      return moment;
-    } finally {
-      if (!complete) {
-        close(copies);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          for (int device = 0; device < parts.devices().size(); device++) {
+            Map<String, NDArray> ofDevice = new LinkedHashMap<>();
+            copies.add(ofDevice);
+            parts
+                .values(device)
+                .forEach((path, value) -> {
+                  if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
+                    NDArray copy = value.duplicate();
+                    ofDevice.put(path, copy);
+                    // The batch's manager, to which it may belong, closes sooner.
+                    copy.attach(trainer.getManager());
+                  }
+                });
+          }
+          return new TrainingMoment(copies, state(trainer, states));
+        },
+        () -> close(copies));
   }
 
   private static boolean changesForward(Parameter parameter) {
