@@ -15,6 +15,7 @@ import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.SaveMode;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -84,10 +85,9 @@ public final class OverlapSaveBench {
 
   private static CheckpointSaver saver(Path folder, boolean overlap) {
     return CheckpointSaver.builder()
-        .setDirectory(folder)
+        .setPath(folder)
         .optKeepLast(1)
-        .optAsync(true)
-        .optOverlap(overlap)
+        .optMode(overlap ? SaveMode.OVERLAPPED : SaveMode.ASYNC)
         .build();
   }
 

@@ -118,7 +118,7 @@ public class SaveBenchmark {
 
   @Benchmark
   public SaveOutcome gantry() {
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       return saver.save(SaveRequest.builder().setStep(1).setModel(model).build()).join();
     }
   }

@@ -23,9 +23,9 @@ class PublicApiTest {
   /// `Metrics`, what a session counts, and `SessionMeters`, which bind it to Micrometer;
   /// `CuFileConfig`, libcufile's settings; `RawFile`, bytes of files into such memory and out of it;
   /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
-  /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, and `Checkpoints`, to
-  /// read what was saved.
-  private static final int MOST_TYPES_FOR_USERS = 69;
+  /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
+  /// read what was saved, and `SaveMode`, which two options said that contradicted each other.
+  private static final int MOST_TYPES_FOR_USERS = 70;
 
   /// A block each, and what reads and runs them.
   private static final int MOST_TYPES_OF_MODELS = 12;

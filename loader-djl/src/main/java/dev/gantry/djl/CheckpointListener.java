@@ -33,7 +33,7 @@ import org.slf4j.LoggerFactory;
 ///
 /// When the training ends after an epoch, and its last step was not saved, the listener saves that, too.
 ///
-/// With the saver's `optOverlap`, it saves within `Trainer#step`, when the last parameter is updated.
+/// With [SaveMode#OVERLAPPED], it saves within `Trainer#step`, when the last parameter is updated.
 /// When training begins, it has the saver prepare the memory for snapshots.
 ///
 /// A failed save is thrown into the training, unless `optLogFailedSaves` is chosen. A failed asynchronous

@@ -4,7 +4,6 @@ package dev.gantry.djl;
 import ai.djl.Model;
 import ai.djl.training.Trainer;
 import dev.gantry.core.Cancellation;
-import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
@@ -15,14 +14,10 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.CheckpointChoice;
-import dev.gantry.djl.internal.training.TrainerParts;
-import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import dev.gantry.djl.internal.training.TrainingRestore;
-import dev.gantry.djl.internal.training.UpdateFence;
 import dev.gantry.djl.internal.training.UserStates;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
@@ -30,24 +25,15 @@ import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SaveQueue;
-import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
-import dev.gantry.formats.internal.safetensors.NewTensor;
-import java.lang.ref.WeakReference;
 import java.nio.file.Path;
-import java.util.ArrayList;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
-import java.util.function.Function;
-import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -76,39 +62,38 @@ public final class CheckpointSaver implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
 
   private final GantrySession session;
-  private final Path directory;
+  private final Path path;
   private final CheckpointStore store;
-  private final @Nullable SaveQueue queue;
-  private final WriteOptions options;
+  private final Saves saves;
   private final CheckpointChoice choice;
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
-  private final boolean overlap;
-  private WeakReference<Model> saved = new WeakReference<>(null);
-  private boolean finite;
-  // The last one of finite values that took time.
-  private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
+  private final SaveMode mode;
   private long restores;
-  private boolean warned;
   private boolean closed;
 
-  private CheckpointSaver(Builder builder, Path directory) {
-    this.session = Objects.requireNonNullElseGet(builder.session, GantrySession::shared);
-    this.directory = directory;
-    this.options = builder.options;
+  private CheckpointSaver(Builder builder, Path path) {
+    this.session = builder.session;
+    this.path = path;
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = new UserStates(builder.userStates);
-    this.overlap = builder.overlap;
-    this.choice =
-        new CheckpointChoice(session, directory, builder.verify, builder.fallBack, userStates);
+    this.mode = builder.mode;
     this.store =
         CheckpointStore.open(
-            session, directory, builder.retention(), builder.shardBytes, builder.remote());
-    this.queue =
-        builder.async
-            ? new SaveQueue(
-                store, builder.snapshots, builder.busyPolicy, options, builder.copier.get())
-            : null;
+            session, path, builder.retention(), builder.shardBytes, builder.remote());
+    this.choice =
+        new CheckpointChoice(session, path, store, builder.verify, builder.fallBack, userStates);
+    Optional<SaveQueue> queue =
+        mode == SaveMode.SYNC
+            ? Optional.empty()
+            : Optional.of(
+                new SaveQueue(
+                    store,
+                    builder.snapshots,
+                    builder.busyPolicy,
+                    builder.options,
+                    builder.copier.get()));
+    this.saves = new Saves(path, store, queue, mode, builder.options, keepBest, userStates);
   }
 
   public static Builder builder() {
@@ -123,162 +108,30 @@ public final class CheckpointSaver implements AutoCloseable {
     return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
   }
 
-  /// Saves a checkpoint. Without `optAsync`, it is on the disk when this returns. With `optAsync`,
+  /// Saves a checkpoint. With [SaveMode#SYNC], it is on the disk when this returns. With [SaveMode#ASYNC],
   /// this returns when a snapshot is taken: the tensors may change, and the future completes when
   /// the checkpoint is on the disk. A failed save is also rethrown, once, by the next call that
   /// saves, restores, waits or closes, so it cannot go unnoticed.
   ///
-  /// @return the outcome of the save; without `optAsync`, it is complete
+  /// @return the outcome of the save; with [SaveMode#SYNC], it is complete
   /// @throws TransferException if a file or device fails, or an earlier save failed
   /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
   ///     its type has no name here, the optimizer is none of those that can be saved, or this has saved
   ///     another model, which is open still
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
     MisuseException.requireGiven("request", request);
-    warnOfMissingMetric(request);
-    return save(request, Optional.empty());
-  }
-
-  /// Warns once only: a training may measure the metric from time to time.
-  private void warnOfMissingMetric(SaveRequest request) {
-    Set<String> metrics = request.metrics().keySet();
-    if (!warned && keepBest.isPresent() && !metrics.contains(keepBest.get().metric())) {
-      warned = true;
-      LOG.warn(
-          "optKeepBest is \"{}\", and step {} is saved without this metric: it has {}",
-          keepBest.get().metric(),
-          request.step(),
-          metrics.isEmpty() ? "none" : String.join(", ", metrics));
-    }
-  }
-
-  private void warnOfNan(SaveRequest request) {
-    keepBest
-        .map(best -> request.metrics().get(best.metric()))
-        .filter(value -> value.isNaN())
-        .ifPresent(value ->
-            LOG.warn(
-                "optKeepBest is \"{}\", which is NaN at step {}: this checkpoint is not among the"
-                    + " best",
-                keepBestMetric().orElse(""),
-                request.step()));
-  }
-
-  /// The checkpoints of two models in one folder would take each other's place.
-  private void requireSameModel(SaveRequest request) {
-    Model before = saved.get();
-    Model now = request.model();
-    if (before != null
-        && !before.getBlock().equals(now.getBlock())
-        && before.getNDManager().isOpen()) {
-      throw new MisuseException(
-          "step "
-              + request.step()
-              + " is of another model than this saver has saved: use a saver for each model, with a"
-              + " folder of its own (setDirectory is "
-              + directory
-              + ")");
-    }
+    requireOpen();
+    saves.warnOfMissingMetric(request);
+    return saves.save(request, Optional.empty());
   }
 
   CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
     requireOpen();
-    requireSameModel(request);
-    warnOfNan(request);
-    CompletableFuture<SaveOutcome> outcome = begin(request, moment);
-    if (finite && !outcome.isDone()) {
-      finiteSave = outcome;
-    }
-    saved = new WeakReference<>(request.model());
-    return outcome;
-  }
-
-  private CompletableFuture<SaveOutcome> begin(
-      SaveRequest request, Optional<TrainingMoment> moment) {
-    if (queue == null) {
-      try (Unsaved unsaved = unsaved(request, moment)) {
-        return CompletableFuture.completedFuture(
-            store.save(unsaved.checkpoint(), options).outcome());
-      }
-    }
-    if (overlap && request.trainer().isPresent()) {
-      return saveOverlapped(queue, request, request.trainer().get(), moment);
-    }
-    try (Unsaved unsaved = unsaved(request, moment)) {
-      return queue.submit(unsaved.checkpoint());
-    }
-  }
-
-  private CompletableFuture<SaveOutcome> saveOverlapped(
-      SaveQueue saves, SaveRequest request, Trainer trainer, Optional<TrainingMoment> moment) {
-    UpdateFence fence = TrainerParts.of(trainer).fence();
-    Unsaved unsaved;
-    if (moment.isPresent()) {
-      unsaved = unsaved(request, moment);
-    } else {
-      // The next forward pass changes what this copies, while the rest is being copied.
-      try (TrainingMoment now = moment(trainer)) {
-        unsaved = unsaved(request, Optional.of(now));
-      }
-    }
-    SaveQueue.Overlapped save =
-        Cleanup.orUndo(
-            () -> saves.submitOverlapped(unsaved.checkpoint(), unsaved::close), unsaved::close);
-    fence.hold(save.copied());
-    return save.saved();
-  }
-
-  /// A checkpoint, and the arrays that it is of, whose memory stays until this is closed.
-  private record Unsaved(UnsavedCheckpoint checkpoint, List<ArraySources> sources)
-      implements AutoCloseable {
-    @Override
-    public void close() {
-      sources.forEach(ArraySources::close);
-    }
-  }
-
-  private Unsaved unsaved(SaveRequest request, Optional<TrainingMoment> moment) {
-    TrainingContents contents = contents(request, moment);
-    Optional<String> broken = contents.parameterNotFinite();
-    broken.ifPresent(name ->
-        LOG.warn(
-            "STEP {} HAS VALUES THAT ARE NaN OR INFINITE, in '{}' for one. {}",
-            request.step(),
-            name,
-            !finiteSave.isDone() || store.hasFinite()
-                ? "The last checkpoint without such values stays, too"
-                : "There is no checkpoint without such values"));
-    finite = broken.isEmpty();
-    return unsaved(
-        contents, request.step(), request.metrics(), request.metadata(), broken.isEmpty());
-  }
-
-  private static Unsaved unsaved(
-      TrainingContents contents,
-      long step,
-      Map<String, Double> metrics,
-      Map<String, String> metadata,
-      boolean finite) {
-    List<ArraySources> sources = new ArrayList<>();
-    return Cleanup.orUndo(
-        () -> {
-          SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
-          contents
-              .groups()
-              .forEach((group, arrays) -> {
-                ArraySources added = ArraySources.of(arrays);
-                sources.add(added);
-                groups.put(group, added.tensors());
-              });
-          return new Unsaved(
-              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata, finite),
-              sources);
-        },
-        () -> sources.forEach(ArraySources::close));
+    return saves.save(request, moment);
   }
 
   /// Takes the memory for snapshots in the background, so that the first save stops the training no
-  /// longer than later ones. A [CheckpointListener] does that by itself. Without `optAsync` there are no
+  /// longer than later ones. A [CheckpointListener] does that by itself. With [SaveMode#SYNC] there are no
   /// snapshots, and this does nothing. If there is no room, the log says so.
   ///
   /// @param trainer that has been initialised; it may train meanwhile
@@ -288,16 +141,10 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("trainer", trainer);
     requireOpen();
-    if (queue == null) {
-      return CompletableFuture.completedFuture(null);
-    }
-    TrainingContents contents = TrainingContents.expected(model, trainer);
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
-      return queue.prepare(unsaved.checkpoint());
-    }
+    return saves.prepare(model, trainer);
   }
 
-  /// The most memory that a save takes, told before anything is allocated: with `optAsync` a snapshot, or
+  /// The most memory that a save takes, told before anything is allocated: unless it is [SaveMode#SYNC] a snapshot, or
   /// two with `BusyPolicy.QUEUE`; and two buffers of a request for each thread that writes. Copies that
   /// DJL's engine makes are not counted. Where there is less, a save takes fewer threads, and without room
   /// for a snapshot it is written before the call returns.
@@ -307,39 +154,19 @@ public final class CheckpointSaver implements AutoCloseable {
   public MemoryUse memoryUse(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     requireOpen();
-    TrainingContents contents =
-        trainer == null
-            ? TrainingContents.of(model, 0, Optional.empty())
-            : TrainingContents.expected(model, trainer);
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
-      return queue == null
-          ? store.memoryUse(unsaved.checkpoint(), options)
-          : queue.memoryUse(unsaved.checkpoint());
-    }
+    return saves.memoryUse(model, Optional.ofNullable(trainer));
   }
 
-  /// Waits until no snapshot is being taken any more. With `optOverlap`, call it before you change
+  /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call it before you change
   /// parameters otherwise than by `Trainer#step`, which waits by itself.
   public void awaitSnapshot() {
     requireOpen();
-    if (queue != null) {
-      queue.awaitSnapshot();
-    }
+    saves.queue().ifPresent(SaveQueue::awaitSnapshot);
   }
 
   /// Whether a snapshot is taken while the training goes on.
   boolean overlaps() {
-    return overlap;
-  }
-
-  private TrainingContents contents(SaveRequest request, Optional<TrainingMoment> moment) {
-    Model model = request.model();
-    long epoch = request.epoch();
-    Optional<String> dataset = request.datasetState();
-    return request
-        .trainer()
-        .map(trainer -> TrainingContents.of(model, trainer, epoch, dataset, moment, userStates))
-        .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
+    return mode == SaveMode.OVERLAPPED;
   }
 
   /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
@@ -349,7 +176,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Whether a call may throw the failure of an earlier save.
   boolean isAsync() {
-    return queue != null;
+    return saves.queue().isPresent();
   }
 
   /// How many checkpoints this has restored.
@@ -362,9 +189,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if one failed and no call has thrown that yet
   public void await() {
     requireOpen();
-    if (queue != null) {
-      queue.await();
-    }
+    saves.queue().ifPresent(SaveQueue::await);
   }
 
   /// Waits until all saves are on the disk and, with `optRemote`, in the other store.
@@ -382,7 +207,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
-    return Checkpoints.at(directory, session).list();
+    return Checkpoints.at(path, session).list();
   }
 
   /// The checkpoint on the disk that was saved last. With `optFallBack`, the last of [#list].
@@ -391,7 +216,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    CheckpointStore.Listing listing = CheckpointStore.list(path);
     return (choice.fallBack() ? listing.warned().latestWhole() : listing.latest())
         .map(checkpoint -> checkpoint);
   }
@@ -425,9 +250,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    store.fetchLatest(choice.fallBack());
-    return mending(choice.fallBack(), mends -> choice.latest(model, trainer, mends))
-        .map(this::restored);
+    return choice.latest(model, trainer).map(this::restored);
   }
 
   private RestoredTraining restored(TrainingRestore.Restored restored) {
@@ -440,45 +263,6 @@ public final class CheckpointSaver implements AutoCloseable {
           restored.checkpoint().step());
     }
     return RestoredTraining.of(restored);
-  }
-
-  /// Restores, and puts a copy of the other store in the place of each checkpoint that turns out to be
-  /// damaged. One whose copy cannot be had is damaged for good.
-  ///
-  /// @param fallBack whether one that was saved before it may come from the other store, too
-  private <T> T mending(boolean fallBack, Function<Predicate<Path>, T> restore) {
-    Set<Path> lost = new HashSet<>();
-    while (true) {
-      try {
-        return store.reading(() ->
-            restore.apply(folder ->
-                !lost.contains(folder)
-                    && (store.hasCopy(folder) || (fallBack && store.hasEarlier(folder)))));
-      } catch (CheckpointChoice.DamagedException damaged) {
-        lost.add(damaged.folder());
-        mend(damaged, fallBack);
-      }
-    }
-  }
-
-  private void mend(CheckpointChoice.DamagedException damaged, boolean fallBack) {
-    String reason = String.valueOf(damaged.getMessage());
-    try {
-      if (store.hasCopy(damaged.folder())) {
-        store.fetchInstead(damaged.folder());
-        LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);
-        return;
-      }
-    } catch (GantryException e) {
-      LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
-    }
-    if (fallBack) {
-      try {
-        store.fetchBefore(damaged.folder());
-      } catch (GantryException e) {
-        LOG.warn("{}; no earlier one comes from the other store: {}", reason, e.getMessage());
-      }
-    }
   }
 
   /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
@@ -500,8 +284,7 @@ public final class CheckpointSaver implements AutoCloseable {
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    store.fetch(step);
-    return restored(mending(false, mends -> choice.ofStep(step, model, trainer, mends)));
+    return restored(choice.ofStep(step, model, trainer));
   }
 
   /// The metric of `optKeepBest`, if that was chosen.
@@ -527,9 +310,7 @@ public final class CheckpointSaver implements AutoCloseable {
     }
     closed = true;
     try {
-      if (queue != null) {
-        queue.close();
-      }
+      saves.queue().ifPresent(SaveQueue::close);
     } finally {
       store.close();
     }
@@ -539,16 +320,15 @@ public final class CheckpointSaver implements AutoCloseable {
   public static final class Builder {
     private static final long DEFAULT_SHARD_BYTES = 5_000_000_000L;
 
-    private @Nullable Path directory;
-    private @Nullable GantrySession session;
+    private @Nullable Path path;
+    private GantrySession session = GantrySession.shared();
     private int keepLast;
     private long keepEvery;
     private Retention.@Nullable Best keepBest;
     private @Nullable Location remote;
     private @Nullable Retention remoteRetention;
     private long shardBytes = DEFAULT_SHARD_BYTES;
-    private boolean async;
-    private boolean overlap;
+    private SaveMode mode = SaveMode.SYNC;
     private Supplier<ExecutorService> copier = SaveQueue::newCopier;
     private BusyPolicy busyPolicy = BusyPolicy.WAIT;
     private SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
@@ -560,8 +340,8 @@ public final class CheckpointSaver implements AutoCloseable {
     private Builder() {}
 
     /// The folder of checkpoints; it is created if it is missing.
-    public Builder setDirectory(Path chosen) {
-      directory = MisuseException.requireGiven("setDirectory", chosen);
+    public Builder setPath(Path chosen) {
+      path = MisuseException.requireGiven("setPath", chosen);
       return this;
     }
 
@@ -626,23 +406,9 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether a save returns when a snapshot is taken and another thread writes it. Default: a save
-    /// returns when it is on the disk.
-    public Builder optAsync(boolean chosen) {
-      async = chosen;
-      return this;
-    }
-
-    /// Whether a save returns before its snapshot is taken, with `optAsync`: the next forward and backward
-    /// pass run meanwhile, and the trainer's next update of a parameter waits for the snapshot. Default: a
-    /// save returns when its snapshot is taken.
-    ///
-    /// Running means and variances, which a forward pass changes, are copied before the save returns, as
-    /// are parameters of type `OTHER` without a gradient. So this is right for DJL's blocks, and for yours
-    /// if their forward pass changes no parameters but such. Call [CheckpointSaver#awaitSnapshot] before
-    /// you change parameters otherwise than by `Trainer#step`.
-    public Builder optOverlap(boolean chosen) {
-      overlap = chosen;
+    /// When a save returns; default: when it is on the disk.
+    public Builder optMode(SaveMode chosen) {
+      mode = MisuseException.requireGiven("optMode", chosen);
       return this;
     }
 
@@ -659,7 +425,7 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     /// How many bytes snapshots may take on each device and in host memory; default: none on a device,
-    /// and as much host memory as there is. Needs `optAsync(true)`. A snapshot on the device takes a fraction of
+    /// and as much host memory as there is. Not for [SaveMode#SYNC]. A snapshot on the device takes a fraction of
     /// the time that one in host memory takes. A save whose snapshot finds no room is written before the
     /// call returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
@@ -680,7 +446,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// The only transport for device memory: with `optAsync`, for snapshots on a device. Default: it is
+    /// The only transport for device memory: for snapshots on a device, where these are taken. Default: it is
     /// chosen by evidence.
     public Builder optTransport(Transport chosen) {
       MisuseException.requireGiven("optTransport", chosen);
@@ -761,17 +527,15 @@ public final class CheckpointSaver implements AutoCloseable {
 
     /// Opens the folder, and removes the files of saves that were interrupted; with `optRemote`, also there.
     ///
-    /// @throws MisuseException if there is no directory, another saver has it open, `optOverlap` or
-    ///     `optSnapshots` is chosen without `optAsync`, or files cannot be copied to where `optRemote` says
+    /// @throws MisuseException if there is no directory, another saver has it open, `optSnapshots`
+    ///     is chosen with [SaveMode#SYNC], or files cannot be copied to where `optRemote` says
     /// @throws TransferException if a file operation fails, or the other store does not answer or refuses
     public CheckpointSaver build() {
-      if (overlap && !async) {
-        throw new MisuseException("optOverlap(true) needs optAsync(true)");
+      if (mode == SaveMode.SYNC && !snapshots.equals(SnapshotLimits.DEFAULT)) {
+        throw new MisuseException(
+            "optSnapshots needs optMode(SaveMode.ASYNC) or OVERLAPPED: other saves take none");
       }
-      if (!async && !snapshots.equals(SnapshotLimits.DEFAULT)) {
-        throw new MisuseException("optSnapshots needs optAsync(true): other saves take none");
-      }
-      return new CheckpointSaver(this, MisuseException.requireGiven("setDirectory", directory));
+      return new CheckpointSaver(this, MisuseException.requireGiven("setPath", path));
     }
   }
 }

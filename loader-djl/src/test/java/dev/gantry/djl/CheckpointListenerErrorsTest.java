@@ -215,9 +215,9 @@ class CheckpointListenerErrorsTest {
 
   private CheckpointSaver saver(boolean async) {
     return CheckpointSaver.builder()
-        .setDirectory(folder)
+        .setPath(folder)
         .optSession(session)
-        .optAsync(async)
+        .optMode(async ? SaveMode.ASYNC : SaveMode.SYNC)
         .build();
   }
 

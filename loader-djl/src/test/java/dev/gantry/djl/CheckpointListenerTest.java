@@ -48,38 +48,32 @@ class CheckpointListenerTest {
   @TempDir(factory = InMemory.class)
   private Path folder;
 
-  private enum Saves {
-    DURABLE,
-    ASYNC,
-    OVERLAPPED
-  }
-
   @ParameterizedTest
   @EnumSource
-  void everyStep(Saves saves) throws IOException, TranslateException {
-    assertThat(fit(saves, listener -> listener.optEverySteps(1)))
+  void everyStep(SaveMode mode) throws IOException, TranslateException {
+    assertThat(fit(mode, listener -> listener.optEverySteps(1)))
         .containsExactly(1L, 2L, 3L, 4L, 5L, 6L, 7L, 8L, 9L, 10L, 11L, 12L);
     assertAllGoOn();
   }
 
   @Test
   void everyFewSteps() throws IOException, TranslateException {
-    assertThat(fit(Saves.ASYNC, listener -> listener.optEverySteps(3)))
+    assertThat(fit(SaveMode.ASYNC, listener -> listener.optEverySteps(3)))
         .containsExactly(3L, 6L, 9L, 12L);
     assertAllGoOn();
   }
 
   @ParameterizedTest
   @EnumSource
-  void everyEpoch(Saves saves) throws IOException, TranslateException {
-    assertThat(fit(saves, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
+  void everyEpoch(SaveMode mode) throws IOException, TranslateException {
+    assertThat(fit(mode, listener -> listener.optEveryEpochs(1))).containsExactly(4L, 8L, 12L);
     assertAllGoOn();
   }
 
   @ParameterizedTest
   @EnumSource
-  void everySecondEpochAndEveryFifthStep(Saves saves) throws IOException, TranslateException {
-    assertThat(fit(saves, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
+  void everySecondEpochAndEveryFifthStep(SaveMode mode) throws IOException, TranslateException {
+    assertThat(fit(mode, listener -> listener.optEveryEpochs(2).optEverySteps(5)))
         .containsExactly(5L, 8L, 10L, 12L);
     assertAllGoOn();
   }
@@ -90,7 +84,7 @@ class CheckpointListenerTest {
     // A minute passes with each batch, and a save is made when the next has come.
     assertThat(
             fit(
-                Saves.DURABLE,
+                SaveMode.SYNC,
                 listener -> listener.optEvery(Duration.ofMinutes(3)).optClock(() -> clock.now),
                 clock))
         .containsExactly(3L, 7L, 11L, 12L);
@@ -102,7 +96,7 @@ class CheckpointListenerTest {
     Clock clock = new Clock();
     assertThat(
             fit(
-                Saves.DURABLE,
+                SaveMode.SYNC,
                 listener ->
                     listener
                         .optEvery(Duration.ofMinutes(3))
@@ -115,9 +109,9 @@ class CheckpointListenerTest {
 
   @Test
   void goesOnCountingFromWhereTheTrainingWasRestored() throws IOException, TranslateException {
-    var _ = fit(Saves.DURABLE, listener -> listener.optEveryEpochs(1));
+    var _ = fit(SaveMode.SYNC, listener -> listener.optEveryEpochs(1));
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
+    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
       CheckpointListener.Builder listener =
           CheckpointListener.builder().setSaver(saver).optEverySteps(3).optEveryEpochs(3);
       RestoredTraining restored;
@@ -140,11 +134,11 @@ class CheckpointListenerTest {
   void savesTheFiguresOfTheListenersBeforeIt() throws IOException, TranslateException {
     var _ =
         fit(
-            Saves.DURABLE,
+            SaveMode.SYNC,
             listener -> listener.optEveryEpochs(1).optEverySteps(6),
             new EpochTrainingListener(),
             new EvaluatorTrainingListener());
-    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
+    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
       List<StoredCheckpoint> saved = saver.list();
       assertThat(saved.get(0).metrics()).containsKeys("train_loss", "validate_loss");
       assertThat(saved.get(0).metrics().get("validate_loss")).isBetween(0.5, 2.0);
@@ -160,7 +154,7 @@ class CheckpointListenerTest {
     List<Double> losses = new ArrayList<>();
     try (CheckpointSaver saver =
             CheckpointSaver.builder()
-                .setDirectory(folder)
+                .setPath(folder)
                 .optKeepBest("validate_loss", 1, Retention.Goal.MINIMIZE)
                 .build();
         Training training =
@@ -186,7 +180,7 @@ class CheckpointListenerTest {
   @Test
   void figuresThatAreMeasuredLaterAreNotSavedAsThoseOfTheNextEpoch()
       throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build(),
@@ -199,7 +193,7 @@ class CheckpointListenerTest {
   /// As of several workers only the first saves.
   @Test
   void anotherListenerMayTellIt() throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
+    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
       CheckpointListener told =
           CheckpointListener.builder().setSaver(saver).optEveryEpochs(1).build();
       TrainingListener telling =
@@ -226,7 +220,7 @@ class CheckpointListenerTest {
 
   @Test
   void anEarlyStopAfterItIsOfAnEpochThatIsSaved() {
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training =
             Fit.training(
                 new EpochTrainingListener(),
@@ -241,7 +235,7 @@ class CheckpointListenerTest {
 
   @Test
   void anEarlyStopBeforeItIsRefusedAtTheFirstBatch() {
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training =
             Fit.training(
                 new EpochTrainingListener(),
@@ -287,7 +281,7 @@ class CheckpointListenerTest {
       throws IOException, TranslateException {
     try (CheckpointSaver saver =
         CheckpointSaver.builder()
-            .setDirectory(folder)
+            .setPath(folder)
             .optKeepBest(metric, 1, Retention.Goal.MINIMIZE)
             .build()) {
       List<TrainingListener> listeners = new ArrayList<>(List.of(before));
@@ -300,7 +294,7 @@ class CheckpointListenerTest {
 
   @Test
   void mayComeBeforeTheOthers() throws IOException, TranslateException {
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(),
@@ -318,13 +312,13 @@ class CheckpointListenerTest {
     Counter batches = new Counter();
     var _ =
         fit(
-            Saves.DURABLE,
+            SaveMode.SYNC,
             listener ->
                 listener
                     .optEverySteps(3)
                     .optDatasetState(() -> Optional.of(batches.count + " batches")),
             batches);
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training = Fit.training()) {
       for (long step : new long[] {3, 6, 9, 12}) {
         assertThat(saver.restore(step, training.model, training.trainer).datasetState())
@@ -335,9 +329,9 @@ class CheckpointListenerTest {
 
   @ParameterizedTest
   @EnumSource(names = {"ASYNC", "OVERLAPPED"})
-  void countsStepsNotBatches(Saves saves) throws IOException, TranslateException {
+  void countsStepsNotBatches(SaveMode mode) throws IOException, TranslateException {
     Map<Long, PlainState> afterStep = new HashMap<>();
-    try (CheckpointSaver saver = saver(saves);
+    try (CheckpointSaver saver = saver(mode);
         Training training =
             Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(2).build())) {
       Trainer trainer = training.trainer;
@@ -365,7 +359,7 @@ class CheckpointListenerTest {
   @Test
   void theLastStepIsSavedWhenTheTrainerCloses() throws IOException, TranslateException {
     PlainState last;
-    try (CheckpointSaver saver = saver(Saves.ASYNC)) {
+    try (CheckpointSaver saver = saver(SaveMode.ASYNC)) {
       try (Training training =
           Fit.training(CheckpointListener.builder().setSaver(saver).optEverySteps(4).build())) {
         Fit.goOn(training, 0);
@@ -384,7 +378,7 @@ class CheckpointListenerTest {
     try (Training other = new Training(Training.perceptron(), optimizer)) {
       other.steps(0, 20);
     }
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training =
             new Training(
                 Training.perceptron(),
@@ -410,7 +404,7 @@ class CheckpointListenerTest {
             held.add(trainer.getManager().getManagedArrays().size());
           }
         };
-    try (CheckpointSaver saver = saver(Saves.ASYNC);
+    try (CheckpointSaver saver = saver(SaveMode.ASYNC);
         Training training =
             Fit.training(
                 CheckpointListener.builder().setSaver(saver).optEverySteps(2).build(), watch)) {
@@ -429,7 +423,7 @@ class CheckpointListenerTest {
     assertThatThrownBy(() -> CheckpointListener.builder().optEverySteps(1).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("setSaver must be given (was null)");
-    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
+    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       assertThatThrownBy(builder::build)
           .isInstanceOf(MisuseException.class)
@@ -440,22 +434,18 @@ class CheckpointListenerTest {
     }
   }
 
-  private CheckpointSaver saver(Saves saves) {
-    return CheckpointSaver.builder()
-        .setDirectory(folder)
-        .optAsync(saves != Saves.DURABLE)
-        .optOverlap(saves == Saves.OVERLAPPED)
-        .build();
+  private CheckpointSaver saver(SaveMode mode) {
+    return CheckpointSaver.builder().setPath(folder).optMode(mode).build();
   }
 
   /// Trains from beginning to end.
   ///
   /// @return the steps that were saved
   private List<Long> fit(
-      Saves saves, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
+      SaveMode mode, UnaryOperator<CheckpointListener.Builder> options, TrainingListener... before)
       throws IOException, TranslateException {
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(saves)) {
+    try (CheckpointSaver saver = saver(mode)) {
       CheckpointListener.Builder builder = CheckpointListener.builder().setSaver(saver);
       List<TrainingListener> listeners = new ArrayList<>(List.of(before));
       listeners.add(options.apply(builder).build());
@@ -476,7 +466,7 @@ class CheckpointListenerTest {
 
   private void assertAllGoOn() throws IOException, TranslateException {
     PlainState end = uninterrupted();
-    try (CheckpointSaver saver = saver(Saves.DURABLE)) {
+    try (CheckpointSaver saver = saver(SaveMode.SYNC)) {
       assertThat(saver.list()).isNotEmpty();
       for (StoredCheckpoint checkpoint : saver.list()) {
         try (Training training = Fit.training()) {
@@ -494,7 +484,7 @@ class CheckpointListenerTest {
   }
 
   private void assertRestores(long step, PlainState expected) {
-    try (CheckpointSaver saver = saver(Saves.DURABLE);
+    try (CheckpointSaver saver = saver(SaveMode.SYNC);
         Training training = Fit.training()) {
       saver.restore(step, training.model, training.trainer);
       assertThat(PlainState.of(training.trainer)).isEqualTo(expected);

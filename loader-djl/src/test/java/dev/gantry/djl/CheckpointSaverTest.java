@@ -195,7 +195,7 @@ class CheckpointSaverTest {
 
   @Test
   void oneSaverAtATimeHasAFolder() {
-    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+    try (CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).build()) {
       assertThatThrownBy(builder()::build)
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining(folder.toString());
@@ -210,7 +210,7 @@ class CheckpointSaverTest {
   void saysWhatItNeeds() {
     assertThatThrownBy(() -> CheckpointSaver.builder().build())
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("setDirectory must be given (was null)");
+        .hasMessageContaining("setPath must be given (was null)");
     assertThatThrownBy(() -> builder().optShardBytes(0)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> builder().optKeepLast(-1).build()).isInstanceOf(MisuseException.class);
     SaveRequest.Builder request = SaveRequest.builder().setModel(training.model);
@@ -228,7 +228,7 @@ class CheckpointSaverTest {
   @Test
   void aParameterThatIsNotInitialised() {
     try (Model model = Model.newInstance("empty", "PyTorch");
-        CheckpointSaver saver = builder().optAsync(true).build()) {
+        CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).build()) {
       model.setBlock(new SequentialBlock().add(Linear.builder().setUnits(2).build()));
       assertThatThrownBy(() -> saver.save(SaveRequest.builder().setStep(1).setModel(model).build()))
           .isInstanceOf(MisuseException.class)
@@ -254,7 +254,7 @@ class CheckpointSaverTest {
 
   @Test
   void aSaveThatFailsBehindIsToldOnItsFutureAndAtTheNextCall() {
-    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+    try (CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).build()) {
       List<ThrowingCallable> nextCalls =
           List.of(
               () -> saver.save(2, training.model, training.trainer),
@@ -307,7 +307,7 @@ class CheckpointSaverTest {
 
   @Test
   void closingTellsOfASaveThatFailedAndFreesTheFolder() {
-    CheckpointSaver saver = builder().optAsync(true).build();
+    CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).build();
     var _ = failingSave(saver);
     assertThatThrownBy(saver::close)
         .isInstanceOf(TransferException.class)
@@ -322,7 +322,7 @@ class CheckpointSaverTest {
   @Test
   void closingWaitsForWhatIsBeingSaved() {
     CompletableFuture<SaveOutcome> saved;
-    try (CheckpointSaver saver = builder().optAsync(true).build()) {
+    try (CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).build()) {
       saved = saver.save(1, training.model, training.trainer);
     }
     assertThat(saved).isCompletedWithValueMatching(SaveOutcome.Saved.class::isInstance);
@@ -331,7 +331,7 @@ class CheckpointSaverTest {
   @Test
   void afterClosingAllCallsAreRefused() {
     for (boolean async : new boolean[] {false, true}) {
-      CheckpointSaver saver = builder().optAsync(async).build();
+      CheckpointSaver saver = builder().optMode(async ? SaveMode.ASYNC : SaveMode.SYNC).build();
       saver.close();
       List<ThrowingCallable> nextCalls =
           List.of(
@@ -360,7 +360,8 @@ class CheckpointSaverTest {
             throw new IllegalStateException(e);
           }
         }));
-    try (CheckpointSaver saver = builder().optAsync(true).optBusyPolicy(BusyPolicy.SKIP).build()) {
+    try (CheckpointSaver saver =
+        builder().optMode(SaveMode.ASYNC).optBusyPolicy(BusyPolicy.SKIP).build()) {
       CompletableFuture<SaveOutcome> first = saver.save(1, training.model, training.trainer);
       assertThat(saver.save(2, training.model, training.trainer))
           .isCompletedWithValue(new SaveOutcome.Skipped(2));
@@ -371,15 +372,16 @@ class CheckpointSaverTest {
 
   @Test
   void snapshotsNeedAsync() {
-    CheckpointSaver.Builder builder = builder().optAsync(false).optSnapshots(0, 1);
+    CheckpointSaver.Builder builder = builder().optMode(SaveMode.SYNC).optSnapshots(0, 1);
     assertThatThrownBy(builder::build)
         .isInstanceOf(MisuseException.class)
-        .hasMessage("optSnapshots needs optAsync(true): other saves take none");
+        .hasMessage(
+            "optSnapshots needs optMode(SaveMode.ASYNC) or OVERLAPPED: other saves take none");
   }
 
   @Test
   void withoutMemoryForASnapshotTheSaveIsWaitedFor() {
-    try (CheckpointSaver saver = builder().optAsync(true).optSnapshots(0, 1).build()) {
+    try (CheckpointSaver saver = builder().optMode(SaveMode.ASYNC).optSnapshots(0, 1).build()) {
       CompletableFuture<SaveOutcome> saved = saver.save(1, training.model, training.trainer);
       assertThat(saved).isDone();
       assertThat(steps(saver)).containsExactly(1L);
@@ -409,6 +411,6 @@ class CheckpointSaverTest {
   }
 
   private CheckpointSaver.Builder builder() {
-    return CheckpointSaver.builder().setDirectory(folder).optSession(session);
+    return CheckpointSaver.builder().setPath(folder).optSession(session);
   }
 }

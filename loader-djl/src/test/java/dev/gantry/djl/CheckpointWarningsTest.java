@@ -37,7 +37,7 @@ class CheckpointWarningsTest {
   private Path folder;
 
   private CheckpointSaver.Builder saver() {
-    return CheckpointSaver.builder().setDirectory(folder);
+    return CheckpointSaver.builder().setPath(folder);
   }
 
   private static void fit(TrainingListener... listeners) {
@@ -154,7 +154,7 @@ class CheckpointWarningsTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void thatThereIsNoFiniteCheckpointIsSaid(boolean async) {
-    try (CheckpointSaver saver = saver().optAsync(async).build();
+    try (CheckpointSaver saver = saver().optMode(async ? SaveMode.ASYNC : SaveMode.SYNC).build();
         Training training = training()) {
       spoil(training, Float.NaN);
       for (long step = 1; step <= 2; step++) {
@@ -169,7 +169,7 @@ class CheckpointWarningsTest {
 
   @Test
   void aFiniteCheckpointThatIsBeingWrittenCounts() {
-    try (CheckpointSaver saver = saver().optAsync(true).build();
+    try (CheckpointSaver saver = saver().optMode(SaveMode.ASYNC).build();
         Training training = training()) {
       save(saver, 1, training);
       spoil(training, Float.NaN);
@@ -215,7 +215,7 @@ class CheckpointWarningsTest {
             .doesNotContain("TWO HISTORIES");
       }
       try (CheckpointSaver second =
-          CheckpointSaver.builder().setDirectory(other).optRemote(remote).build()) {
+          CheckpointSaver.builder().setPath(other).optRemote(remote).build()) {
         second.restore(1, training.model, training.trainer);
         assertThat(
                 StandardError.during(() -> {
@@ -232,7 +232,7 @@ class CheckpointWarningsTest {
       assertThat(
               StandardError.during(() -> {
                 try (CheckpointSaver third =
-                    CheckpointSaver.builder().setDirectory(other).optRemote(remote).build()) {
+                    CheckpointSaver.builder().setPath(other).optRemote(remote).build()) {
                   third.restoreLatest(training.model, training.trainer);
                   save(third, 4, training);
                 }

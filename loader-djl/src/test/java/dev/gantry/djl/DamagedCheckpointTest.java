@@ -303,7 +303,7 @@ class DamagedCheckpointTest {
   }
 
   private CheckpointSaver.Builder saver() {
-    return CheckpointSaver.builder().setDirectory(folder);
+    return CheckpointSaver.builder().setPath(folder);
   }
 
   private Path manifest(long step) {

@@ -165,7 +165,7 @@ class EpochEndTest {
   }
 
   private CheckpointSaver saver() {
-    return CheckpointSaver.builder().setDirectory(folder.resolve("run")).build();
+    return CheckpointSaver.builder().setPath(folder.resolve("run")).build();
   }
 
   private static CheckpointListener.Builder listener(

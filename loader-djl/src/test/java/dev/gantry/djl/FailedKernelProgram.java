@@ -17,7 +17,7 @@ final class FailedKernelProgram {
   /// @param arguments the folder
   public static void main(String[] arguments) {
     Training training = Fit.training();
-    CheckpointSaver saver = CheckpointSaver.builder().setDirectory(Path.of(arguments[0])).build();
+    CheckpointSaver saver = CheckpointSaver.builder().setPath(Path.of(arguments[0])).build();
     NDManager manager = training.trainer.getManager();
     NDArray _ = manager.ones(new Shape(3)).get(new NDIndex("{}", manager.create(new long[] {99})));
     try {

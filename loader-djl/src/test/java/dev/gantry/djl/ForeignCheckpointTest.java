@@ -130,6 +130,6 @@ class ForeignCheckpointTest {
   }
 
   private CheckpointSaver saver() {
-    return CheckpointSaver.builder().setDirectory(folder).build();
+    return CheckpointSaver.builder().setPath(folder).build();
   }
 }

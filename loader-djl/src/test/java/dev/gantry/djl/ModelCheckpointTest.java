@@ -150,7 +150,7 @@ class ModelCheckpointTest {
             .write(folder.resolve("given.safetensors"));
     Path again = folder.resolve("saved");
     try (Model model = model(new ParametersBlock());
-        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(again).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(again).build()) {
       ParametersBlock block = (ParametersBlock) model.getBlock();
       try (Weights weights = Weights.open(file)) {
         weights.load(model.getNDManager()).forEach(array -> block.with(array.getName(), array));
@@ -266,6 +266,9 @@ class ModelCheckpointTest {
   }
 
   private CheckpointSaver saver(boolean async) {
-    return CheckpointSaver.builder().setDirectory(folder).optAsync(async).build();
+    return CheckpointSaver.builder()
+        .setPath(folder)
+        .optMode(async ? SaveMode.ASYNC : SaveMode.SYNC)
+        .build();
   }
 }

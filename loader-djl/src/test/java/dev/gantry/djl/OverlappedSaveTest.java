@@ -2,9 +2,7 @@
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.training.Fences;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
@@ -64,9 +62,8 @@ class OverlappedSaveTest {
 
   private CheckpointSaver saver() {
     return CheckpointSaver.builder()
-        .setDirectory(folder)
-        .optAsync(true)
-        .optOverlap(true)
+        .setPath(folder)
+        .optMode(SaveMode.OVERLAPPED)
         .optCopier(() -> copier)
         .build();
   }
@@ -186,18 +183,8 @@ class OverlappedSaveTest {
       assertThat(saver.save(1, training.model, training.trainer).join())
           .isInstanceOf(SaveOutcome.Saved.class);
     }
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       assertThat(saver.prepare(training.model, training.trainer)).isDone();
     }
-  }
-
-  @Test
-  void needsAsync() {
-    CheckpointSaver.Builder builder =
-        CheckpointSaver.builder().setDirectory(folder).optOverlap(true);
-    assertThatThrownBy(builder::build)
-        .isInstanceOf(MisuseException.class)
-        .hasMessage("optOverlap(true) needs optAsync(true)");
-    copier.shutdown();
   }
 }

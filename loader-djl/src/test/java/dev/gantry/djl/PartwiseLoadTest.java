@@ -100,7 +100,7 @@ class PartwiseLoadTest {
   void aRestoreIntoATrainingHoldsTwoSlabs() throws IOException {
     PlainState saved;
     try (Training training = training();
-        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       training.steps(0, 2);
       saved = PlainState.of(training.trainer);
       var _ = saver.save(2, training.model, training.trainer);

@@ -33,7 +33,7 @@ class ReadBesideTrainingTest {
   @BeforeEach
   void begin() {
     training = new Training(Training.perceptron(), Optimizers.adam());
-    saver = CheckpointSaver.builder().setDirectory(folder).optKeepLast(2).build();
+    saver = CheckpointSaver.builder().setPath(folder).optKeepLast(2).build();
   }
 
   @AfterEach

@@ -41,7 +41,7 @@ class RemoteCheckpointTest {
   private PlainState second;
 
   private CheckpointSaver.Builder saver() {
-    return CheckpointSaver.builder().setDirectory(folder).optRemote("memory://" + bucket + "/run");
+    return CheckpointSaver.builder().setPath(folder).optRemote("memory://" + bucket + "/run");
   }
 
   @BeforeEach
@@ -125,7 +125,7 @@ class RemoteCheckpointTest {
       assertThat(saver.list()).extracting(one -> one.step()).containsExactly(1L, 2L);
     }
     // All is as if nothing had been damaged.
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       assertThat(saver.restoreLatest(training.model, training.trainer).orElseThrow().step())
           .isEqualTo(2);
     }
@@ -161,7 +161,7 @@ class RemoteCheckpointTest {
         new Retention(1, 0, Optional.of(new Retention.Best("loss", 1, Retention.Goal.MINIMIZE)));
     try (CheckpointSaver saver =
         CheckpointSaver.builder()
-            .setDirectory(folder)
+            .setPath(folder)
             .optRemote("memory://" + bucket + "/run", best)
             .optKeepLast(1)
             .build()) {
@@ -193,7 +193,7 @@ class RemoteCheckpointTest {
   @Test
   void aDamagedLatestThereGivesWayToTheOneBeforeIt(@TempDir Path empty) throws IOException {
     damageThere(2);
-    CheckpointSaver.Builder builder = saver().setDirectory(empty);
+    CheckpointSaver.Builder builder = saver().setPath(empty);
     try (CheckpointSaver saver = builder.build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(MalformedFileException.class)
@@ -206,7 +206,7 @@ class RemoteCheckpointTest {
     }
     damageThere(1);
     try (CheckpointSaver saver =
-        builder.setDirectory(empty.resolve("other")).optFallBack(true).build()) {
+        builder.setPath(empty.resolve("other")).optFallBack(true).build()) {
       assertThatThrownBy(() -> saver.restoreLatest(training.model, training.trainer))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("checksum-mismatch");

@@ -11,8 +11,7 @@ final class ResumeProgram {
 
   public static void main(String[] arguments) {
     try (Training training = new Training(Training.perceptron(), Optimizers.adam());
-        CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(Path.of(arguments[0])).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(Path.of(arguments[0])).build()) {
       RestoredTraining restored =
           saver.restoreLatest(training.model, training.trainer).orElseThrow();
       System.out.println(

@@ -17,8 +17,8 @@ final class SaveProgram {
     try (Model model = Model.newInstance("large", "PyTorch");
         CheckpointSaver saver =
             CheckpointSaver.builder()
-                .setDirectory(Path.of(arguments[0]))
-                .optAsync(Boolean.parseBoolean(arguments[2]))
+                .setPath(Path.of(arguments[0]))
+                .optMode(Boolean.parseBoolean(arguments[2]) ? SaveMode.ASYNC : SaveMode.SYNC)
                 .build()) {
       NDManager manager = model.getNDManager();
       for (int i = 0; i < Integer.parseInt(arguments[1]); i++) {

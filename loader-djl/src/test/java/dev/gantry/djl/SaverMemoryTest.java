@@ -49,7 +49,7 @@ class SaverMemoryTest {
       model.setBlock(block);
       try (CheckpointSaver saver =
           CheckpointSaver.builder()
-              .setDirectory(folder)
+              .setPath(folder)
               .optThreads(1)
               .optRequestBytes(requestBytes)
               .build()) {
@@ -69,8 +69,8 @@ class SaverMemoryTest {
     try (Training training = new Training(Training.perceptron(), Optimizer.adam().build());
         CheckpointSaver saver =
             CheckpointSaver.builder()
-                .setDirectory(folder)
-                .optAsync(true)
+                .setPath(folder)
+                .optMode(SaveMode.ASYNC)
                 .optBusyPolicy(policy)
                 .optThreads(1)
                 .optRequestBytes(1 << 20)

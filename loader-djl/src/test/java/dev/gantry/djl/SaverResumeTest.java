@@ -69,9 +69,9 @@ class SaverResumeTest {
     try (GantrySession session = Sessions.over(calls);
         CheckpointSaver saver =
             CheckpointSaver.builder()
-                .setDirectory(folder)
+                .setPath(folder)
                 .optSession(session)
-                .optAsync(true)
+                .optMode(SaveMode.ASYNC)
                 .build();
         Training training = new Training(Training.perceptron(), optimizer.get())) {
       training.steps(0, INTERRUPTED);
@@ -98,7 +98,7 @@ class SaverResumeTest {
   void intoATrainerThatHasMadeStepsOfItsOwn() {
     List<Integer> expected = save(Training::perceptron, Optimizers::adam);
     try (Training other = new Training(Training.perceptron(), Optimizers.adam());
-        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       other.steps(100, 103);
       other.backward(104);
       saver.restore(INTERRUPTED, other.model, other.trainer);
@@ -120,7 +120,7 @@ class SaverResumeTest {
   private List<Integer> save(Supplier<Block> block, Supplier<Optimizer> optimizer) {
     Training.seed(1);
     try (Training training = new Training(block.get(), optimizer.get());
-        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       training.steps(0, INTERRUPTED);
       var _ = saver.save(INTERRUPTED, training.model, training.trainer);
       return training.steps(INTERRUPTED, END);
@@ -135,7 +135,7 @@ class SaverResumeTest {
     assertThat(expected).doesNotHaveDuplicates();
     Training.seed(2);
     try (Training resumed = new Training(block.get(), optimizer.get());
-        CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       RestoredTraining restored = saver.restoreLatest(resumed.model, resumed.trainer).orElseThrow();
       assertThat(restored.step()).isEqualTo(INTERRUPTED);
       assertThat(PlainState.of(resumed.trainer)).isEqualTo(state);

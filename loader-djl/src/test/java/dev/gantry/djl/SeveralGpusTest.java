@@ -276,7 +276,7 @@ class SeveralGpusTest {
   }
 
   private CheckpointSaver saver() {
-    return CheckpointSaver.builder().setDirectory(folder.resolve("checkpoints")).build();
+    return CheckpointSaver.builder().setPath(folder.resolve("checkpoints")).build();
   }
 
   @Test

@@ -27,7 +27,7 @@ class TrainingEndTest {
   private Path folder;
 
   private CheckpointSaver.Builder saver() {
-    return CheckpointSaver.builder().setDirectory(folder);
+    return CheckpointSaver.builder().setPath(folder);
   }
 
   private static CheckpointListener every(int steps, CheckpointSaver saver) {
@@ -40,8 +40,7 @@ class TrainingEndTest {
     PlainState end;
     try (CheckpointSaver saver =
         saver()
-            .optAsync(async)
-            .optOverlap(async)
+            .optMode(async ? SaveMode.OVERLAPPED : SaveMode.SYNC)
             .optBusyPolicy(async ? BusyPolicy.SKIP : BusyPolicy.WAIT)
             .build()) {
       try (Training training = Fit.training(every(5, saver))) {

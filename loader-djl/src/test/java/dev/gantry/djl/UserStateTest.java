@@ -43,7 +43,7 @@ class UserStateTest {
   @ValueSource(booleans = {false, true})
   void aTrainingWithRandomNumbersOfTheUsersOwnGoesOnAfterAnyStep(boolean async) throws Exception {
     PlainState end;
-    try (CheckpointSaver saver = noisy().optAsync(async).build();
+    try (CheckpointSaver saver = noisy().optMode(async ? SaveMode.ASYNC : SaveMode.SYNC).build();
         ShardDataset dataset = dataset();
         Training training =
             Fit.training(
@@ -122,7 +122,7 @@ class UserStateTest {
   }
 
   private CheckpointSaver.Builder saver() {
-    return CheckpointSaver.builder().setDirectory(folder.resolve("run"));
+    return CheckpointSaver.builder().setPath(folder.resolve("run"));
   }
 
   private CheckpointSaver.Builder noisy() {

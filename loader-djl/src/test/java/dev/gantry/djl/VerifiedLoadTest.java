@@ -183,7 +183,7 @@ class VerifiedLoadTest {
     Path saves = folder.resolve("saves");
     try (Training saved = new Training(Training.perceptron(), Optimizers.adam());
         CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(saves).optAsync(false).build()) {
+            CheckpointSaver.builder().setPath(saves).optMode(SaveMode.SYNC).build()) {
       saved.steps(0, 1);
       var _ = saver.save(1, saved.model, saved.trainer);
     }

@@ -364,7 +364,7 @@ class WeightsExportTest {
   }
 
   private CheckpointSaver saver() {
-    return CheckpointSaver.builder().setDirectory(folder.resolve("run")).build();
+    return CheckpointSaver.builder().setPath(folder.resolve("run")).build();
   }
 
   private static Model model() {

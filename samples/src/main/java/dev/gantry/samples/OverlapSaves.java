@@ -15,6 +15,7 @@ import ai.djl.training.dataset.Dataset;
 import ai.djl.training.loss.Loss;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.SaveMode;
 import java.io.IOException;
 import java.nio.file.Path;
 
@@ -33,7 +34,7 @@ public final class OverlapSaves {
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
       train(model, config, folder, samples(model.getNDManager()));
     }
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       saver.list().forEach(checkpoint -> System.out.println("step " + checkpoint.step()));
     }
   }
@@ -43,11 +44,7 @@ public final class OverlapSaves {
       throws IOException, TranslateException {
     try (Trainer trainer = model.newTrainer(config);
         CheckpointSaver saver =
-            CheckpointSaver.builder()
-                .setDirectory(folder)
-                .optAsync(true)
-                .optOverlap(true)
-                .build()) {
+            CheckpointSaver.builder().setPath(folder).optMode(SaveMode.OVERLAPPED).build()) {
       trainer.initialize(new Shape(1, 64));
       System.out.println("a save takes " + saver.memoryUse(model, trainer));
       // In the background: the memory of snapshots.

@@ -16,6 +16,7 @@ import dev.gantry.djl.CheckpointListener;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.RestoredTraining;
 import dev.gantry.djl.ResumableDataset;
+import dev.gantry.djl.SaveMode;
 import dev.gantry.djl.ShardDataset;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -51,7 +52,7 @@ public final class ResumeMidEpoch {
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
       train(model, config, folder, train, null, epochs);
     }
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       saver.list().forEach(checkpoint -> System.out.println("step " + checkpoint.step()));
     }
   }
@@ -67,7 +68,11 @@ public final class ResumeMidEpoch {
       int epochs)
       throws IOException, TranslateException {
     try (CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(folder).optKeepLast(3).optAsync(true).build();
+            CheckpointSaver.builder()
+                .setPath(folder)
+                .optKeepLast(3)
+                .optMode(SaveMode.ASYNC)
+                .build();
         Trainer trainer = model.newTrainer(config)) {
       trainer.initialize(new Shape(1, 1, 16, 16));
       CheckpointListener.Builder listener =

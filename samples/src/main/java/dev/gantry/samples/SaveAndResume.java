@@ -16,6 +16,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.djl.CheckpointListener;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.RestoredTraining;
+import dev.gantry.djl.SaveMode;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -38,7 +39,7 @@ public final class SaveAndResume {
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
       train(model, config, folder, samples(model.getNDManager()), epochs);
     }
-    try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(folder).build()) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       saver.list().forEach(checkpoint -> System.out.println("step " + checkpoint.step()));
     }
   }
@@ -49,7 +50,11 @@ public final class SaveAndResume {
       Model model, DefaultTrainingConfig config, Path folder, Dataset train, int epochs)
       throws IOException, TranslateException {
     try (CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(folder).optKeepLast(3).optAsync(true).build();
+            CheckpointSaver.builder()
+                .setPath(folder)
+                .optKeepLast(3)
+                .optMode(SaveMode.ASYNC)
+                .build();
         Trainer trainer = model.newTrainer(config)) {
       trainer.initialize(new Shape(1, 64));
       CheckpointListener.Builder listener =

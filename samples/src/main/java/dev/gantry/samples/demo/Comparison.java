@@ -238,7 +238,7 @@ final class Comparison {
   private static Save checkpoint(Path target) {
     return (model, arrays) -> {
       model.setBlock(new ArraysBlock(arrays));
-      try (CheckpointSaver saver = CheckpointSaver.builder().setDirectory(target).build()) {
+      try (CheckpointSaver saver = CheckpointSaver.builder().setPath(target).build()) {
         SaveRequest request = SaveRequest.builder().setStep(1).setModel(model).build();
         return switch (saver.save(request).join()) {
           case SaveOutcome.Saved saved -> saved.bytesByTransport();

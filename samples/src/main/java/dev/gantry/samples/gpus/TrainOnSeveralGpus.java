@@ -52,8 +52,7 @@ public final class TrainOnSeveralGpus {
                 .optNormalize("image", 1 / 255f, 0)
                 .optDevices(devices)
                 .build();
-        CheckpointSaver saver =
-            CheckpointSaver.builder().setDirectory(Path.of(arguments[1])).build();
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(Path.of(arguments[1])).build();
         Model model = Model.newInstance("images")) {
       model.setBlock(
           new SequentialBlock()

@@ -8,6 +8,7 @@ import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.SaveMode;
 import java.nio.file.Path;
 
 /// Saves checkpoints on the local disk and in S3. Run it again with another FOLDER, as on another machine:
@@ -41,10 +42,10 @@ public final class CheckpointsInS3 {
 
   private static CheckpointSaver saver(Path directory, String remote) {
     return CheckpointSaver.builder()
-        .setDirectory(directory)
+        .setPath(directory)
         .optRemote(remote)
         .optKeepLast(2)
-        .optAsync(true)
+        .optMode(SaveMode.ASYNC)
         .build();
   }
 }

@@ -14,9 +14,12 @@ import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.Set;
+import java.util.function.Function;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -24,19 +27,21 @@ import org.slf4j.LoggerFactory;
 
 /// Chooses the checkpoint of a folder that a training resumes from, and falls back from damaged ones.
 ///
+/// @param store of the folder
 /// @param verify whether to compare the checksums of all tensors
 /// @param fallBack whether an earlier checkpoint may replace a damaged one
 /// @param userStates restored with a trainer
 public record CheckpointChoice(
     GantrySession session,
     Path directory,
+    CheckpointStore store,
     boolean verify,
     boolean fallBack,
     UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
   /// A damaged checkpoint of which the other store may have a copy.
-  public static final class DamagedException extends RuntimeException {
+  private static final class DamagedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     private final transient Path folder;
@@ -45,17 +50,62 @@ public record CheckpointChoice(
       super(damage.getMessage(), damage);
       this.folder = folder;
     }
-
-    public Path folder() {
-      return folder;
-    }
   }
 
   /// As [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] has it.
+  public Optional<TrainingRestore.Restored> latest(Model model, @Nullable Trainer trainer) {
+    store.fetchLatest(fallBack);
+    return mending(fallBack, hasCopy -> latest(model, trainer, hasCopy));
+  }
+
+  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it.
+  public TrainingRestore.Restored ofStep(long step, Model model, @Nullable Trainer trainer) {
+    store.fetch(step);
+    return mending(false, hasCopy -> ofStep(step, model, trainer, hasCopy));
+  }
+
+  /// Restores, and puts a copy of the other store in the place of each checkpoint that turns out to be
+  /// damaged. One whose copy cannot be had is damaged for good.
   ///
+  /// @param orEarlier whether one that was saved before it may come from the other store, too
+  private <T> T mending(boolean orEarlier, Function<Predicate<Path>, T> restore) {
+    Set<Path> lost = new HashSet<>();
+    while (true) {
+      try {
+        return store.reading(() ->
+            restore.apply(folder ->
+                !lost.contains(folder)
+                    && (store.hasCopy(folder) || (orEarlier && store.hasEarlier(folder)))));
+      } catch (DamagedException damaged) {
+        lost.add(damaged.folder);
+        mend(damaged, orEarlier);
+      }
+    }
+  }
+
+  private void mend(DamagedException damaged, boolean orEarlier) {
+    String reason = String.valueOf(damaged.getMessage());
+    try {
+      if (store.hasCopy(damaged.folder)) {
+        store.fetchInstead(damaged.folder);
+        LOG.warn("DAMAGED CHECKPOINT, replaced by its copy in the other store: {}", reason);
+        return;
+      }
+    } catch (GantryException e) {
+      LOG.warn("{}; its copy cannot be had either: {}", reason, e.getMessage());
+    }
+    if (orEarlier) {
+      try {
+        store.fetchBefore(damaged.folder);
+      } catch (GantryException e) {
+        LOG.warn("{}; no earlier one comes from the other store: {}", reason, e.getMessage());
+      }
+    }
+  }
+
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   /// @throws DamagedException if it can
-  public Optional<TrainingRestore.Restored> latest(
+  private Optional<TrainingRestore.Restored> latest(
       Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     GantryException last = null;
@@ -123,8 +173,8 @@ public record CheckpointChoice(
     };
   }
 
-  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it, otherwise as [#latest].
-  public TrainingRestore.Restored ofStep(
+  /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
+  private TrainingRestore.Restored ofStep(
       long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
     CheckpointStore.Listing listing = CheckpointStore.list(directory);
     Optional<CheckpointFolder> found = listing.ofStep(step);

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import ai.djl.Model;
+import ai.djl.training.Trainer;
+import dev.gantry.core.Metrics.MemoryUse;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.djl.internal.training.TrainerParts;
+import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.training.TrainingMoment;
+import dev.gantry.djl.internal.training.UpdateFence;
+import dev.gantry.djl.internal.training.UserStates;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.checkpoint.SaveOutcome;
+import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.checkpoint.SaveQueue;
+import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import java.lang.ref.WeakReference;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// The saves of one [CheckpointSaver]: the arrays of each, and the thread that writes them. For the thread
+/// that steps the trainer.
+final class Saves {
+  private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
+
+  private final Path path;
+  private final CheckpointStore store;
+  private final Optional<SaveQueue> queue;
+  private final SaveMode mode;
+  private final WriteOptions options;
+  private final Optional<Retention.Best> keepBest;
+  private final UserStates userStates;
+  private WeakReference<Model> saved = new WeakReference<>(null);
+  private boolean finite;
+  // The last one of finite values that took time.
+  private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
+  private boolean warned;
+
+  /// @param queue writes asynchronous saves; empty for [SaveMode#SYNC]
+  /// @param userStates saved with a trainer
+  Saves(
+      Path path,
+      CheckpointStore store,
+      Optional<SaveQueue> queue,
+      SaveMode mode,
+      WriteOptions options,
+      Optional<Retention.Best> keepBest,
+      UserStates userStates) {
+    this.path = path;
+    this.store = store;
+    this.queue = queue;
+    this.mode = mode;
+    this.options = options;
+    this.keepBest = keepBest;
+    this.userStates = userStates;
+  }
+
+  Optional<SaveQueue> queue() {
+    return queue;
+  }
+
+  /// Warns once only: a training may measure the metric from time to time.
+  void warnOfMissingMetric(SaveRequest request) {
+    Set<String> metrics = request.metrics().keySet();
+    if (!warned && keepBest.isPresent() && !metrics.contains(keepBest.get().metric())) {
+      warned = true;
+      LOG.warn(
+          "optKeepBest is \"{}\", and step {} is saved without this metric: it has {}",
+          keepBest.get().metric(),
+          request.step(),
+          metrics.isEmpty() ? "none" : String.join(", ", metrics));
+    }
+  }
+
+  private void warnOfNan(SaveRequest request) {
+    keepBest
+        .map(best -> request.metrics().get(best.metric()))
+        .filter(value -> value.isNaN())
+        .ifPresent(value ->
+            LOG.warn(
+                "optKeepBest is \"{}\", which is NaN at step {}: this checkpoint is not among the"
+                    + " best",
+                keepBest.map(Retention.Best::metric).orElse(""),
+                request.step()));
+  }
+
+  /// The checkpoints of two models in one folder would take each other's place.
+  private void requireSameModel(SaveRequest request) {
+    Model before = saved.get();
+    Model now = request.model();
+    if (before != null
+        && !before.getBlock().equals(now.getBlock())
+        && before.getNDManager().isOpen()) {
+      throw new MisuseException(
+          "step "
+              + request.step()
+              + " is of another model than this saver has saved: use a saver for each model, with a"
+              + " folder of its own (setPath is "
+              + path
+              + ")");
+    }
+  }
+
+  CompletableFuture<SaveOutcome> save(SaveRequest request, Optional<TrainingMoment> moment) {
+    requireSameModel(request);
+    warnOfNan(request);
+    CompletableFuture<SaveOutcome> outcome = begin(request, moment);
+    if (finite && !outcome.isDone()) {
+      finiteSave = outcome;
+    }
+    saved = new WeakReference<>(request.model());
+    return outcome;
+  }
+
+  private CompletableFuture<SaveOutcome> begin(
+      SaveRequest request, Optional<TrainingMoment> moment) {
+    if (queue.isEmpty()) {
+      try (Unsaved unsaved = unsaved(request, moment)) {
+        return CompletableFuture.completedFuture(
+            store.save(unsaved.checkpoint(), options).outcome());
+      }
+    }
+    if (mode == SaveMode.OVERLAPPED && request.trainer().isPresent()) {
+      return saveOverlapped(queue.get(), request, request.trainer().get(), moment);
+    }
+    try (Unsaved unsaved = unsaved(request, moment)) {
+      return queue.get().submit(unsaved.checkpoint());
+    }
+  }
+
+  private CompletableFuture<SaveOutcome> saveOverlapped(
+      SaveQueue saves, SaveRequest request, Trainer trainer, Optional<TrainingMoment> moment) {
+    UpdateFence fence = TrainerParts.of(trainer).fence();
+    Unsaved unsaved;
+    if (moment.isPresent()) {
+      unsaved = unsaved(request, moment);
+    } else {
+      // The next forward pass changes what this copies, while the rest is being copied.
+      try (TrainingMoment now = TrainingMoment.copy(trainer, userStates)) {
+        unsaved = unsaved(request, Optional.of(now));
+      }
+    }
+    SaveQueue.Overlapped save =
+        Cleanup.orUndo(
+            () -> saves.submitOverlapped(unsaved.checkpoint(), unsaved::close), unsaved::close);
+    fence.hold(save.copied());
+    return save.saved();
+  }
+
+  /// A checkpoint, and the arrays that it is of, whose memory stays until this is closed.
+  private record Unsaved(UnsavedCheckpoint checkpoint, List<ArraySources> sources)
+      implements AutoCloseable {
+    @Override
+    public void close() {
+      sources.forEach(ArraySources::close);
+    }
+  }
+
+  private Unsaved unsaved(SaveRequest request, Optional<TrainingMoment> moment) {
+    TrainingContents contents = contents(request, moment);
+    Optional<String> broken = contents.parameterNotFinite();
+    broken.ifPresent(name ->
+        LOG.warn(
+            "STEP {} HAS VALUES THAT ARE NaN OR INFINITE, in '{}' for one. {}",
+            request.step(),
+            name,
+            !finiteSave.isDone() || store.hasFinite()
+                ? "The last checkpoint without such values stays, too"
+                : "There is no checkpoint without such values"));
+    finite = broken.isEmpty();
+    return unsaved(
+        contents, request.step(), request.metrics(), request.metadata(), broken.isEmpty());
+  }
+
+  private static Unsaved unsaved(
+      TrainingContents contents,
+      long step,
+      Map<String, Double> metrics,
+      Map<String, String> metadata,
+      boolean finite) {
+    List<ArraySources> sources = new ArrayList<>();
+    return Cleanup.orUndo(
+        () -> {
+          SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+          contents
+              .groups()
+              .forEach((group, arrays) -> {
+                ArraySources added = ArraySources.of(arrays);
+                sources.add(added);
+                groups.put(group, added.tensors());
+              });
+          return new Unsaved(
+              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata, finite),
+              sources);
+        },
+        () -> sources.forEach(ArraySources::close));
+  }
+
+  private TrainingContents contents(SaveRequest request, Optional<TrainingMoment> moment) {
+    Model model = request.model();
+    long epoch = request.epoch();
+    Optional<String> dataset = request.datasetState();
+    return request
+        .trainer()
+        .map(trainer -> TrainingContents.of(model, trainer, epoch, dataset, moment, userStates))
+        .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
+  }
+
+  /// As [CheckpointSaver#prepare].
+  CompletableFuture<Void> prepare(Model model, Trainer trainer) {
+    if (queue.isEmpty()) {
+      return CompletableFuture.completedFuture(null);
+    }
+    TrainingContents contents = TrainingContents.expected(model, trainer);
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
+      return queue.get().prepare(unsaved.checkpoint());
+    }
+  }
+
+  /// As [CheckpointSaver#memoryUse].
+  MemoryUse memoryUse(Model model, Optional<Trainer> trainer) {
+    TrainingContents contents =
+        trainer
+            .map(one -> TrainingContents.expected(model, one))
+            .orElseGet(() -> TrainingContents.of(model, 0, Optional.empty()));
+    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
+      return queue
+          .map(saves -> saves.memoryUse(unsaved.checkpoint()))
+          .orElseGet(() -> store.memoryUse(unsaved.checkpoint(), options));
+    }
+  }
+}
