@@ -7,10 +7,8 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import org.jspecify.annotations.Nullable;
 
 /// BERT as its authors and the hub have it: layer normalization behind each part, which DJL's own
 /// `BertBlock` replaces by batch normalization.
@@ -19,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// `token_type_ids` of that shape: 1 for tokens and 0 for padding, and 0 and 1 for the first and
 /// second sentence. That is the order of DJL's tokenizers; arrays that have these names may come in
 /// any order. Output: see [Head]. There is no dropout, also in training.
-public final class BertModelBlock extends NamedBlock {
+public final class BertModelBlock extends TransformerBlock {
   /// What follows the last layer.
   public enum Head {
     /// Outputs the last hidden state `[batch, length, width]`.
@@ -55,22 +53,9 @@ public final class BertModelBlock extends NamedBlock {
       int labels) {
     /// @throws MisuseException if `width` is no multiple of `heads`
     public Config {
-      if (width % heads != 0) {
-        throw new MisuseException(
-            "width must be a multiple of heads (were " + width + " and " + heads + ")");
-      }
+      requireMultiple(width, heads);
     }
   }
-
-  private record Layer(
-      Dense query,
-      Dense key,
-      Dense value,
-      Dense output,
-      Norm norm1,
-      Dense up,
-      Dense down,
-      Norm norm2) {}
 
   /// What makes an output of the states.
   private interface Output {
@@ -82,31 +67,18 @@ public final class BertModelBlock extends NamedBlock {
   private final Parameter positions;
   private final Parameter types;
   private final Norm norm;
-  private final List<Layer> layers = new ArrayList<>();
   private final List<Output> outputs;
 
   @SuppressWarnings("this-escape")
   public BertModelBlock(Config config) {
+    super(layers(config));
     this.config = config;
     int width = config.width();
-    double epsilon = config.epsilon();
     tokens = parameter("tokens_weight", Parameter.Type.WEIGHT, config.vocabulary(), width);
     positions = parameter("positions_weight", Parameter.Type.WEIGHT, config.maxPositions(), width);
     types = parameter("types_weight", Parameter.Type.WEIGHT, config.types(), width);
-    norm = norm("norm", width, epsilon);
-    for (int i = 0; i < config.layers(); i++) {
-      String name = "layer" + i + "_";
-      layers.add(
-          new Layer(
-              dense(name + "query", width, width, true),
-              dense(name + "key", width, width, true),
-              dense(name + "value", width, width, true),
-              dense(name + "output", width, width, true),
-              norm(name + "norm1", width, epsilon),
-              dense(name + "up", config.hidden(), width, true),
-              dense(name + "down", width, config.hidden(), true),
-              norm(name + "norm2", width, epsilon)));
-    }
+    norm = norm("norm");
+    addLayers();
     Output same = (states, _) -> states;
     outputs =
         switch (config.head()) {
@@ -122,6 +94,17 @@ public final class BertModelBlock extends NamedBlock {
         };
   }
 
+  private static Layers layers(Config config) {
+    return Layers.of(
+        config.layers(),
+        config.width(),
+        config.hidden(),
+        config.heads(),
+        config.epsilon(),
+        config.activation(),
+        Trait.NORM_BEHIND);
+  }
+
   private Output pooler() {
     Dense pooler = dense("pooler", config.width(), config.width(), true);
     return (states, pass) -> pooler.of(states.get(new NDIndex(":, 0")), pass).tanh();
@@ -129,7 +112,7 @@ public final class BertModelBlock extends NamedBlock {
 
   private Output maskedTokens() {
     Dense transform = dense("transform", config.width(), config.width(), true);
-    Norm after = norm("transformNorm", config.width(), config.epsilon());
+    Norm after = norm("transformNorm");
     Parameter weight =
         config.head() == Head.MASKED_TOKENS_TIED
             ? tokens
@@ -144,13 +127,9 @@ public final class BertModelBlock extends NamedBlock {
   @Override
   NDList forward(NDList inputs, Pass pass) {
     TextInputs text = TextInputs.of(inputs, 3);
-    NDArray states = embedded(text, pass);
-    NDArray mask = text.mask() == null ? null : Attention.paddingMask(text.mask(), states);
-    NDArray scale = number(inputs.head(), 1 / Math.sqrt((double) config.width() / config.heads()));
-    for (Layer layer : layers) {
-      NDArray before = states;
-      states = step(before, () -> layer(before, layer, pass, scale, mask));
-    }
+    NDArray embedded = embedded(text, pass);
+    NDArray mask = text.mask() == null ? null : Attention.paddingMask(text.mask(), embedded);
+    NDArray states = states(text.ids(), embedded, pass, new Shared(mask, null, null));
     NDList results = new NDList();
     for (Output output : outputs) {
       results.add(output.of(states, pass));
@@ -165,29 +144,13 @@ public final class BertModelBlock extends NamedBlock {
 
   private NDArray embedded(TextInputs text, Pass pass) {
     NDArray ids = text.ids();
-    long length = ids.getShape().get(1);
-    if (length > config.maxPositions()) {
-      throw new MisuseException(
-          "the text must have at most " + config.maxPositions() + " tokens (has " + length + ")");
-    }
     NDArray table = pass.value(types);
     NDArray typed =
         text.types() == null
             ? table.get(new NDIndex("0:1")).expandDims(0)
             : Attention.rows(table, text.types());
-    NDArray placed = pass.value(positions).get(new NDIndex("0:{}", length)).expandDims(0);
+    NDArray placed = placed(positions, 0, ids.getShape().get(1), pass);
     return norm.of(Attention.rows(pass.value(tokens), ids).add(typed).add(placed), pass);
-  }
-
-  private NDArray layer(
-      NDArray states, Layer layer, Pass pass, NDArray scale, @Nullable NDArray mask) {
-    NDArray query = Attention.heads(layer.query().of(states, pass), config.heads());
-    NDArray key = Attention.heads(layer.key().of(states, pass), config.heads());
-    NDArray value = Attention.heads(layer.value().of(states, pass), config.heads());
-    NDArray mixed = Attention.attend(query, key, value, scale, mask);
-    NDArray attended = layer.norm1().of(states.add(layer.output().of(mixed, pass)), pass);
-    NDArray inner = config.activation().apply(layer.up().of(attended, pass));
-    return layer.norm2().of(attended.add(layer.down().of(inner, pass)), pass);
   }
 
   @Override

@@ -2,19 +2,13 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDArrays;
-import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.index.NDIndex;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Parameter;
-import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
-import java.util.ArrayList;
+import java.util.EnumSet;
 import java.util.List;
+import java.util.Set;
 import java.util.function.UnaryOperator;
-import org.jspecify.annotations.Nullable;
 
 /// Llama 1 to 3: a decoder with grouped-query attention, rotary embedding, RMSNorm and SwiGLU.
 ///
@@ -22,9 +16,9 @@ import org.jspecify.annotations.Nullable;
 /// for tokens and 0 for padding; in any order if the arrays have these names. Output: `logits` `[batch, length,
 /// vocabulary]`, or without a head the last hidden state `[batch, length, width]`.
 ///
-/// Parameters: `embedding_weight`, `layer{i}_query_weight` and so on, `norm_weight`, `head_weight`.
+/// Parameters: `tokens_weight`, `layer{i}_query_weight` and so on, `norm_gamma`, `head_weight`.
 /// They may be FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, also in training.
-public final class LlamaBlock extends NamedBlock implements CausalBlock {
+public final class LlamaBlock extends DecoderBlock implements CausalBlock {
   /// The sizes of a Llama.
   ///
   /// @param hidden the width of the feed-forward part
@@ -98,113 +92,36 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
     }
   }
 
-  private record Layer(
-      Parameter inputNorm,
-      Dense query,
-      Dense key,
-      Dense value,
-      Dense output,
-      Parameter middleNorm,
-      Dense gate,
-      Dense up,
-      Dense down) {}
-
-  /// What all layers of one pass share.
-  ///
-  /// @param scale of the attention's scores
-  /// @param cosines `[1, 1, length, headSize / 2]`, as `sines`
-  private record Shared(
-      NDArray scale,
-      NDArray epsilon,
-      NDArray cosines,
-      NDArray sines,
-      @Nullable NDArray mask,
-      @Nullable KeyValueCache cache) {}
-
-  private final Config config;
   private final float[] frequencies;
-  private final Parameter embedding;
-  private final List<Layer> layers = new ArrayList<>();
-  private final Parameter norm;
-  private final @Nullable Dense head;
 
   @SuppressWarnings("this-escape")
   public LlamaBlock(Config config) {
-    this.config = config;
+    super(layers(config), config.vocabulary(), config.maxPositions(), false, config.head());
     frequencies = config.rotation().frequencies(config.headSize());
-    embedding = weight("embedding_weight", config.vocabulary(), config.width());
-    for (int i = 0; i < config.layers(); i++) {
-      layers.add(layer("layer" + i + "_"));
+  }
+
+  private static Layers layers(Config config) {
+    Set<Trait> traits = EnumSet.of(Trait.RMS_NORM, Trait.GATE);
+    if (config.attentionBias()) {
+      traits.addAll(List.of(Trait.ATTENTION_BIAS, Trait.OUTPUT_BIAS));
     }
-    norm = scale("norm_weight");
-    head =
-        switch (config.head()) {
-          case NONE -> null;
-          case TIED -> new Dense(embedding, null);
-          case OWN -> dense("head", config.vocabulary(), config.width(), false);
-        };
-  }
-
-  private Layer layer(String name) {
-    int width = config.width();
-    int queries = config.heads() * config.headSize();
-    int keys = config.groups() * config.headSize();
-    boolean attentionBias = config.attentionBias();
-    boolean bias = config.feedForwardBias();
-    return new Layer(
-        scale(name + "inputNorm_weight"),
-        dense(name + "query", queries, width, attentionBias),
-        dense(name + "key", keys, width, attentionBias),
-        dense(name + "value", keys, width, attentionBias),
-        dense(name + "output", width, queries, attentionBias),
-        scale(name + "middleNorm_weight"),
-        dense(name + "gate", config.hidden(), width, bias),
-        dense(name + "up", config.hidden(), width, bias),
-        dense(name + "down", width, config.hidden(), bias));
-  }
-
-  private Parameter weight(String name, long... shape) {
-    return parameter(name, Parameter.Type.WEIGHT, shape);
-  }
-
-  private Parameter scale(String name) {
-    return parameter(name, Parameter.Type.GAMMA, config.width());
+    if (config.feedForwardBias()) {
+      traits.add(Trait.FEED_FORWARD_BIAS);
+    }
+    return new Layers(
+        config.layers(),
+        config.width(),
+        config.hidden(),
+        config.heads(),
+        config.groups(),
+        config.headSize(),
+        config.epsilon(),
+        config.activation(),
+        traits);
   }
 
   @Override
-  NDList forward(NDList inputs, Pass pass) {
-    TextInputs text = TextInputs.of(inputs, 2);
-    Shared shared = shared(text, pass, null);
-    NDArray states = rmsNorm(states(text.ids(), pass, shared), norm, pass, shared);
-    return head == null
-        ? named(STATES, new NDList(states))
-        : named(LOGITS, new NDList(head.of(states, pass)));
-  }
-
-  @Override
-  public NDArray nextScores(ParameterStore store, NDArray ids, KeyValueCache cache) {
-    if (head == null) {
-      throw new MisuseException("this Llama has no head: it gives states, and no scores of tokens");
-    }
-    TextInputs text = TextInputs.of(new NDList(ids), 1);
-    Pass pass = new Pass(store, ids.getDevice(), false);
-    return kept(
-            ids.getManager(),
-            () -> {
-              Shared shared = shared(text, pass, cache);
-              NDArray states = states(ids, pass, shared);
-              NDArray last = states.get(new NDIndex(":, {}", ids.getShape().get(1) - 1));
-              return new NDList(head.of(rmsNorm(last, norm, pass, shared), pass));
-            })
-        .singletonOrThrow();
-  }
-
-  private Shared shared(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
-    NDArray ids = text.ids();
-    NDManager manager = ids.getManager();
-    NDArray table = pass.value(embedding);
-    long past = cache == null ? 0 : cache.length();
-    int length = (int) ids.getShape().get(1);
+  Turn turn(NDManager manager, long past, int length, NDArray like) {
     float[] cosines = new float[length * frequencies.length];
     float[] sines = new float[cosines.length];
     for (int i = 0; i < cosines.length; i++) {
@@ -214,85 +131,8 @@ public final class LlamaBlock extends NamedBlock implements CausalBlock {
       sines[i] = (float) Math.sin(angle);
     }
     Shape shape = new Shape(1, 1, length, frequencies.length);
-    return new Shared(
-        number(ids, 1 / Math.sqrt(config.headSize())),
-        number(ids, config.epsilon()),
-        Attention.cast(manager.create(cosines, shape), table),
-        Attention.cast(manager.create(sines, shape), table),
-        Attention.causalMask(manager, past, length, text.mask(), table),
-        cache);
-  }
-
-  private NDArray states(NDArray ids, Pass pass, Shared shared) {
-    NDArray states = Attention.rows(pass.value(embedding), ids);
-    for (int i = 0; i < layers.size(); i++) {
-      NDArray before = states;
-      int place = i;
-      states = step(before, () -> layer(before, place, pass, shared));
-    }
-    return states;
-  }
-
-  private NDArray layer(NDArray states, int place, Pass pass, Shared shared) {
-    Layer layer = layers.get(place);
-    NDArray x = rmsNorm(states, layer.inputNorm(), pass, shared);
-    NDArray attended = states.add(attention(x, place, pass, shared));
-    NDArray y = rmsNorm(attended, layer.middleNorm(), pass, shared);
-    NDArray gate = config.activation().apply(layer.gate().of(y, pass));
-    return attended.add(layer.down().of(gate.mul(layer.up().of(y, pass)), pass));
-  }
-
-  private NDArray attention(NDArray x, int place, Pass pass, Shared shared) {
-    Layer layer = layers.get(place);
-    NDArray query = rotated(Attention.heads(layer.query().of(x, pass), config.heads()), shared);
-    NDArray key = rotated(Attention.heads(layer.key().of(x, pass), config.groups()), shared);
-    NDArray value = Attention.heads(layer.value().of(x, pass), config.groups());
-    if (shared.cache() != null) {
-      NDList all = shared.cache().append(place, key, value);
-      key = all.get(0);
-      value = all.get(1);
-    }
-    NDArray mixed = Attention.attend(query, key, value, shared.scale(), shared.mask());
-    return layer.output().of(mixed, pass);
-  }
-
-  /// Turns each pair of an element of the first half and its counterpart of the second by the angle
-  /// of the position.
-  private static NDArray rotated(NDArray heads, Shared shared) {
-    NDList halves = heads.split(2, 3);
-    NDArray first = halves.get(0);
-    NDArray second = halves.get(1);
-    NDArray cosines = shared.cosines();
-    NDArray sines = shared.sines();
-    return NDArrays.concat(
-        new NDList(
-            first.mul(cosines).sub(second.mul(sines)), second.mul(cosines).add(first.mul(sines))),
-        3);
-  }
-
-  /// `x / √(mean(x²) + ε) · weight`; the mean is of 32-bit numbers.
-  private static NDArray rmsNorm(NDArray x, Parameter weight, Pass pass, Shared shared) {
-    NDArray root =
-        x.toType(DataType.FLOAT32, false)
-            .square()
-            .mean(new int[] {-1}, true)
-            .add(shared.epsilon())
-            .sqrt();
-    return x.div(root).toType(x.getDataType(), false).mul(pass.value(weight));
-  }
-
-  @Override
-  public int vocabularySize() {
-    return config.vocabulary();
-  }
-
-  @Override
-  public int maxPositions() {
-    return config.maxPositions();
-  }
-
-  @Override
-  List<Shape> outputShapes(Shape input) {
-    return List.of(input.add(head == null ? config.width() : config.vocabulary()));
+    return new Turn(
+        Attention.cast(manager.create(cosines, shape), like),
+        Attention.cast(manager.create(sines, shape), like));
   }
 }

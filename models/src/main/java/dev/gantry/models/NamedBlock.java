@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.NDScope;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Parameter;
@@ -26,7 +27,9 @@ abstract class NamedBlock extends AbstractBlock {
   static final List<String> LOGITS = List.of("logits");
 
   /// Where a pass finds the parameters' values.
-  record Pass(ParameterStore store, Device device, boolean training) {
+  ///
+  /// @param epsilon of the norms, beside the input, so that no layer copies it to the device anew
+  record Pass(ParameterStore store, Device device, boolean training, NDArray epsilon) {
     NDArray value(Parameter parameter) {
       return store.getValue(parameter, device, training);
     }
@@ -40,12 +43,22 @@ abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// Layer normalization over the last axis.
-  record Norm(Parameter gamma, Parameter beta, double epsilon) {
+  /// Layer normalization over the last axis; without a `beta`, RMSNorm: `x / √(mean(x²) + ε) · gamma`, whose
+  /// mean is of 32-bit numbers.
+  record Norm(Parameter gamma, @Nullable Parameter beta, double epsilon) {
     NDArray of(NDArray x, Pass pass) {
       NDArray scale = pass.value(gamma);
-      return LayerNorm.layerNorm(x, scale.getShape(), scale, pass.value(beta), (float) epsilon)
-          .singletonOrThrow();
+      if (beta != null) {
+        return LayerNorm.layerNorm(x, scale.getShape(), scale, pass.value(beta), (float) epsilon)
+            .singletonOrThrow();
+      }
+      NDArray root =
+          x.toType(DataType.FLOAT32, false)
+              .square()
+              .mean(new int[] {-1}, true)
+              .add(pass.epsilon())
+              .sqrt();
+      return x.div(root).toType(x.getDataType(), false).mul(scale);
     }
   }
 
@@ -53,13 +66,6 @@ abstract class NamedBlock extends AbstractBlock {
     return new Dense(
         parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs),
         bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
-  }
-
-  final Norm norm(String name, long size, double epsilon) {
-    return new Norm(
-        parameter(name + "_gamma", Parameter.Type.GAMMA, size),
-        parameter(name + "_beta", Parameter.Type.BETA, size),
-        epsilon);
   }
 
   final Parameter parameter(String name, Parameter.Type type, long... shape) {
@@ -74,9 +80,16 @@ abstract class NamedBlock extends AbstractBlock {
       boolean training,
       @Nullable PairList<String, Object> params) {
     NDArray first = inputs.head();
-    Pass pass = new Pass(store, first.getDevice(), training);
-    return kept(first.getManager(), () -> forward(inputs, pass));
+    return kept(first.getManager(), () -> forward(inputs, pass(store, first, training)));
   }
+
+  /// Begins a pass.
+  final Pass pass(ParameterStore store, NDArray input, boolean training) {
+    return new Pass(store, input.getDevice(), training, number(input, epsilon()));
+  }
+
+  /// What the norms add.
+  abstract double epsilon();
 
   /// One pass. All that it makes is freed but for what it returns.
   abstract NDList forward(NDList inputs, Pass pass);

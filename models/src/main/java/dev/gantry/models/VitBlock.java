@@ -9,7 +9,6 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -20,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// for. Output: with labels the `logits` `[batch, labels]`; without, the last hidden state `[batch,
 /// patches + 1, width]`, and with a pooler `tanh` of a dense layer of the class token's, `[batch,
 /// pooled]`. There is no dropout, also in training.
-public final class VitBlock extends NamedBlock {
+public final class VitBlock extends TransformerBlock {
   /// The sizes of a ViT.
   ///
   /// @param height in pixels, as `breadth`
@@ -47,10 +46,7 @@ public final class VitBlock extends NamedBlock {
     /// @throws MisuseException if `width` is no multiple of `heads`, or a patch is larger than the
     ///     image
     public Config {
-      if (width % heads != 0) {
-        throw new MisuseException(
-            "width must be a multiple of heads (were " + width + " and " + heads + ")");
-      }
+      requireMultiple(width, heads);
       if (patchHeight > height || patchBreadth > breadth) {
         throw new MisuseException(
             "a patch must be no larger than the image (was %d × %d of %d × %d)"
@@ -63,28 +59,18 @@ public final class VitBlock extends NamedBlock {
     }
   }
 
-  private record Layer(
-      Norm norm1,
-      Dense query,
-      Dense key,
-      Dense value,
-      Dense output,
-      Norm norm2,
-      Dense up,
-      Dense down) {}
-
   private final Config config;
   private final Parameter classToken;
   private final Parameter positions;
   private final Parameter patches;
   private final Parameter patchBias;
-  private final List<Layer> layers = new ArrayList<>();
   private final Norm norm;
   private final @Nullable Dense labels;
   private final @Nullable Dense pooler;
 
   @SuppressWarnings("this-escape")
   public VitBlock(Config config) {
+    super(layers(config));
     this.config = config;
     int width = config.width();
     classToken = parameter("classToken", Parameter.Type.WEIGHT, 1, 1, width);
@@ -98,32 +84,27 @@ public final class VitBlock extends NamedBlock {
             config.patchHeight(),
             config.patchBreadth());
     patchBias = parameter("patches_bias", Parameter.Type.BIAS, width);
-    for (int i = 0; i < config.layers(); i++) {
-      String name = "layer" + i + "_";
-      layers.add(
-          new Layer(
-              norm(name + "norm1", width, config.epsilon()),
-              dense(name + "query", width, width, config.bias()),
-              dense(name + "key", width, width, config.bias()),
-              dense(name + "value", width, width, config.bias()),
-              dense(name + "output", width, width, true),
-              norm(name + "norm2", width, config.epsilon()),
-              dense(name + "up", config.hidden(), width, true),
-              dense(name + "down", width, config.hidden(), true)));
-    }
-    norm = norm("norm", width, config.epsilon());
+    addLayers();
+    norm = norm("norm");
     labels = config.labels() == 0 ? null : dense("labels", config.labels(), width, true);
     pooler = config.pooled() == 0 ? null : dense("pooler", config.pooled(), width, true);
   }
 
+  private static Layers layers(Config config) {
+    Layers layers =
+        Layers.of(
+            config.layers(),
+            config.width(),
+            config.hidden(),
+            config.heads(),
+            config.epsilon(),
+            config.activation());
+    return config.bias() ? layers : layers.without(Trait.ATTENTION_BIAS);
+  }
+
   @Override
   NDList forward(NDList inputs, Pass pass) {
-    NDArray states = embedded(inputs.head(), pass);
-    NDArray scale = number(inputs.head(), 1 / Math.sqrt((double) config.width() / config.heads()));
-    for (Layer layer : layers) {
-      NDArray before = states;
-      states = step(before, () -> layer(before, layer, pass, scale));
-    }
+    NDArray states = states(inputs.head(), embedded(inputs.head(), pass), pass, Shared.NOTHING);
     NDArray last = norm.of(states, pass);
     NDArray first = last.get(new NDIndex(":, 0"));
     if (labels != null) {
@@ -152,18 +133,6 @@ public final class VitBlock extends NamedBlock {
     NDArray tokens = cut.reshape(batch, config.width(), config.patches()).transpose(0, 2, 1);
     NDArray first = pass.value(classToken).broadcast(batch, 1, config.width());
     return NDArrays.concat(new NDList(first, tokens), 1).add(pass.value(positions));
-  }
-
-  private NDArray layer(NDArray states, Layer layer, Pass pass, NDArray scale) {
-    NDArray x = layer.norm1().of(states, pass);
-    NDArray query = Attention.heads(layer.query().of(x, pass), config.heads());
-    NDArray key = Attention.heads(layer.key().of(x, pass), config.heads());
-    NDArray value = Attention.heads(layer.value().of(x, pass), config.heads());
-    NDArray mixed = Attention.attend(query, key, value, scale, null);
-    NDArray attended = states.add(layer.output().of(mixed, pass));
-    NDArray y = layer.norm2().of(attended, pass);
-    NDArray inner = config.activation().apply(layer.up().of(y, pass));
-    return attended.add(layer.down().of(inner, pass));
   }
 
   @Override

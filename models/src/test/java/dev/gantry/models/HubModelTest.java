@@ -326,7 +326,7 @@ class HubModelTest {
     HubModel missing = HubModel.of(changed("llama", Damage.MISSING::of));
     assertThatThrownBy(() -> missing.load(Device.fromName(""), partial))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("there is no tensor for 'norm_weight'")
+        .hasMessageContaining("there is no tensor for 'norm_gamma'")
         .hasMessageNotContaining("optPartial");
     try (Model model = hub("llama").load(Device.fromName(""), DEFAULTS)) {
       assertThatThrownBy(() -> missing.refresh(model, partial)).isInstanceOf(MisuseException.class);
