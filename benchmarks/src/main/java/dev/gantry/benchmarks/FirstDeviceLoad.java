@@ -33,7 +33,10 @@ public final class FirstDeviceLoad {
       }
       tell(line, "session", started);
       List<StoredTensor> tensors =
-          List.copyOf(WeightsFormats.open(Location.of(Path.of(arguments[0]))).tensors().values());
+          List.copyOf(
+              WeightsFormats.open(GantrySession.shared(), Location.of(Path.of(arguments[0])))
+                  .tensors()
+                  .values());
       tell(line, "header", started);
       for (int i = 1; i <= LOADS; i++) {
         LoadedTensors.load(session, tensors, device, TransferOptions.defaults()).close();

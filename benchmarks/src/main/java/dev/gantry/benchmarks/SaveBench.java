@@ -78,7 +78,8 @@ public final class SaveBench {
     Device device = Device.parse(arguments[0]);
     for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);
-      List<StoredTensor> infos = List.copyOf(SafetensorsOpener.open(file).tensors().values());
+      List<StoredTensor> infos =
+          List.copyOf(SafetensorsOpener.open(GantrySession.shared(), file).tensors().values());
       WriteClock clock = new WriteClock();
       try (GantrySession session = Sessions.over(clock);
           Loaded loaded =
@@ -216,7 +217,7 @@ public final class SaveBench {
                 + ", past the page cache "
                 + report.directBytes());
         if (i == runs - 1) {
-          check(CheckpointStore.list(folder).latest().orElseThrow());
+          check(CheckpointStore.list(GantrySession.shared(), folder).latest().orElseThrow());
         }
       }
     } catch (DeviceUnavailableException e) {
@@ -242,7 +243,7 @@ public final class SaveBench {
             String.format(Locale.ROOT, "%.1f ms; durable after %s", stalled * 1e3, rate(seconds)));
         if (i == RUNS - 1 && outcome.join() instanceof SaveOutcome.Saved saved) {
           System.out.printf("gantry\twent by\t%s%n", saved.bytesByTransport());
-          check(CheckpointStore.list(folder).latest().orElseThrow());
+          check(CheckpointStore.list(GantrySession.shared(), folder).latest().orElseThrow());
         }
       }
     } catch (DeviceUnavailableException e) {

@@ -37,7 +37,9 @@ public final class SeveralGpusBench {
 
   private SeveralGpusBench(GantrySession session, Path file, int devices) {
     this.session = session;
-    this.tensors = List.copyOf(WeightsFormats.open(Location.of(file)).tensors().values());
+    this.tensors =
+        List.copyOf(
+            WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().values());
     this.bytes = tensors.stream().mapToLong(StoredTensor::bytes).sum();
     this.devices =
         IntStream.range(0, devices).<Device>mapToObj(ordinal -> new Device.Cuda(ordinal)).toList();

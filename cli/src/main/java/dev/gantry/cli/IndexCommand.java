@@ -78,7 +78,7 @@ final class IndexCommand extends ReportCommand {
     List<BuiltIndexes.Summed> summed = new ArrayList<>();
     for (Path file : weights) {
       long start = System.nanoTime();
-      int tensors = SafetensorsSums.build(file, session);
+      int tensors = SafetensorsSums.build(session, file);
       summed.add(new BuiltIndexes.Summed(file, tensors, (System.nanoTime() - start) / 1e9));
     }
     return new BuiltIndexes(built, summed);

@@ -112,7 +112,7 @@ final class LoadCommand extends ReportCommand {
     WeightsCatalogue weights = Input.weights(session, file);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
     List<Device> targets = devices.devices();
-    List<KnownSums.Known> sums = verify ? RecordedSums.of(weights) : List.of();
+    List<KnownSums.Known> sums = verify ? RecordedSums.of(session, weights) : List.of();
     List<LoadRuns.Run> runs = new ArrayList<>();
     while (runs.size() < repeat) {
       long start = System.nanoTime();

@@ -76,7 +76,7 @@ final class ServeWeightsCommand implements Runnable {
     Path path = socket == null ? ResidentServer.defaultSocket(name()) : socket;
     try (GantrySession session = GantrySession.open();
         ResidentServer server = ResidentServer.listen(path, this::say)) {
-      Kept kept = keep(session, 1, current());
+      Kept kept = keep(session, 1, current(session));
       server.publish(kept.image());
       say("clients open " + server.location());
       Thread shutdown = Thread.ofPlatform().unstarted(server::close);
@@ -90,14 +90,14 @@ final class ServeWeightsCommand implements Runnable {
   }
 
   /// The latest checkpoint, or else the folder's own weights.
-  private WeightsCatalogue current() {
+  private WeightsCatalogue current(GantrySession session) {
     if (folder instanceof Location.Local(Path path, _) && Files.isDirectory(path)) {
-      Optional<CheckpointFolder> latest = CheckpointStore.list(path).latest();
+      Optional<CheckpointFolder> latest = CheckpointStore.list(session, path).latest();
       if (latest.isPresent()) {
         return latest.get().open(MODEL);
       }
     }
-    return WeightsFormats.open(folder);
+    return WeightsFormats.open(session, folder);
   }
 
   private record Kept(ResidentImage image, List<Object> state) {}
@@ -142,7 +142,7 @@ final class ServeWeightsCommand implements Runnable {
     while (true) {
       try {
         TimeUnit.SECONDS.sleep(every);
-        WeightsCatalogue weights = current();
+        WeightsCatalogue weights = current(session);
         List<Object> now = state(session, weights);
         if (!now.equals(served) && now.equals(seen)) {
           Kept next = keep(session, version + 1, weights);

@@ -25,9 +25,11 @@ import com.tngtech.archunit.core.importer.Locations;
 import com.tngtech.archunit.lang.ArchRule;
 import com.tngtech.archunit.library.dependencies.SliceAssignment;
 import com.tngtech.archunit.library.dependencies.SliceIdentifier;
+import dev.gantry.core.Session;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -469,6 +471,24 @@ class ArchitectureTest {
                                 "write.*|newOutputStream|newBufferedWriter|move|copy|create.*File"))))
             .orShould()
             .dependOnClassesThat(type(FileOutputStream.class).or(type(RandomAccessFile.class))));
+  }
+
+  /// Who opens something hands over a session, by whose stores and pools all of it is read. The process's shared one is
+  /// for public conveniences.
+  @Test
+  void nothingInternalAsksForTheSharedSession() {
+    check(
+        noClasses()
+            .that(
+                resideInAnyPackage(
+                        "dev.gantry.core..",
+                        "dev.gantry.formats.internal..",
+                        "dev.gantry.djl.internal..")
+                    .and(resideOutsideOfPackages("dev.gantry.core", SESSION)))
+            .should()
+            .callMethod(GantrySession.class, "shared")
+            .orShould()
+            .callMethod(Session.class, "shared"));
   }
 
   /// A reader who copies a sample must need nothing that may change without notice.

@@ -3,6 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.tfrecord.Compression;
@@ -76,7 +77,7 @@ class ConvertCommandTest {
             "\\S+single\\.safetensors: 1 file\\(s\\), [0-9,]+ bytes, durable in [0-9.]+ s, [0-9.]+"
                 + " GB/s\n");
     assertThat(tensors(single)).isEqualTo(tensors(model));
-    assertThat(SafetensorsHeader.read(single).dataStart() % 4096).isZero();
+    assertThat(SafetensorsHeader.read(GantrySession.shared(), single).dataStart() % 4096).isZero();
 
     Path folder = temporary.resolve("sharded");
     assertThat(convert("--shard-bytes", 20_000, single, folder).exitCode()).isZero();
@@ -87,8 +88,8 @@ class ConvertCommandTest {
         .contains("model.safetensors.index.json")
         .contains(String.format("model-%05d-of-%05d.safetensors", shards, shards));
     assertThat(tensors(folder)).isEqualTo(tensors(model));
-    assertThat(SafetensorsOpener.open(folder).metadata())
-        .isEqualTo(SafetensorsOpener.open(model).metadata())
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).metadata())
+        .isEqualTo(SafetensorsOpener.open(GantrySession.shared(), model).metadata())
         .isNotEmpty();
   }
 
@@ -122,7 +123,8 @@ class ConvertCommandTest {
     }
     assertThat(names(parent)).isSubsetOf(name);
     if (Files.exists(out)) {
-      assertThat(SafetensorsOpener.open(out).tensors().get("a").bytes()).isEqualTo(bytes);
+      assertThat(SafetensorsOpener.open(GantrySession.shared(), out).tensors().get("a").bytes())
+          .isEqualTo(bytes);
       assertThat(Files.isDirectory(out) ? names(out) : List.of())
           .noneMatch(file -> file.startsWith("."));
     }

@@ -216,7 +216,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    CheckpointStore.Listing listing = CheckpointStore.list(path);
+    CheckpointStore.Listing listing = CheckpointStore.list(session, path);
     return (choice.fallBack() ? listing.warned().latestWhole() : listing.latest())
         .map(checkpoint -> checkpoint);
   }

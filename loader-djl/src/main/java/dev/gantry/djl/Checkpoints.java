@@ -61,7 +61,7 @@ public final class Checkpoints {
   /// @throws MisuseException if the folder is not local
   /// @throws dev.gantry.core.TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
-    return List.copyOf(CheckpointStore.list(local()).warned().checkpoints());
+    return List.copyOf(CheckpointStore.list(session, local()).warned().checkpoints());
   }
 
   /// Opens the model of the checkpoint that was saved last. Its tensors have the parameters' own names
@@ -106,7 +106,7 @@ public final class Checkpoints {
 
   private Optional<Weights> open(
       Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
-    return SavedGroup.choose(local(), TrainingContents.MODEL, choice)
+    return SavedGroup.choose(session, local(), TrainingContents.MODEL, choice)
         .map(saved -> new Weights(saved.tensors(), session, saved.sums(), null, false));
   }
 

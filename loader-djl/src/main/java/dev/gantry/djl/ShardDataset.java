@@ -68,7 +68,7 @@ public final class ShardDataset extends GantryDataset {
       if (path instanceof Location.Local(Path local, _)) {
         requireThere("setPath", local);
       }
-      ShardSet shards = ShardSet.open(path);
+      ShardSet shards = ShardSet.open(session(), path);
       FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
       DatasetSettings settings = settings(roles);
       Batches batches = EpochBatches.of(shards.catalogue(roles.all()), order(), limits());

@@ -20,11 +20,13 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// TFRecord files of `tf.train.Example` or `SequenceExample` as batches.
@@ -57,7 +59,8 @@ public final class TfRecordDataset extends GantryDataset {
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    RecordFolder.files("buildIndexes: files", files).forEach(TfRecordDataset::buildIndex);
+    RecordFolder.files(GantrySession.shared(), requireFiles("buildIndexes: files", files))
+        .forEach(TfRecordDataset::buildIndex);
   }
 
   /// As [#buildIndexes(List)], of files and folders by their paths or by URLs such as `s3://bucket/folder/`.
@@ -65,7 +68,17 @@ public final class TfRecordDataset extends GantryDataset {
   ///
   /// @throws MisuseException also if a store takes no files
   public static void buildIndexes(String... names) {
-    RecordFolder.files("buildIndexes", names).forEach(TfRecordDataset::buildIndex);
+    List<String> given =
+        requireFiles(
+            "buildIndexes", Arrays.asList(MisuseException.requireGiven("buildIndexes", names)));
+    RecordFolder.files(GantrySession.shared(), "buildIndexes", given)
+        .forEach(TfRecordDataset::buildIndex);
+  }
+
+  private static <T> List<T> requireFiles(String option, List<T> files) {
+    MisuseException.requireGiven(option, files);
+    files.forEach(file -> MisuseException.requireGiven(option + ": a file", file));
+    return List.copyOf(files);
   }
 
   private static void buildIndex(Location file) {
@@ -88,7 +101,9 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Makes [TfRecordDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    private List<Location> files = List.of();
+    /// Finds the files by the session, which may be chosen after them.
+    private Function<GantrySession, List<Location>> chosenFiles = _ -> List.of();
+
     private final List<FeatureSpec> features = new ArrayList<>();
     private IndexUse indexUse = IndexUse.WHERE_THERE;
     private boolean isIndexUseChosen;
@@ -101,23 +116,22 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order; no folders. Some files of a set may be read without the others.
-    ///
-    /// @throws dev.gantry.core.MalformedFileException if a list beside them (`_gantry-files-NAME`) has one of
-    ///     them, and its set is not whole
+    /// The files, in their order; no folders. Some files of a set may be read without the others; [#build] refuses
+    /// them where a file is missing that the set's list beside them (`_gantry-files-NAME`) names.
     public Builder setFiles(List<Path> chosen) {
-      files = RecordFolder.files("setFiles", chosen);
+      List<Path> given = requireFiles("setFiles", chosen);
+      chosenFiles = session -> RecordFolder.files(session, given);
       return this;
     }
 
     /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A local
     /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names,
     /// but for indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
-    ///
-    /// @throws dev.gantry.core.TransferException if a folder cannot be listed
-    /// @throws dev.gantry.core.MalformedFileException if a set is not whole
+    /// Folders are listed by [#build], which refuses a set that is not whole.
     public Builder setFiles(String... chosen) {
-      files = RecordFolder.files("setFiles", chosen);
+      List<String> given =
+          requireFiles("setFiles", Arrays.asList(MisuseException.requireGiven("setFiles", chosen)));
+      chosenFiles = session -> RecordFolder.files(session, "setFiles", given);
       return this;
     }
 
@@ -147,10 +161,12 @@ public final class TfRecordDataset extends GantryDataset {
 
     /// @throws MisuseException if files or batch size are missing, a field is unknown, none is a
     ///     label, or the files cannot be read in this order or by indexes as was asked for
-    /// @throws dev.gantry.core.MalformedFileException if an index is damaged, or a file that is to
-    ///     be indexed is
-    /// @throws dev.gantry.core.TransferException if a file cannot be read, or an index not written
+    /// @throws dev.gantry.core.MalformedFileException if a set of files is not whole, an index is damaged, or a file
+    ///     that is to be indexed is
+    /// @throws dev.gantry.core.TransferException if a folder cannot be listed, a file cannot be read, or an index not
+    ///     written
     public TfRecordDataset build() {
+      List<Location> files = chosenFiles.apply(session());
       if (files.isEmpty()) {
         throw new MisuseException("setFiles was not called, or with no file; it says what to read");
       }

@@ -81,7 +81,10 @@ public final class Weights implements AutoCloseable {
     this.scales =
         Scales.of(
             contents.tensors(),
-            () -> contents.files().stream().findFirst().flatMap(QuantizationConfig::blockSize));
+            () ->
+                contents.files().stream()
+                    .findFirst()
+                    .flatMap(file -> QuantizationConfig.blockSize(session, file)));
   }
 
   /// Opens with the process's shared session.
@@ -122,19 +125,19 @@ public final class Weights implements AutoCloseable {
   }
 
   private static Weights open(Location location, Session session) {
-    MisuseException.requireGiven("session", session);
+    GantrySession own = GantrySession.of(MisuseException.requireGiven("session", session));
     if (ResidentWeights.isServer(location)) {
       ResidentWeights held = ResidentWeights.hold(location);
       return Cleanup.orUndo(
           () -> {
-            GantrySession.of(session).prepareResident(held);
-            WeightsCatalogue contents = WeightsFormats.open(held.entry());
+            own.prepareResident(held);
+            WeightsCatalogue contents = WeightsFormats.open(own, held.entry());
             // Refuses a GPU that this process does not see
             // while the caller can still choose the files.
             Device _ = held.device();
             return new Weights(
                 contents,
-                GantrySession.of(session),
+                own,
                 () -> {
                   throw new MisuseException(
                       "optVerify must be false for resident weights (was true, of "
@@ -146,9 +149,8 @@ public final class Weights implements AutoCloseable {
           },
           held::close);
     }
-    WeightsCatalogue contents = WeightsFormats.open(location);
-    return new Weights(
-        contents, GantrySession.of(session), () -> RecordedSums.of(contents), null, false);
+    WeightsCatalogue contents = WeightsFormats.open(own, location);
+    return new Weights(contents, own, () -> RecordedSums.of(own, contents), null, false);
   }
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
@@ -192,7 +194,7 @@ public final class Weights implements AutoCloseable {
   /// @throws dev.gantry.core.MalformedFileException of kind `checksum-mismatch`
   /// @throws dev.gantry.core.TransferException if a file cannot be read
   public void verify() {
-    TensorReading.verify(contents);
+    TensorReading.verify(session, contents);
   }
 
   /// Loads everything onto the manager's device.

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.PlainState;
@@ -315,7 +316,10 @@ class DamagedCheckpointTest {
   }
 
   private Path shard(long step, String group) {
-    return SafetensorsOpener.open(index(step, group)).files().getFirst().path();
+    return SafetensorsOpener.open(GantrySession.shared(), index(step, group))
+        .files()
+        .getFirst()
+        .path();
   }
 
   private void damageManifest(long step) throws IOException {
@@ -338,7 +342,8 @@ class DamagedCheckpointTest {
   }
 
   private Path turnBit(long step, String group, String tensor) throws IOException {
-    StoredTensor info = SafetensorsOpener.open(index(step, group)).tensors().get(tensor);
+    StoredTensor info =
+        SafetensorsOpener.open(GantrySession.shared(), index(step, group)).tensors().get(tensor);
     turnBit(info.extent().file().path(), info.extent().end() - 1);
     return info.extent().file().path();
   }

@@ -14,6 +14,7 @@ import ai.djl.nn.Parameter;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ndarray.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.training.Optimizers;
@@ -155,10 +156,13 @@ class ModelCheckpointTest {
       try (Weights weights = Weights.open(file)) {
         weights.load(model.getNDManager()).forEach(array -> block.with(array.getName(), array));
         var _ = saver.save(SaveRequest.builder().setStep(1).setModel(model).build());
-        var saved = SafetensorsOpener.open(again.resolve("gantry-step-1")).tensors();
+        var saved =
+            SafetensorsOpener.open(GantrySession.shared(), again.resolve("gantry-step-1"))
+                .tensors();
         assertThat(saved).hasSize(3);
         for (StoredTensor info : saved.values()) {
-          StoredTensor given = SafetensorsOpener.open(file).tensors().get(info.name());
+          StoredTensor given =
+              SafetensorsOpener.open(GantrySession.shared(), file).tensors().get(info.name());
           assertThat(info.dtype()).isEqualTo(dtype);
           assertThat(info.shape()).isEqualTo(given.shape());
           assertThat(bytes(info)).isEqualTo(bytes(given));

@@ -24,6 +24,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ndarray.GantryNDArray;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
@@ -88,7 +89,12 @@ class ParameterLoadTest {
       assertThat(pair.getValue().isInitialized()).isTrue();
       assertThat(array).isInstanceOf(GantryNDArray.class);
       String tensor = TABLE.get(pair.getKey());
-      long offset = SafetensorsOpener.open(file).tensors().get(tensor).extent().offset();
+      long offset =
+          SafetensorsOpener.open(GantrySession.shared(), file)
+              .tensors()
+              .get(tensor)
+              .extent()
+              .offset();
       // The place in memory has the phase of the place in the file: what was read, not a copy.
       assertThat(address(array) % 4096).as(tensor).isEqualTo(offset % 4096);
     }

@@ -128,7 +128,8 @@ class PartwiseLoadTest {
     List<Long> slabs = new ArrayList<>();
     new TensorLoad(GantrySession.shared(), manager, observed().build().settings(), Scales.NONE)
         .eachPart(
-            List.copyOf(WeightsFormats.open(Location.of(file)).tensors().values()),
+            List.copyOf(
+                WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().values()),
             (_, _, _) -> slabs.add(LiveResources.snapshot().slabs()));
     // When the last part is taken, no other is held.
     assertThat(slabs).hasSize(8).last().isEqualTo(1L);
@@ -157,7 +158,7 @@ class PartwiseLoadTest {
     Block block = block();
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     Path file = layers(folder.resolve("model.safetensors"), 1, 5);
-    var _ = SafetensorsSums.build(file, GantrySession.shared());
+    var _ = SafetensorsSums.build(GantrySession.shared(), file);
     byte[] bytes = Files.readAllBytes(file);
     bytes[bytes.length - 1] ^= 1;
     Files.write(file, bytes);
@@ -263,7 +264,7 @@ class PartwiseLoadTest {
 
   private void restore(Training training) throws IOException {
     LiveResources.forgetMostUsed();
-    var checkpoint = CheckpointStore.list(folder).latest().orElseThrow();
+    var checkpoint = CheckpointStore.list(GantrySession.shared(), folder).latest().orElseThrow();
     try (Stream<Path> files = Files.walk(checkpoint.folder())) {
       for (Path file : files.filter(Files::isRegularFile).toList()) {
         var _ = hot(file);

@@ -98,7 +98,8 @@ class ResidentWeightsTest {
 
   private static ResidentImage image(int version, Path path) {
     GantrySession session = GantrySession.shared();
-    ResidentFiles files = ResidentFiles.of(session, WeightsFormats.open(Location.of(path)));
+    ResidentFiles files =
+        ResidentFiles.of(session, WeightsFormats.open(GantrySession.shared(), Location.of(path)));
     return session.keepResident(
         version, files.entry(), files.sources(), Device.HOST, TransferOptions.defaults());
   }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
@@ -35,7 +36,7 @@ class TensorSelectionTest {
             .raw("scalar", DType.I64, TensorShape.of(), new byte[8])
             .raw("none", DType.F32, TensorShape.of(0, 5), new byte[0])
             .write(folder.resolve("made.safetensors"));
-    tensors = SafetensorsHeader.read(file).tensors();
+    tensors = SafetensorsHeader.read(GantrySession.shared(), file).tensors();
   }
 
   @Test
@@ -76,7 +77,8 @@ class TensorSelectionTest {
         new WeightsFile()
             .raw("odd\\nforged", DType.U8, TensorShape.of(1), new byte[1])
             .write(folder.resolve("hostile.safetensors"));
-    SequencedMap<String, StoredTensor> hostile = SafetensorsHeader.read(file).tensors();
+    SequencedMap<String, StoredTensor> hostile =
+        SafetensorsHeader.read(GantrySession.shared(), file).tensors();
     assertThatThrownBy(() -> TensorSelection.names(List.of("oddforged")).of(hostile))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("odd\\u000aforged");

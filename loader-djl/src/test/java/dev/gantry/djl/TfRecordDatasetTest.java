@@ -306,7 +306,7 @@ class TfRecordDatasetTest {
       names.add(Files.size(file) + " " + name);
       Files.move(file, set.resolve(name));
       if (names.size() == 2) {
-        assertThatThrownBy(() -> dataset(List.of()).setFiles(set.toString()))
+        assertThatThrownBy(() -> dataset(List.of()).setFiles(set.toString()).build())
             .isInstanceOf(MalformedFileException.class)
             .hasMessageContainingAll(set.toString(), "no-list", "part-00000-of-00003-1a2b3c4d");
         assertThatThrownBy(() -> TfRecordDataset.buildIndexes(set.toString()))
@@ -329,7 +329,7 @@ class TfRecordDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
     Path last = Files.move(files.getLast(), folder.resolve("other"));
     for (IndexUse use : IndexUse.values()) {
-      assertThatThrownBy(() -> dataset(List.of()).setFiles(folder.toString()).optIndex(use))
+      assertThatThrownBy(() -> dataset(List.of()).setFiles(folder.toString()).optIndex(use).build())
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContainingAll(folder.toString(), "_gantry-files", "write the set again");
     }

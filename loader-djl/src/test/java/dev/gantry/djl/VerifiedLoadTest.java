@@ -64,7 +64,7 @@ class VerifiedLoadTest {
   }
 
   private int build() {
-    return SafetensorsSums.build(file, GantrySession.shared());
+    return SafetensorsSums.build(GantrySession.shared(), file);
   }
 
   private NDList load(LoadOptions options) {
@@ -74,7 +74,8 @@ class VerifiedLoadTest {
   }
 
   private long damage(String tensor) throws IOException {
-    StoredTensor stored = SafetensorsOpener.open(file).tensors().get(tensor);
+    StoredTensor stored =
+        SafetensorsOpener.open(GantrySession.shared(), file).tensors().get(tensor);
     long offset = stored.extent().offset();
     byte[] bytes = Files.readAllBytes(file);
     bytes[Math.toIntExact(stored.extent().end() - 1)] ^= 1;

@@ -132,6 +132,7 @@ class WeightsMemoryTest {
     private final long begin;
     private final long partBytes;
     private final List<CountDownLatch> begun = new ArrayList<>();
+    private volatile boolean isOpen;
 
     Together(long begin, long partBytes, int parts) {
       super(Libc.INSTANCE);
@@ -145,7 +146,7 @@ class WeightsMemoryTest {
     @Override
     public long pread(int fd, MemorySegment target, long length, long offset) {
       int part = (int) ((offset + 4095 - begin) / partBytes);
-      if (length > 4096 && part < begun.size()) {
+      if (isOpen && length > 4096 && part < begun.size()) {
         begun.get(part).countDown();
         await(begun.get(Math.min(part + 1, begun.size() - 1)));
       }
@@ -167,8 +168,10 @@ class WeightsMemoryTest {
     long begin = path.toFile().length() - (long) parts * SLAB_BYTES;
     LoadOptions options =
         LoadOptions.builder().slabBytes(SLAB_BYTES).optThreads(1).optCast(type).build();
-    try (GantrySession session = Sessions.over(new Together(begin, SLAB_BYTES, parts));
+    Together calls = new Together(begin, SLAB_BYTES, parts);
+    try (GantrySession session = Sessions.over(calls);
         Weights weights = Weights.open(path, session)) {
+      calls.isOpen = true;
       MemoryUse told = weights.memoryUse(manager, options);
       MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
       if (type == DataType.FLOAT64) {

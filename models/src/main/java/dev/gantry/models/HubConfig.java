@@ -3,6 +3,7 @@ package dev.gantry.models;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.spi.FileBytes;
@@ -62,7 +63,7 @@ final class HubConfig {
   /// @throws MalformedFileException if it is no JSON object, or too large
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   static HubConfig read(Path json) {
-    try (FileBytes bytes = FileBytes.open(json)) {
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
       if (bytes.length() > MAX_BYTES) {
         throw new MalformedFileException(
             bytes.file(), 0, "config-too-large", bytes.length() + " bytes, more than " + MAX_BYTES);

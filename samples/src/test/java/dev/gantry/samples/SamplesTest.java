@@ -284,7 +284,8 @@ class SamplesTest {
   void aServerStartsOnResidentWeights() throws Exception {
     Path socket = temporary.resolve("sockets/digits.sock");
     GantrySession session = GantrySession.shared();
-    ResidentFiles files = ResidentFiles.of(session, WeightsFormats.open(Location.of(MODEL)));
+    ResidentFiles files =
+        ResidentFiles.of(session, WeightsFormats.open(GantrySession.shared(), Location.of(MODEL)));
     try (ResidentServer server = ResidentServer.listen(socket, _ -> {})) {
       server.publish(
           session.keepResident(

@@ -83,7 +83,7 @@ final class GantryLoad implements Contender {
   }
 
   static List<Wanted> wanted(Path file) {
-    return SafetensorsOpener.open(file).tensors().values().stream()
+    return SafetensorsOpener.open(GantrySession.shared(), file).tensors().values().stream()
         .map(LoadedTensors::wanted)
         .toList();
   }

@@ -4,6 +4,7 @@ package dev.gantry.benchmarks.bench;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
@@ -108,7 +109,8 @@ final class Subjects {
 
   /// A user's own file.
   static Subject of(Path file) {
-    Collection<StoredTensor> tensors = SafetensorsOpener.open(file).tensors().values();
+    Collection<StoredTensor> tensors =
+        SafetensorsOpener.open(GantrySession.shared(), file).tensors().values();
     long bytes = tensors.stream().mapToLong(StoredTensor::bytes).sum();
     String what =
         String.format(

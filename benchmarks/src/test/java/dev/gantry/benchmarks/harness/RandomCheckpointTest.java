@@ -3,6 +3,7 @@ package dev.gantry.benchmarks.harness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -21,7 +22,7 @@ class RandomCheckpointTest {
     Path file = folder.resolve("file.safetensors");
 
     assertThat(RandomCheckpoint.make(file, 1_000_003, 7, "F32")).isEqualTo(7 * 142_856);
-    assertThat(SafetensorsOpener.open(file).tensors().values())
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), file).tensors().values())
         .hasSize(7)
         .allMatch(tensor -> tensor.bytes() == 142_856);
   }

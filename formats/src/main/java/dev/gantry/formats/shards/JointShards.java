@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
@@ -25,10 +26,12 @@ public final class JointShards implements AutoCloseable {
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private final Path folder;
+  private final GantrySession session;
   private final ShardFolder output;
   private boolean done;
 
-  private JointShards(Path folder, ShardFolder output) {
+  private JointShards(GantrySession session, Path folder, ShardFolder output) {
+    this.session = session;
     this.folder = folder;
     this.output = output;
   }
@@ -42,8 +45,8 @@ public final class JointShards implements AutoCloseable {
   ///     not be replaced
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static JointShards begin(Session session, Path folder, boolean mayReplace) {
-    return new JointShards(
-        folder, ShardFolder.prepare(GantrySession.of(session), folder, mayReplace));
+    GantrySession own = GantrySession.of(session);
+    return new JointShards(own, folder, ShardFolder.prepare(own, folder, mayReplace));
   }
 
   /// Begins a part, in any process.
@@ -77,7 +80,7 @@ public final class JointShards implements AutoCloseable {
     List<Path> files = new ArrayList<>();
     int unique = RANDOM.nextInt();
     for (String name : parts) {
-      ShardSet part = ShardSet.open(ShardFolder.part(folder, name));
+      ShardSet part = ShardSet.open(session, Location.of(ShardFolder.part(folder, name)));
       requireSame(plan, part);
       for (Shard shard : part.shards()) {
         if (shards.size() == ShardSet.MAX_SHARDS) {

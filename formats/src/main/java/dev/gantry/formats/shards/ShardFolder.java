@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
@@ -115,7 +116,7 @@ final class ShardFolder {
   static ShardFolder prepare(GantrySession session, Path folder, boolean mayReplace) {
     if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
       // Said without a trace in a folder that is not for us.
-      Optional<ShardSet> _ = requireFree(folder, mayReplace);
+      Optional<ShardSet> _ = requireFree(session, folder, mayReplace);
     }
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of samples");
     try {
@@ -132,7 +133,7 @@ final class ShardFolder {
     // There may have been an index whose removal is not on the disk yet. After a crash, it must
     // neither be there without its shards nor with those of this set.
     folders.sync(folder);
-    replaced = requireFree(folder, mayReplace);
+    replaced = requireFree(session, folder, mayReplace);
     clear();
     if (!Files.isDirectory(unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
       folders.create(unfinished(folder));
@@ -141,7 +142,8 @@ final class ShardFolder {
 
   /// @return the set that is there
   /// @throws MisuseException if there is one and it may not be replaced, or a file is in the way
-  private static Optional<ShardSet> requireFree(Path folder, boolean mayReplace) {
+  private static Optional<ShardSet> requireFree(
+      GantrySession session, Path folder, boolean mayReplace) {
     Path index = index(folder);
     boolean isThere = Files.exists(index, LinkOption.NOFOLLOW_LINKS);
     if (isThere && !mayReplace) {
@@ -149,13 +151,13 @@ final class ShardFolder {
           folder + " holds samples already: " + ShardSet.FILE_NAME + "; name another place");
     }
     Optional<ShardSet> there =
-        isThere ? Optional.of(ShardSet.read(index, false)) : Optional.empty();
+        isThere ? Optional.of(ShardSet.read(session, Location.of(index), false)) : Optional.empty();
     Path work = unfinished(folder);
     if (Files.exists(work, LinkOption.NOFOLLOW_LINKS)
         && !Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
       throw new MisuseException(work + " is there, but no folder; name another place");
     }
-    List<Path> ours = new ArrayList<>(left(folder));
+    List<Path> ours = new ArrayList<>(left(session, folder));
     there.ifPresent(set -> set.shards().forEach(shard -> ours.add(shard.file())));
     FolderEntries.of(folder).stream()
         .filter(file -> isShard(file) && !ours.contains(file))
@@ -173,11 +175,11 @@ final class ShardFolder {
 
   /// Shards of ours beside the index that are of no set: those of an unfinished set that have their
   /// own names already, and those of one that was replaced.
-  private static List<Path> left(Path folder) {
-    List<Path> left = new ArrayList<>(shards(folder, index(unfinished(folder))));
-    List<Path> replaced = shards(folder, unfinished(folder).resolve(REPLACED));
+  private static List<Path> left(GantrySession session, Path folder) {
+    List<Path> left = new ArrayList<>(shards(session, folder, index(unfinished(folder))));
+    List<Path> replaced = shards(session, folder, unfinished(folder).resolve(REPLACED));
     if (!replaced.isEmpty() && isFile(index(folder))) {
-      List<Path> used = shards(folder, index(folder));
+      List<Path> used = shards(session, folder, index(folder));
       replaced.stream()
           .filter(shard -> !used.isEmpty() && !used.contains(shard))
           .forEach(left::add);
@@ -186,12 +188,12 @@ final class ShardFolder {
   }
 
   /// The shards that an index names and that are in the folder.
-  private static List<Path> shards(Path folder, Path index) {
+  private static List<Path> shards(GantrySession session, Path folder, Path index) {
     if (!isFile(index)) {
       return List.of();
     }
     try {
-      return ShardSet.read(index, false).shards().stream()
+      return ShardSet.read(session, Location.of(index), false).shards().stream()
           .filter(shard -> hasSize(folder.resolve(shard.name()), shard.bytes()))
           .map(shard -> folder.resolve(shard.name()))
           .toList();
@@ -281,7 +283,7 @@ final class ShardFolder {
 
   /// Removes all unfinished work; last the indexes that tell of it.
   private void clear() {
-    List<Path> left = left(folder);
+    List<Path> left = left(session, folder);
     if (!left.isEmpty()) {
       left.forEach(folders::removeFile);
       folders.sync(folder);

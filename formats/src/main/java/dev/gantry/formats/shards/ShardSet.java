@@ -87,25 +87,26 @@ public final class ShardSet {
   /// Reads `shards.json`, and compares what it says with the sizes of the files; the bytes in them
   /// are for [#verify].
   ///
-  /// @param folderOrFile the folder, or its `shards.json` by whatever name
+  /// @param session by whose store `shards.json` is read
+  /// @param folderOrFile the folder, or its `shards.json`: locally by whatever name; the name of a remote one ends in
+  ///     `.json`, and any other is a folder's. Remote shards are looked at when they are first read
   /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind; of
   ///     kind `no-shards` where the folder has no `shards.json`, and so no dataset that was written
   ///     to its end
   /// @throws TransferException if a file cannot be opened or read
-  public static ShardSet open(Path folderOrFile) {
-    return open(Location.of(folderOrFile));
-  }
-
-  /// As [#open(Path)], of any store. The name of a remote `shards.json` ends in `.json`; any other is
-  /// a folder's. Remote shards are looked at when they are first read.
-  public static ShardSet open(Location folderOrFile) {
-    ShardSet set = read(index(folderOrFile), true);
+  public static ShardSet open(Session session, Location folderOrFile) {
+    ShardSet set = read(session, index(folderOrFile), true);
     for (Shard shard : set.shards) {
       if (shard.location() instanceof Location.Local(Path file, _)) {
         set.files.expect(shard.location(), SourceFile.Identity.look(file));
       }
     }
     return set;
+  }
+
+  /// As [#open(Session, Location)], of a local folder or file, with the process's shared session.
+  public static ShardSet open(Path folderOrFile) {
+    return open(Session.shared(), Location.of(folderOrFile));
   }
 
   private static Location index(Location folderOrFile) {
@@ -124,12 +125,8 @@ public final class ShardSet {
   }
 
   /// @param withShards whether the shards are looked at, too
-  static ShardSet read(Path file, boolean withShards) {
-    return read(Location.of(file), withShards);
-  }
-
-  private static ShardSet read(Location file, boolean withShards) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  static ShardSet read(Session session, Location file, boolean withShards) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ShardIndexParser(bytes, withShards).parse();
     }
   }

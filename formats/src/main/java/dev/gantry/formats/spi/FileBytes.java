@@ -26,6 +26,7 @@ public final class FileBytes implements AutoCloseable {
   /// How many windows are kept: an archive's directory and headers lie in several places.
   private static final int WINDOWS = 4;
 
+  private final GantrySession session;
   private final SourceFile file;
   private final int windowBytes;
   private final Arena arena = Arena.ofShared();
@@ -38,28 +39,29 @@ public final class FileBytes implements AutoCloseable {
   /// The place that the next window takes.
   private int next;
 
-  private FileBytes(SourceFile file) {
+  private FileBytes(GantrySession session, SourceFile file) {
+    this.session = session;
     this.file = file;
     this.windowBytes = file.isLocal() ? LOCAL_WINDOW_BYTES : REMOTE_WINDOW_BYTES;
   }
 
-  /// Opens a local file.
+  /// Opens a file by the stores of a session.
   ///
-  /// @throws TransferException as [#open(Location)]
-  /// @throws MalformedFileException as [#open(Location)]
-  public static FileBytes open(Path file) {
-    return open(Location.of(file));
-  }
-
   /// @throws TransferException if the file cannot be opened, or is a directory
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
-  public static FileBytes open(Location file) {
-    return open(file, GantrySession.shared());
+  public static FileBytes open(Session session, Location file) {
+    GantrySession own = GantrySession.of(session);
+    return new FileBytes(own, own.openFile(file));
   }
 
-  /// As [#open(Location)], by the stores of a session.
-  public static FileBytes open(Location file, Session session) {
-    return new FileBytes(GantrySession.of(session).openFile(file));
+  /// As [#open(Session, Location)], of a local file.
+  public static FileBytes open(Session session, Path file) {
+    return open(session, Location.of(file));
+  }
+
+  /// The session by whose stores the file was opened. A format opens by it what else the file names.
+  public Session session() {
+    return session;
   }
 
   /// The file in the version that is open, so that what is read by way of this location later is of

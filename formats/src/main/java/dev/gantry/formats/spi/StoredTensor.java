@@ -158,10 +158,10 @@ public record StoredTensor(
   private TensorDecoder decodedRows(long offset) {
     StoredTensor whole = this;
     TensorDecoder decoder = ((Encoding.Decoded) encoding).decoder();
-    return (_, target) -> {
+    return (file, _, target) -> {
       try (Arena arena = Arena.ofShared()) {
         MemorySegment all = arena.allocate(Math.max(1, whole.bytes()), Long.BYTES);
-        decoder.decode(whole, all.asSlice(0, whole.bytes()));
+        decoder.decode(file, whole, all.asSlice(0, whole.bytes()));
         MemorySegment.copy(all, offset, target, 0, target.byteSize());
       }
     };

@@ -3,6 +3,7 @@ package dev.gantry.formats.spi;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
 import java.nio.ByteBuffer;
 import java.util.List;
 
@@ -41,9 +42,10 @@ public interface WeightsFormat {
 
   /// Reads what the files of a folder say, as [#open] does for one file.
   ///
+  /// @param session by whose stores the files are opened
   /// @param folder that this format recognises
   /// @param files that lie in it, as of [#recognisesFolder]
-  default WeightsCatalogue openFolder(Location folder, List<Location> files) {
+  default WeightsCatalogue openFolder(Session session, Location folder, List<Location> files) {
     throw new MisuseException(name() + " weights must be a file (was the folder " + folder + ")");
   }
 }

@@ -83,7 +83,8 @@ class JointKillTest {
       @Override
       long read(Path set) throws IOException {
         long samples = 0;
-        for (Location file : JointFiles.of(Folder.at(Location.of(set)).orElseThrow())) {
+        for (Location file :
+            JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
           samples += Files.size(file.path());
         }
         return samples;
@@ -130,7 +131,8 @@ class JointKillTest {
       @Override
       long read(Path set) {
         long samples = 0;
-        for (Location file : JointFiles.of(Folder.at(Location.of(set)).orElseThrow())) {
+        for (Location file :
+            JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
           try (TfRecordReader reader =
               TfRecordReader.open(file.path(), TfRecordOptions.defaults())) {
             while (reader.next()) {
@@ -182,7 +184,7 @@ class JointKillTest {
 
       @Override
       long read(Path set) {
-        return WeightsFormats.open(Location.of(set)).totalBytes();
+        return WeightsFormats.open(GantrySession.shared(), Location.of(set)).totalBytes();
       }
     };
 

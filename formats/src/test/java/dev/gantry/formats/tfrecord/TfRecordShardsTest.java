@@ -93,7 +93,7 @@ class TfRecordShardsTest {
   /// Reads the folder by its name.
   private List<Integer> values(Path folder) {
     return values(
-        JointFiles.of(Folder.at(Location.of(folder)).orElseThrow()).stream()
+        JointFiles.of(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow()).stream()
             .map(Location::path)
             .toList());
   }
@@ -233,8 +233,9 @@ class TfRecordShardsTest {
             if (found.size() == 2) {
               assertThat(values(named)).as(where).isIn(old, made);
             } else if (found.size() == 1) {
-              assertThatThrownBy(
-                      () -> JointFiles.requireWhole(found.stream().map(Location::of).toList()))
+              assertThatThrownBy(() ->
+                      JointFiles.requireWhole(
+                          GantrySession.shared(), found.stream().map(Location::of).toList()))
                   .as(where)
                   .hasMessageContaining("write the set again");
             }

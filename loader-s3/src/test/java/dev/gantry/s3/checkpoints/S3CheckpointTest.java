@@ -58,7 +58,9 @@ class S3CheckpointTest {
   }
 
   private CheckpointFolder latest(String name) {
-    return CheckpointStore.list(folder.resolve(name)).latest().orElseThrow();
+    return CheckpointStore.list(GantrySession.shared(), folder.resolve(name))
+        .latest()
+        .orElseThrow();
   }
 
   /// What a machine with an empty disk finds.
@@ -132,7 +134,7 @@ class S3CheckpointTest {
       try (CheckpointStore store = open("b")) {
         store.fetchLatest(false);
         store.fetch(1);
-        assertThat(CheckpointStore.list(folder.resolve("b")).checkpoints())
+        assertThat(CheckpointStore.list(GantrySession.shared(), folder.resolve("b")).checkpoints())
             .extracting(CheckpointFolder::step)
             .containsExactly(1L, 2L);
       }

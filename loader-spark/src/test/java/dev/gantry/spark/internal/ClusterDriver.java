@@ -11,6 +11,7 @@ import ai.djl.Model;
 import ai.djl.ndarray.NDList;
 import ai.djl.nn.LambdaBlock;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.shards.ShardSet;
@@ -170,7 +171,9 @@ public final class ClusterDriver {
     }
     int wanted;
     if (format.equals("tfrecord")) {
-      wanted = JointFiles.of(Folder.at(Location.of(set)).orElseThrow()).size() + 1;
+      wanted =
+          JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow()).size()
+              + 1;
     } else {
       ShardSet shards = ShardSet.open(set);
       shards.verify();

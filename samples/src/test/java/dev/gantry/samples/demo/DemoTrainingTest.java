@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.within;
 
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.samples.ServeModel;
@@ -82,7 +83,8 @@ class DemoTrainingTest {
     assertThat(begun.losses()).hasSize(63);
     assertThat(steps(checkpoints)).containsExactly(40L, 60L, 63L);
     // A training that was killed has not saved its last step.
-    remove(CheckpointStore.list(checkpoints).checkpoints().getLast().folder());
+    remove(
+        CheckpointStore.list(GantrySession.shared(), checkpoints).checkpoints().getLast().folder());
     DemoTraining.Run resumed = training.run(checkpoints, 3, 2);
     assertThat(steps(checkpoints)).containsExactly(160L, 180L, 189L);
 
@@ -121,7 +123,7 @@ class DemoTrainingTest {
   }
 
   private static List<Long> steps(Path checkpoints) {
-    return CheckpointStore.list(checkpoints).checkpoints().stream()
+    return CheckpointStore.list(GantrySession.shared(), checkpoints).checkpoints().stream()
         .map(CheckpointFolder::step)
         .toList();
   }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -38,7 +39,11 @@ class KillTrialTest {
       }
       TrainingChild.Report last = child.kill(report);
       assertThat(last.step()).isGreaterThanOrEqualTo(report.step());
-      assertThat(CheckpointStore.list(checkpoints).latest().orElseThrow().step())
+      assertThat(
+              CheckpointStore.list(GantrySession.shared(), checkpoints)
+                  .latest()
+                  .orElseThrow()
+                  .step())
           .isGreaterThanOrEqualTo(report.saved());
     }
   }

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
@@ -56,7 +57,7 @@ public final class Inputs {
   /// @throws MalformedFileException if the file is no such one, or the model takes other inputs
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static Inputs read(Path file, HubModel hub) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), file)) {
       Inputs read = new Inputs(bytes, hub);
       read.parse();
       read.check();

@@ -47,7 +47,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
   }
 
   public WrittenFiles run(GantrySession session, ShardOptions options) throws IOException {
-    checkOutput();
+    checkOutput(session);
     ExampleParser parser = new ExampleParser(features.specs(session));
     List<Field> fields = parser.fields();
     long start = System.nanoTime();
@@ -88,11 +88,11 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     return files;
   }
 
-  private void checkOutput() throws IOException {
+  private void checkOutput(GantrySession session) throws IOException {
     if (output.toString().endsWith(WeightsConversion.ONE_FILE)) {
       throw new MisuseException("TFRecord becomes a folder of shards, not one file: " + output);
     }
-    Input.requireNoWeights(output);
+    Input.requireNoWeights(session, output);
     for (Location file : files) {
       Path folder =
           file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;

@@ -32,17 +32,17 @@ public record WeightsConversion(
   static final String ONE_FILE = ".safetensors";
 
   public WrittenFiles run(GantrySession session) throws IOException {
-    checkOutput();
+    checkOutput(session);
     return switch (output) {
       case Location.Local(Path target, _) -> {
-        TensorReading.verify(old);
+        TensorReading.verify(session, old);
         try (TensorSources sources = TensorSources.of(session, old)) {
           yield write(session, layOut(sources.tensors(), target));
         }
       }
       case Location.Remote target -> {
         SafetensorsUpload upload = new SafetensorsUpload(session, target, isOneFile());
-        TensorReading.verify(old);
+        TensorReading.verify(session, old);
         try (TensorSources sources = TensorSources.of(session, old);
             UploadFolder folder = UploadFolder.make()) {
           Path made = isOneFile() ? folder.file(target.fileName()) : folder.path();
@@ -97,17 +97,17 @@ public record WeightsConversion(
     return output.fileName().endsWith(ONE_FILE);
   }
 
-  private void checkOutput() throws IOException {
+  private void checkOutput(GantrySession session) throws IOException {
     if (isOneFile() && shardBytes != null) {
       throw new MisuseException("--shard-bytes must not be given where OUT is one file: " + output);
     }
     switch (output) {
-      case Location.Local(Path target, _) -> checkOutput(target);
+      case Location.Local(Path target, _) -> checkOutput(session, target);
       case Location.Remote target -> checkOutput(target);
     }
   }
 
-  private void checkOutput(Path target) throws IOException {
+  private void checkOutput(GantrySession session, Path target) throws IOException {
     Path parent = target.toAbsolutePath().getParent();
     if (isOneFile()
         && parent != null
@@ -118,7 +118,7 @@ public record WeightsConversion(
     }
     Path into = isOneFile() ? parent : target;
     if (into != null) {
-      Input.requireNoShards(into);
+      Input.requireNoShards(session, into);
     }
     for (Location file : old.files()) {
       if (file instanceof Location.Local(Path local, _)

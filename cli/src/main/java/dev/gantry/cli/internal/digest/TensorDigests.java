@@ -54,7 +54,7 @@ public record TensorDigests(
     for (StoredTensor tensor : weights.tensors().values()) {
       tensors.put(tensor.name(), List.of(tensor));
     }
-    TensorReading.verify(weights);
+    TensorReading.verify(session, weights);
     long bytes = weights.totalBytes();
     try (Progress bar = new Progress("digest", bytes)) {
       Digests digests = new Digests(session, device, bar);

@@ -47,7 +47,7 @@ enum Format {
   /// @throws MalformedFileException of kind `unknown-format`, or `several-formats` of a folder
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   static Found of(GantrySession session, Location location) {
-    Optional<Folder> folder = Folder.at(location);
+    Optional<Folder> folder = Folder.at(session, location);
     if (folder.isPresent()) {
       return ofFolder(session, folder.get());
     }
@@ -55,7 +55,7 @@ enum Format {
       Format format = ofFile(session, location);
       return new Found(format, format == TFRECORD ? List.of(location) : List.of());
     } catch (TransferException e) {
-      return ofFolder(session, Folder.insteadOf(location, e).orElseThrow(() -> e));
+      return ofFolder(session, Folder.insteadOf(session, location, e).orElseThrow(() -> e));
     }
   }
 
@@ -73,7 +73,7 @@ enum Format {
       return saysShards(file) ? SHARDS : WEIGHTS;
     }
     try {
-      WeightsFormat _ = WeightsFormats.formatOf(file);
+      WeightsFormat _ = WeightsFormats.formatOf(session, file);
       return WEIGHTS;
     } catch (MalformedFileException fault) {
       if (isRecordName(name)) {
@@ -128,13 +128,13 @@ enum Format {
             + "), no "
             + ShardSet.FILE_NAME
             + ", and no TFRecord file"
-            + checkpoint(folder.location()));
+            + checkpoint(session, folder.location()));
   }
 
   /// How the reason goes on where a folder has checkpoints.
-  private static String checkpoint(Location folder) {
+  private static String checkpoint(GantrySession session, Location folder) {
     return folder instanceof Location.Local(Path path, _)
-        ? CheckpointStore.list(path)
+        ? CheckpointStore.list(session, path)
             .latestWhole()
             .map(latest ->
                 "; it has checkpoints; name one, such as " + latest.folder().getFileName())

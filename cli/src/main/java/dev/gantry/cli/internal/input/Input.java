@@ -28,7 +28,7 @@ public sealed interface Input {
   static Input open(GantrySession session, Location location) {
     Input found = find(session, location);
     if (found instanceof Records(List<Location> files)) {
-      JointFiles.requireWhole(files);
+      JointFiles.requireWhole(session, files);
     }
     return found;
   }
@@ -37,12 +37,12 @@ public sealed interface Input {
   private static Input find(GantrySession session, Location location) {
     if (ResidentWeights.isServer(location)) {
       // Held until this process ends.
-      return new Weights(WeightsFormats.open(ResidentWeights.hold(location).entry()));
+      return new Weights(WeightsFormats.open(session, ResidentWeights.hold(location).entry()));
     }
     Format.Found found = Format.of(session, location);
     return switch (found.format()) {
-      case WEIGHTS -> new Weights(WeightsFormats.open(location));
-      case SHARDS -> new Shards(ShardSet.open(location));
+      case WEIGHTS -> new Weights(WeightsFormats.open(session, location));
+      case SHARDS -> new Shards(ShardSet.open(session, location));
       case TFRECORD -> new Records(found.records());
     };
   }
@@ -91,24 +91,25 @@ public sealed interface Input {
         case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
       }
     }
-    JointFiles.requireWhole(all);
+    JointFiles.requireWhole(session, all);
     return all;
   }
 
   /// For writers of weights: a folder of both could not be told any more.
   ///
   /// @throws MisuseException if a folder, which need not be there, has raw tensor shards
-  static void requireNoShards(Path folder) {
-    requireNot(folder, Format::hasShards, ShardSet.FILE_NAME);
+  static void requireNoShards(GantrySession session, Path folder) {
+    requireNot(session, folder, Format::hasShards, ShardSet.FILE_NAME);
   }
 
   /// As [#requireNoShards], for writers of shards.
-  static void requireNoWeights(Path folder) {
-    requireNot(folder, Format::hasWeights, "weights");
+  static void requireNoWeights(GantrySession session, Path folder) {
+    requireNot(session, folder, Format::hasWeights, "weights");
   }
 
-  private static void requireNot(Path folder, Predicate<Folder> has, String what) {
-    if (Folder.at(Location.of(folder)).filter(has).isPresent()) {
+  private static void requireNot(
+      GantrySession session, Path folder, Predicate<Folder> has, String what) {
+    if (Folder.at(session, Location.of(folder)).filter(has).isPresent()) {
       throw new MisuseException("OUT must be a folder without " + what + " (was " + folder + ")");
     }
   }

@@ -22,16 +22,15 @@ import java.util.stream.Collectors;
 /// A checkpoint's files beside its manifest, in any store, compared with what the manifest says of them.
 ///
 /// @param at the manifest's own file
-record CheckpointFiles(Location at, Manifest manifest) {
+record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
   /// The checkpoint whose folder a data file lies in, by its name and its manifest.
-  static Optional<CheckpointFiles> around(Location dataFile) {
+  static Optional<CheckpointFiles> around(GantrySession session, Location dataFile) {
     if (!StoreFolder.isCheckpoint(folderName(dataFile))) {
       return Optional.empty();
     }
     Location manifest = dataFile.sibling(StoreFolder.MANIFEST);
     try {
-      return Optional.of(
-          new CheckpointFiles(manifest, Manifest.read(manifest, GantrySession.shared())));
+      return Optional.of(new CheckpointFiles(session, manifest, Manifest.read(session, manifest)));
     } catch (TransferException e) {
       if (e.isErrno(Set.of("ENOENT")) || Folder.isNotFound(e)) {
         return Optional.empty();
@@ -55,8 +54,8 @@ record CheckpointFiles(Location at, Manifest manifest) {
   /// @throws MalformedFileException if a header or index is damaged
   WeightsCatalogue open(String group) {
     Location index = at.sibling(CheckpointFolder.indexName(group));
-    WeightsCatalogue tensors = SafetensorsOpener.open(index);
-    try (FileBytes bytes = FileBytes.open(index)) {
+    WeightsCatalogue tensors = SafetensorsOpener.open(session, index);
+    try (FileBytes bytes = FileBytes.open(session, index)) {
       requireSame(index, bytes.crc32c(0, bytes.length()), entry(index).crc32c());
     }
     checkHeaders(tensors);
@@ -77,7 +76,7 @@ record CheckpointFiles(Location at, Manifest manifest) {
   private void checkHeader(Location dataFile, List<StoredTensor> tensors) {
     Manifest.FileEntry entry = entry(dataFile);
     int sum;
-    try (FileBytes bytes = FileBytes.open(dataFile)) {
+    try (FileBytes bytes = FileBytes.open(session, dataFile)) {
       sum = bytes.crc32c(0, tensors.getFirst().extent().offset());
     }
     for (StoredTensor tensor : tensors) {

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
@@ -20,19 +21,21 @@ import org.jspecify.annotations.Nullable;
 
 /// A checkpoint that was saved whole. Thread-safe.
 public final class CheckpointFolder implements StoredCheckpoint {
+  private final GantrySession session;
   private final Path folder;
   private final Manifest.Head head;
 
   /// Null until it is asked for.
   private volatile @Nullable Manifest manifest;
 
-  CheckpointFolder(Path folder, Manifest.Head head) {
+  CheckpointFolder(GantrySession session, Path folder, Manifest.Head head) {
+    this.session = session;
     this.folder = folder;
     this.head = head;
   }
 
-  CheckpointFolder(Path folder, Manifest manifest) {
-    this(folder, manifest.head());
+  CheckpointFolder(GantrySession session, Path folder, Manifest manifest) {
+    this(session, folder, manifest.head());
     this.manifest = manifest;
   }
 
@@ -74,7 +77,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     Manifest known = manifest;
     if (known == null) {
       Path file = StoreFolder.manifest(folder);
-      known = Manifest.read(file);
+      known = Manifest.read(session, file);
       if (!known.head().equals(head)) {
         throw new MalformedFileException(
             file, 0, "changed-manifest", "it is of another save than when the folder was listed");
@@ -101,7 +104,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
   }
 
   private CheckpointFiles files() {
-    return new CheckpointFiles(Location.of(StoreFolder.manifest(folder)), manifest());
+    return new CheckpointFiles(session, Location.of(StoreFolder.manifest(folder)), manifest());
   }
 
   /// What the manifest says of a group's tensors, for loads to compare.

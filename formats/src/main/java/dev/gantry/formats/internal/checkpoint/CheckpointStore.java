@@ -199,7 +199,7 @@ public final class CheckpointStore implements AutoCloseable {
       Retention retention,
       long fileBytes,
       Optional<Remote> remote) {
-    StoreFolder folder = new StoreFolder(root, session.folders());
+    StoreFolder folder = new StoreFolder(session, root);
     folder.create();
     FolderLock lock = FolderLock.take(root, "saver");
     boolean complete = false;
@@ -266,8 +266,8 @@ public final class CheckpointStore implements AutoCloseable {
   ///
   /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
   ///     may be whole all the same
-  public static Listing list(Path root) {
-    StoreScan all = StoreScan.of(new StoreFolder(root, GantrySession.shared().folders()));
+  public static Listing list(GantrySession session, Path root) {
+    StoreScan all = StoreScan.of(new StoreFolder(session, root));
     SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
     // A step that was saved again is where the later save belongs.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
@@ -343,9 +343,9 @@ public final class CheckpointStore implements AutoCloseable {
     try {
       // 2
       report = session.write(SavePlan.in(target, files), options.withChecksums(true));
-      stored = new CheckpointFolder(target, plan.manifest(report));
+      stored = new CheckpointFolder(session, target, plan.manifest(report));
       warnOfParting(plan);
-      add(new CheckpointFolder(target, stored.manifest().head()));
+      add(new CheckpointFolder(session, target, stored.manifest().head()));
       // 3
       writeManifest(stored, options);
     } catch (RuntimeException | Error failure) {

@@ -5,7 +5,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
@@ -93,27 +92,27 @@ public record Manifest(
   ///
   /// @throws MalformedFileException if it is none, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
-  public static Manifest read(Path file) {
-    return read(Location.of(file), GantrySession.shared());
+  public static Manifest read(Session session, Path file) {
+    return read(session, Location.of(file));
   }
 
-  /// As [#read(Path)], of any store.
-  static Manifest read(Location file, Session session) {
-    try (FileBytes bytes = FileBytes.open(file, session)) {
+  /// As [#read(Session, Path)], of any store.
+  static Manifest read(Session session, Location file) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, true).parse();
     }
   }
 
   /// As [#read], without keeping the files; that their bytes are right is checked as well.
-  static Head readHead(Path file) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  static Head readHead(Session session, Path file) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).parse().head();
     }
   }
 
   /// As [ManifestParser#sequence]; empty also for what is too long for a manifest, or no file.
-  static OptionalLong sequence(Path file, long step) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  static OptionalLong sequence(Session session, Path file, long step) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).sequence(step);
     } catch (MalformedFileException _) {
       return OptionalLong.empty();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -17,12 +18,12 @@ public final class RecordedSums {
   ///     file has no checksums
   /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
   ///     is damaged
-  public static List<KnownSums.Known> of(WeightsCatalogue weights) {
+  public static List<KnownSums.Known> of(GantrySession session, WeightsCatalogue weights) {
     Optional<CheckpointFiles> checkpoint =
-        weights.files().stream().findFirst().flatMap(CheckpointFiles::around);
+        weights.files().stream().findFirst().flatMap(file -> CheckpointFiles.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
     return checkpoint
         .map(saved -> saved.sums(weights))
-        .orElseGet(() -> SafetensorsSums.of(weights));
+        .orElseGet(() -> SafetensorsSums.of(session, weights));
   }
 }

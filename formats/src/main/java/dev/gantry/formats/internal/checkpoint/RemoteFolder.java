@@ -133,11 +133,11 @@ final class RemoteFolder {
     OptionalLong sequence = OptionalLong.empty();
     Path manifest = StoreFolder.manifest(folder);
     try {
-      Manifest.Head head = Manifest.readHead(manifest);
+      Manifest.Head head = Manifest.readHead(session, manifest);
       return checkpoints().stream().filter(one -> one.head().equals(head)).findFirst();
     } catch (MalformedFileException _) {
       if (step.isPresent()) {
-        sequence = Manifest.sequence(manifest, step.getAsLong());
+        sequence = Manifest.sequence(session, manifest, step.getAsLong());
       }
     } catch (TransferException _) {
       // Its name is all that tells of it.
@@ -169,7 +169,8 @@ final class RemoteFolder {
         StoreFolder.manifest(checkpoint.folder()), scan.at(folder + "/" + StoreFolder.MANIFEST));
     // A saver that took the folder before the manifest came may have removed the rest.
     requireOurs();
-    CheckpointFolder copy = new CheckpointFolder(local.root().resolve(folder), checkpoint.head());
+    CheckpointFolder copy =
+        new CheckpointFolder(session, local.root().resolve(folder), checkpoint.head());
     synchronized (this) {
       checkpoints.remove(copy);
       checkpoints.add(copy);
@@ -211,7 +212,7 @@ final class RemoteFolder {
   /// @throws TransferException if another saver has taken the folder, or the store does not answer
   private void requireOurs() {
     String now;
-    try (FileBytes bytes = FileBytes.open(scan.at(SAVER), session)) {
+    try (FileBytes bytes = FileBytes.open(session, scan.at(SAVER))) {
       ByteBuffer text = ByteBuffer.allocate((int) Math.min(bytes.length(), name.length() + 1L));
       bytes.readFully(text, 0);
       now = StandardCharsets.UTF_8.decode(text.flip()).toString();
@@ -243,13 +244,14 @@ final class RemoteFolder {
           manifest, folder, session.write(files, WriteOptions.defaults().withChecksums(true)));
       long size;
       try (FileBytes bytes =
-          FileBytes.open(scan.at(folder + "/" + StoreFolder.MANIFEST), session)) {
+          FileBytes.open(session, scan.at(folder + "/" + StoreFolder.MANIFEST))) {
         size = bytes.length();
       }
       var _ =
           session.write(
               List.of(copy(target, folder, StoreFolder.MANIFEST, size)), WriteOptions.defaults());
-      return new CheckpointFolder(target, Manifest.readHead(StoreFolder.manifest(target)));
+      return new CheckpointFolder(
+          session, target, Manifest.readHead(session, StoreFolder.manifest(target)));
     } catch (RuntimeException | Error failure) {
       local.removeUnfinished(target);
       throw failure;

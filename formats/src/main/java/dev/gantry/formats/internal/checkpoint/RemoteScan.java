@@ -84,9 +84,9 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
       return;
     }
     try {
-      Manifest manifest = Manifest.read(at(folder + "/" + StoreFolder.MANIFEST), session);
+      Manifest manifest = Manifest.read(session, at(folder + "/" + StoreFolder.MANIFEST));
       requireFiles(manifest, folder, sizes);
-      known.put(folder, new CheckpointFolder(root.resolve(folder), manifest.head()));
+      known.put(folder, new CheckpointFolder(session, root.resolve(folder), manifest.head()));
     } catch (MalformedFileException e) {
       LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
     } catch (TransferException e) {
@@ -120,7 +120,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
   Manifest require(CheckpointFolder checkpoint) {
     String folder = name(checkpoint);
     Location there = at(folder + "/" + StoreFolder.MANIFEST);
-    Manifest manifest = Manifest.read(there, session);
+    Manifest manifest = Manifest.read(session, there);
     if (!manifest.head().equals(checkpoint.head())) {
       throw new MalformedFileException(
           there, 0, "changed-manifest", "it is of another save than when the folder was listed");
@@ -140,7 +140,8 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
   /// @throws MalformedFileException if a file is missing, or a header or the index is damaged
   SavedGroup open(CheckpointFolder checkpoint, String group) {
     CheckpointFiles files =
-        new CheckpointFiles(at(name(checkpoint) + "/" + StoreFolder.MANIFEST), require(checkpoint));
+        new CheckpointFiles(
+            session, at(name(checkpoint) + "/" + StoreFolder.MANIFEST), require(checkpoint));
     return SavedGroup.of(files, group);
   }
 

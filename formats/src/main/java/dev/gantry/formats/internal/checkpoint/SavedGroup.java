@@ -28,10 +28,12 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownSums.Known
   /// @throws MalformedFileException if the one that is chosen is damaged
   /// @throws TransferException if a file cannot be opened or read
   public static Optional<SavedGroup> choose(
+      GantrySession session,
       Path directory,
       String group,
       Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
-    return choose(() -> choice.apply(CheckpointStore.list(directory)), saved -> saved.group(group));
+    return choose(
+        () -> choice.apply(CheckpointStore.list(session, directory)), saved -> saved.group(group));
   }
 
   /// Opens the checkpoint of another store's folder that was saved last.

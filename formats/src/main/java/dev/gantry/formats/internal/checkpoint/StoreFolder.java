@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.TemporaryName;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.MadeFolders;
@@ -41,15 +42,21 @@ public final class StoreFolder {
               + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)");
 
   private final Path root;
+  private final GantrySession session;
   private final Folders folders;
 
-  StoreFolder(Path root, Folders folders) {
+  StoreFolder(GantrySession session, Path root) {
+    this.session = session;
     this.root = root;
-    this.folders = folders;
+    this.folders = session.folders();
   }
 
   Path root() {
     return root;
+  }
+
+  GantrySession session() {
+    return session;
   }
 
   /// Makes the folder where it is missing, and those above it, which stay.

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -47,7 +48,7 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
   static StoreScan of(StoreFolder folder) {
     Map<Path, Optional<StoreFolder.ManifestStamp>> before = folder.look();
     while (true) {
-      StoreScan scan = read(before.keySet());
+      StoreScan scan = read(folder.session(), before.keySet());
       Map<Path, Optional<StoreFolder.ManifestStamp>> after = folder.look();
       if (after.equals(before)) {
         return scan;
@@ -56,15 +57,15 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
     }
   }
 
-  private static StoreScan read(Set<Path> folders) {
+  private static StoreScan read(GantrySession session, Set<Path> folders) {
     List<CheckpointFolder> found = new ArrayList<>();
     List<Damaged> damaged = new ArrayList<>();
     for (Path checkpoint : folders) {
       Path manifest = StoreFolder.manifest(checkpoint);
       try {
-        found.add(new CheckpointFolder(checkpoint, Manifest.readHead(manifest)));
+        found.add(new CheckpointFolder(session, checkpoint, Manifest.readHead(session, manifest)));
       } catch (MalformedFileException e) {
-        damaged.add(damaged(checkpoint, e));
+        damaged.add(damaged(session, checkpoint, e));
       } catch (TransferException e) {
         if (e.isErrno(Set.of("EISDIR"))) {
           MalformedFileException reason =
@@ -79,12 +80,13 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
     return new StoreScan(found, damaged);
   }
 
-  private static Damaged damaged(Path checkpoint, MalformedFileException reason) {
+  private static Damaged damaged(
+      GantrySession session, Path checkpoint, MalformedFileException reason) {
     OptionalLong step = StoreFolder.step(checkpoint);
     OptionalLong sequence =
         step.isEmpty()
             ? OptionalLong.empty()
-            : Manifest.sequence(StoreFolder.manifest(checkpoint), step.getAsLong());
+            : Manifest.sequence(session, StoreFolder.manifest(checkpoint), step.getAsLong());
     return new Damaged(reason, step, sequence);
   }
 

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
@@ -37,8 +38,8 @@ record FileList(SequencedMap<String, Long> sizes) {
   private static final long MOST_BYTES = 100_000_000;
 
   /// @throws MalformedFileException if it is no list of ours
-  static FileList read(Location list) {
-    List<String> lines = text(list).lines().toList();
+  static FileList read(GantrySession session, Location list) {
+    List<String> lines = text(session, list).lines().toList();
     if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
       throw new MalformedFileException(
           list, 0, "not-a-list", "the first line is not '" + HEAD + "'");
@@ -54,13 +55,15 @@ record FileList(SequencedMap<String, Long> sizes) {
     return new FileList(sizes);
   }
 
-  /// As [#read(Location)]; of no files where there is no list.
-  static FileList read(Path list) {
-    return Files.exists(list) ? read(Location.of(list)) : new FileList(new LinkedHashMap<>());
+  /// As [#read(GantrySession, Location)]; of no files where there is no list.
+  static FileList read(GantrySession session, Path list) {
+    return Files.exists(list)
+        ? read(session, Location.of(list))
+        : new FileList(new LinkedHashMap<>());
   }
 
-  private static String text(Location list) {
-    try (FileBytes file = FileBytes.open(list)) {
+  private static String text(GantrySession session, Location list) {
+    try (FileBytes file = FileBytes.open(session, list)) {
       if (file.length() > MOST_BYTES) {
         throw new MalformedFileException(list, 0, "list-too-large", "more than 100 MB");
       }
@@ -135,7 +138,7 @@ record FileList(SequencedMap<String, Long> sizes) {
     Map<String, Location> there = new HashMap<>();
     folder.files().forEach(file -> there.put(file.fileName(), file));
     List<Location> files = new ArrayList<>();
-    read(list)
+    read(folder.session(), list)
         .sizes()
         .forEach((name, size) -> {
           Location file = there.get(name);
@@ -155,7 +158,7 @@ record FileList(SequencedMap<String, Long> sizes) {
   }
 
   /// As [JointFiles#requireWhole] has it.
-  static void requireWhole(List<Location> files) {
+  static void requireWhole(GantrySession session, List<Location> files) {
     Map<Path, Set<String>> byLists = new LinkedHashMap<>();
     for (Location file : files) {
       if (file instanceof Location.Local(Path path, _)) {
@@ -166,7 +169,7 @@ record FileList(SequencedMap<String, Long> sizes) {
       }
     }
     byLists.forEach((list, names) -> {
-      SequencedMap<String, Long> sizes = read(list).sizes();
+      SequencedMap<String, Long> sizes = read(session, list).sizes();
       if (names.stream().anyMatch(sizes::containsKey)) {
         sizes.forEach((name, size) -> {
           if (!hasSize(list.resolveSibling(name), size)) {

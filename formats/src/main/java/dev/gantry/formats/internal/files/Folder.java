@@ -18,20 +18,21 @@ import java.util.stream.Stream;
 
 /// A folder of any store that can list.
 ///
+/// @param session by whose stores it was listed, and its files are opened
 /// @param location of the folder
 /// @param files that lie in it, in the order of their names, without those in folders within
-public record Folder(Location location, List<Location> files) {
+public record Folder(GantrySession session, Location location, List<Location> files) {
   private static final int NOT_FOUND = 404;
 
   /// The folder that a location names for certain: a local directory, or a name that ends in a slash.
   ///
   /// @throws TransferException if it cannot be listed
-  public static Optional<Folder> at(Location location) {
+  public static Optional<Folder> at(GantrySession session, Location location) {
     return switch (location) {
       case Location.Local(Path path, _) when Files.isDirectory(path) ->
-          Optional.of(new Folder(location, list(path)));
+          Optional.of(new Folder(session, location, list(path)));
       case Location.Local _ -> Optional.empty();
-      case Location.Remote remote when remote.fileName().isEmpty() -> list(remote);
+      case Location.Remote remote when remote.fileName().isEmpty() -> list(session, remote);
       case Location.Remote _ -> Optional.empty();
     };
   }
@@ -39,9 +40,10 @@ public record Folder(Location location, List<Location> files) {
   /// The folder of a name without a slash at its end, of which there is no file.
   ///
   /// @param missing why the file was not opened
-  public static Optional<Folder> insteadOf(Location location, TransferException missing) {
+  public static Optional<Folder> insteadOf(
+      GantrySession session, Location location, TransferException missing) {
     return location instanceof Location.Remote remote && isNotFound(missing)
-        ? list(remote).filter(folder -> !folder.files().isEmpty())
+        ? list(session, remote).filter(folder -> !folder.files().isEmpty())
         : Optional.empty();
   }
 
@@ -56,11 +58,12 @@ public record Folder(Location location, List<Location> files) {
     return last.isEmpty() ? folder.sibling(name) : folder.sibling(last + "/").sibling(name);
   }
 
-  private static Optional<Folder> list(Location.Remote location) {
-    return GantrySession.shared()
+  private static Optional<Folder> list(GantrySession session, Location.Remote location) {
+    return session
         .list(location)
         .map(files ->
             new Folder(
+                session,
                 location,
                 files.stream().sorted(Comparator.comparing(Location::fileName)).toList()));
   }

@@ -132,8 +132,8 @@ public final class JointFiles implements AutoCloseable {
   /// Some files of a whole set may be named without the others. Those of other stores are not looked at.
   ///
   /// @throws MalformedFileException as [#of]
-  public static void requireWhole(List<Location> files) {
-    FileList.requireWhole(files);
+  public static void requireWhole(GantrySession session, List<Location> files) {
+    FileList.requireWhole(session, files);
   }
 
   /// Whether all files of a folder are one set, perhaps one of no files.
@@ -207,7 +207,7 @@ public final class JointFiles implements AutoCloseable {
       throw new IllegalStateException("the set is finished or closed");
     }
     FileList made = FileList.of(work, parts);
-    FileList old = FileList.read(list);
+    FileList old = FileList.read(session, list);
     if (Files.exists(list)) {
       write(work.resolve(REPLACED), old.text());
     }
@@ -299,11 +299,11 @@ public final class JointFiles implements AutoCloseable {
   }
 
   private void clear() {
-    Set<String> used = FileList.read(list).sizes().keySet();
+    Set<String> used = FileList.read(session, list).sizes().keySet();
     List<Path> left = new ArrayList<>();
     // Files of the names in an unfinished list are the old ones where these names are not unique.
     for (String unfinished : named ? List.of(REPLACED) : List.of(LIST, REPLACED)) {
-      FileList.read(work.resolve(unfinished)).in(folder).stream()
+      FileList.read(session, work.resolve(unfinished)).in(folder).stream()
           .filter(file -> !used.contains(String.valueOf(file.getFileName())))
           .forEach(left::add);
     }

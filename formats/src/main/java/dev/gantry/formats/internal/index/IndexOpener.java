@@ -130,7 +130,7 @@ final class IndexOpener {
 
   private Optional<SafetensorsHeader> header() {
     try {
-      return Optional.of(SafetensorsHeader.read(index));
+      return Optional.of(SafetensorsHeader.read(session, index));
     } catch (TransferException e) {
       if (isMissing(e)) {
         return Optional.empty();

@@ -30,12 +30,6 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   /// The best that deflate can do, in bytes for one.
   private static final long MOST_RATIO = 1032;
 
-  /// Reads a part of a file, or all of a member's bytes, in order.
-  @FunctionalInterface
-  private interface Reader {
-    void readFully(ByteBuffer target, long offset);
-  }
-
   /// Before memory is taken for what the archive claims.
   void requirePlausible() {
     if (size / MOST_RATIO > extent.length()) {
@@ -46,7 +40,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
 
   /// The tensor, by its header, which this decompresses.
   StoredTensor tensor(String name, String subject, FileBytes bytes) {
-    try (InputStream stream = inflate(bytes::readFully)) {
+    try (InputStream stream = inflate(bytes)) {
       NpyHeader header =
           NpyHeader.read(
               new NpyInput(
@@ -61,15 +55,14 @@ record DeflatedMember(Extent extent, long size, int crc32) {
           header.dtype(),
           header.shape(),
           extent,
-          new Encoding.Decoded("deflated", (_, target) -> decode(header, target)));
+          new Encoding.Decoded("deflated", (file, _, target) -> decode(file, header, target)));
     } catch (IOException e) {
       throw damaged(e);
     }
   }
 
-  private void decode(NpyHeader header, MemorySegment target) {
-    try (FileBytes file = FileBytes.open(extent.file());
-        InputStream stream = inflate(file::readFully);
+  private void decode(FileBytes file, NpyHeader header, MemorySegment target) {
+    try (InputStream stream = inflate(file);
         Arena arena = Arena.ofConfined()) {
       CRC32 sum = new CRC32();
       skip(stream, header.headerBytes(), sum);
@@ -126,10 +119,10 @@ record DeflatedMember(Extent extent, long size, int crc32) {
     }
   }
 
-  private InputStream inflate(Reader reader) {
+  private InputStream inflate(FileBytes file) {
     DeflateParameters raw = new DeflateParameters();
     raw.setWithZlibHeader(false);
-    return new DeflateCompressorInputStream(new Compressed(reader), raw);
+    return new DeflateCompressorInputStream(new Compressed(file), raw);
   }
 
   private MalformedFileException damaged(IOException cause) {
@@ -145,11 +138,11 @@ record DeflatedMember(Extent extent, long size, int crc32) {
 
   /// The compressed bytes.
   private final class Compressed extends InputStream {
-    private final Reader reader;
+    private final FileBytes file;
     private long at = extent.offset();
 
-    Compressed(Reader reader) {
-      this.reader = reader;
+    Compressed(FileBytes file) {
+      this.file = file;
     }
 
     @Override
@@ -164,7 +157,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
       if (count <= 0) {
         return length == 0 ? 0 : -1;
       }
-      reader.readFully(ByteBuffer.wrap(target, offset, count), at);
+      file.readFully(ByteBuffer.wrap(target, offset, count), at);
       at += count;
       return count;
     }

@@ -2,6 +2,8 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.Session;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -46,7 +48,7 @@ public final class SafetensorsFormat implements WeightsFormat {
   }
 
   @Override
-  public WeightsCatalogue openFolder(Location folder, List<Location> files) {
-    return SafetensorsOpener.openFolder(new Folder(folder, files));
+  public WeightsCatalogue openFolder(Session session, Location folder, List<Location> files) {
+    return SafetensorsOpener.openFolder(new Folder(GantrySession.of(session), folder, files));
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
@@ -55,19 +56,19 @@ public record SafetensorsHeader(
   ///
   /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind
   /// @throws TransferException if the file cannot be opened or read
-  public static SafetensorsHeader read(Location file) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  public static SafetensorsHeader read(Session session, Location file) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return read(bytes);
     }
   }
 
-  /// As [#read(Location)], of a file that is open already.
+  /// As [#read(Session, Location)], of a file that is open already.
   static SafetensorsHeader read(FileBytes file) {
     return new HeaderParser(file).parse();
   }
 
-  /// As [#read(Location)], of a local file.
-  public static SafetensorsHeader read(Path file) {
-    return read(Location.of(file));
+  /// As [#read(Session, Location)], of a local file.
+  public static SafetensorsHeader read(Session session, Path file) {
+    return read(session, Location.of(file));
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
@@ -36,19 +37,19 @@ public record SafetensorsIndex(
   ///
   /// @throws MalformedFileException if it is no index, each fault with its own kind
   /// @throws TransferException if the file cannot be opened or read
-  public static SafetensorsIndex read(Location file) {
-    try (FileBytes bytes = FileBytes.open(file)) {
+  public static SafetensorsIndex read(Session session, Location file) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return read(bytes);
     }
   }
 
-  /// As [#read(Location)], of a file that is open already.
+  /// As [#read(Session, Location)], of a file that is open already.
   static SafetensorsIndex read(FileBytes file) {
     return new IndexParser(file).parse();
   }
 
-  /// As [#read(Location)], of a local file.
-  public static SafetensorsIndex read(Path file) {
-    return read(Location.of(file));
+  /// As [#read(Session, Location)], of a local file.
+  public static SafetensorsIndex read(Session session, Path file) {
+    return read(session, Location.of(file));
   }
 }

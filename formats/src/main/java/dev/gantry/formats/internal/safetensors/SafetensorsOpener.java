@@ -3,6 +3,8 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
@@ -46,26 +48,26 @@ public final class SafetensorsOpener {
   ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
   ///     `no-safetensors`, `missing-data-files` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
-  public static WeightsCatalogue open(Location location) {
-    Optional<Folder> folder = Folder.at(location);
+  public static WeightsCatalogue open(GantrySession session, Location location) {
+    Optional<Folder> folder = Folder.at(session, location);
     if (folder.isPresent()) {
       return openFolder(folder.get());
     }
-    try (FileBytes file = FileBytes.open(location)) {
+    try (FileBytes file = FileBytes.open(session, location)) {
       return open(file);
     }
   }
 
-  /// As [#open(Location)], of a file that is open already.
+  /// As [#open(GantrySession, Location)], of a file that is open already.
   static WeightsCatalogue open(FileBytes file) {
     return file.file().fileName().endsWith(".json")
-        ? openIndex(SafetensorsIndex.read(file))
+        ? openIndex(file.session(), SafetensorsIndex.read(file))
         : openFiles(List.of(SafetensorsHeader.read(file)));
   }
 
-  /// As [#open(Location)], of a local file or folder.
-  public static WeightsCatalogue open(Path path) {
-    return open(Location.of(path));
+  /// As [#open(GantrySession, Location)], of a local file or folder.
+  public static WeightsCatalogue open(GantrySession session, Path path) {
+    return open(session, Location.of(path));
   }
 
   /// Whether any is a data file or an index of this format.
@@ -78,12 +80,12 @@ public final class SafetensorsOpener {
   static WeightsCatalogue openFolder(Folder folder) {
     Optional<Location> usual = folder.file(USUAL_FILE);
     if (usual.isPresent()) {
-      return openFiles(List.of(SafetensorsHeader.read(usual.get())));
+      return openFiles(List.of(SafetensorsHeader.read(folder.session(), usual.get())));
     }
     List<Location> indexes = folder.named(INDEX_SUFFIX);
     for (Location index : indexes) {
       if (indexes.size() == 1 || index.fileName().equals(USUAL_INDEX)) {
-        return openIndex(SafetensorsIndex.read(index));
+        return openIndex(folder.session(), SafetensorsIndex.read(folder.session(), index));
       }
     }
     if (!indexes.isEmpty()) {
@@ -105,7 +107,8 @@ public final class SafetensorsOpener {
           "the folder has no *" + FILE_SUFFIX + " and no index");
     }
     requireAll(files);
-    return openFiles(files.stream().map(SafetensorsHeader::read).toList());
+    return openFiles(
+        files.stream().map(file -> SafetensorsHeader.read(folder.session(), file)).toList());
   }
 
   /// A writer of data files and their index may have stopped in between. Names such as
@@ -156,13 +159,13 @@ public final class SafetensorsOpener {
   }
 
   /// The tensors that the index names, each from the data file that it names.
-  private static WeightsCatalogue openIndex(SafetensorsIndex index) {
+  private static WeightsCatalogue openIndex(Session session, SafetensorsIndex index) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
     Map<String, Location> elsewhere = new HashMap<>();
     SequencedMap<String, Location> files = dataFiles(index);
     files.forEach((name, file) -> {
-      SafetensorsHeader header = SafetensorsHeader.read(file);
+      SafetensorsHeader header = SafetensorsHeader.read(session, file);
       header.metadata().forEach(metadata::putIfAbsent);
       for (StoredTensor tensor : header.tensors().values()) {
         SafetensorsIndex.Entry entry = index.weightMap().get(tensor.name());

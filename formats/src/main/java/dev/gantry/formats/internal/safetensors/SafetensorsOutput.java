@@ -74,8 +74,8 @@ final class SafetensorsOutput {
     weights.files().forEach(SafetensorsOutput::requireFree);
   }
 
-  private static void requireNone(Path folder, String suffix, String reason) {
-    Folder.at(Location.of(folder)).stream()
+  private void requireNone(Path folder, String suffix, String reason) {
+    Folder.at(session, Location.of(folder)).stream()
         .flatMap(known -> known.named(suffix).stream())
         .findFirst()
         .ifPresent(found -> {

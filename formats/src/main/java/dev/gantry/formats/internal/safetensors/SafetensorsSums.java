@@ -62,18 +62,18 @@ public final class SafetensorsSums {
   /// @throws MisuseException if another file has their name
   /// @throws MalformedFileException if the file is no safetensors, or changed meanwhile
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written
-  public static int build(Path file, GantrySession session) {
+  public static int build(GantrySession session, Path file) {
     Path target = sumsFile(file);
-    requireOurs(target);
+    requireOurs(session, target);
     SourceFile.Identity before = SourceFile.Identity.look(file);
-    SafetensorsHeader header = SafetensorsHeader.read(file);
+    SafetensorsHeader header = SafetensorsHeader.read(session, file);
     ByteBuffer sums =
         ByteBuffer.allocate(Integer.BYTES * header.tensors().size()).order(ByteOrder.LITTLE_ENDIAN);
     List<Extent> extents = header.tensors().values().stream().map(StoredTensor::extent).toList();
     for (int sum : session.checksums(extents)) {
       sums.putInt(sum);
     }
-    Map<String, String> notes = notes(header);
+    Map<String, String> notes = notes(session, header);
     if (!SourceFile.Identity.look(file).equals(before)) {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", "the file changed while its checksums were taken");
@@ -91,13 +91,13 @@ public final class SafetensorsSums {
     return header.tensors().size();
   }
 
-  private static void requireOurs(Path target) {
+  private static void requireOurs(GantrySession session, Path target) {
     if (!Files.exists(target)) {
       return;
     }
     boolean ours;
     try {
-      ours = OURS.equals(SafetensorsHeader.read(target).metadata().get(FORMAT));
+      ours = OURS.equals(SafetensorsHeader.read(session, target).metadata().get(FORMAT));
     } catch (MalformedFileException _) {
       ours = false;
     }
@@ -108,8 +108,8 @@ public final class SafetensorsSums {
   }
 
   /// What tells a file from others of its name, but not the tensors' values.
-  private static Map<String, String> notes(SafetensorsHeader header) {
-    try (FileBytes bytes = FileBytes.open(header.file())) {
+  private static Map<String, String> notes(GantrySession session, SafetensorsHeader header) {
+    try (FileBytes bytes = FileBytes.open(session, header.file())) {
       return new HashMap<>(
           Map.of(
               FORMAT,
@@ -132,7 +132,7 @@ public final class SafetensorsSums {
   /// @throws MisuseException if the weights are no local safetensors, or a file has no checksums
   /// @throws MalformedFileException if these are damaged, or of kind `stale-sums` if they are of
   ///     another file
-  public static List<KnownSums.Known> of(WeightsCatalogue weights) {
+  public static List<KnownSums.Known> of(GantrySession session, WeightsCatalogue weights) {
     if (!weights.format().equals(SafetensorsFormat.NAME)) {
       throw new MisuseException(
           "loads of " + weights.format() + " cannot be verified; those of safetensors can");
@@ -140,7 +140,7 @@ public final class SafetensorsSums {
     List<KnownSums.Known> all = new ArrayList<>();
     for (Location file : weights.files()) {
       switch (file) {
-        case Location.Local(Path path, _) -> all.addAll(read(path, file));
+        case Location.Local(Path path, _) -> all.addAll(read(session, path, file));
         case Location.Remote _ ->
             throw new MisuseException(file + " is remote: loads of local files can be verified");
       }
@@ -149,7 +149,7 @@ public final class SafetensorsSums {
   }
 
   /// @param location the file as loads name it
-  private static List<KnownSums.Known> read(Path file, Location location) {
+  private static List<KnownSums.Known> read(GantrySession session, Path file, Location location) {
     Path sums = sumsFile(file);
     if (!Files.exists(sums)) {
       throw new MisuseException(
@@ -158,14 +158,14 @@ public final class SafetensorsSums {
               + file
               + "` makes it");
     }
-    SafetensorsHeader found = SafetensorsHeader.read(sums);
+    SafetensorsHeader found = SafetensorsHeader.read(session, sums);
     if (!OURS.equals(found.metadata().get(FORMAT))
         || !CURRENT.equals(found.metadata().get(VERSION))) {
       throw new MalformedFileException(
           sums, 0, "not-sums", "no checksums of a safetensors file, or of another version");
     }
-    SafetensorsHeader header = SafetensorsHeader.read(file);
-    Map<String, String> expected = notes(header);
+    SafetensorsHeader header = SafetensorsHeader.read(session, file);
+    Map<String, String> expected = notes(session, header);
     for (String note : List.of(FILE_SIZE, HEADER_SUM)) {
       if (!Objects.equals(expected.get(note), found.metadata().get(note))) {
         throw new MalformedFileException(
@@ -183,10 +183,11 @@ public final class SafetensorsSums {
                 + "; `gantry index` makes them anew");
       }
     }
-    return known(header, location, values(sums, found, header.tensors().size()));
+    return known(header, location, values(session, sums, found, header.tensors().size()));
   }
 
-  private static ByteBuffer values(Path sums, SafetensorsHeader found, int tensors) {
+  private static ByteBuffer values(
+      GantrySession session, Path sums, SafetensorsHeader found, int tensors) {
     StoredTensor stored = found.tensors().get(SUMS);
     if (stored == null
         || stored.dtype() != DType.U32
@@ -195,7 +196,7 @@ public final class SafetensorsSums {
           sums, 0, "not-sums", "no tensor '" + SUMS + "' of " + tensors + " checksums");
     }
     ByteBuffer values = ByteBuffer.allocate(Math.toIntExact(stored.bytes()));
-    try (FileBytes bytes = FileBytes.open(sums)) {
+    try (FileBytes bytes = FileBytes.open(session, sums)) {
       bytes.readFully(values, stored.extent().offset());
     }
     int sum = Crc32c.of(MemorySegment.ofArray(values.array()));

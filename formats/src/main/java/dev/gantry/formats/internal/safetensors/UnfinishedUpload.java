@@ -66,7 +66,7 @@ final class UnfinishedUpload {
   }
 
   private String text() {
-    try (FileBytes bytes = FileBytes.open(file(), session)) {
+    try (FileBytes bytes = FileBytes.open(session, file())) {
       if (bytes.length() > MOST_BYTES) {
         throw new MalformedFileException(file(), 0, "list-too-large", "more than 10 MiB");
       }

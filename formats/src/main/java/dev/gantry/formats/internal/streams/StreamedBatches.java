@@ -136,7 +136,7 @@ public final class StreamedBatches implements Batches {
   }
 
   private static long size(Location file, GantrySession session) {
-    try (FileBytes bytes = FileBytes.open(file, session)) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       return bytes.length();
     }
   }

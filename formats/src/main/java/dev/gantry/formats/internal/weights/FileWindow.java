@@ -6,7 +6,7 @@ import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// A part of an extent in memory, which moves on as its reader does. For one thread.
+/// A part of an extent in memory, which moves on as its reader does. Does not own the file. For one thread.
 final class FileWindow implements StridedReader.Window, AutoCloseable {
   private static final long BYTES = 4 << 20;
 
@@ -20,9 +20,9 @@ final class FileWindow implements StridedReader.Window, AutoCloseable {
   private long start;
   private long end;
 
-  FileWindow(Extent extent) {
+  FileWindow(FileBytes file, Extent extent) {
     this.extent = extent;
-    this.file = FileBytes.open(extent.file());
+    this.file = file;
     this.buffer = arena.allocate(Math.min(BYTES, Math.max(1, extent.length())), Long.BYTES);
   }
 
@@ -38,8 +38,6 @@ final class FileWindow implements StridedReader.Window, AutoCloseable {
 
   @Override
   public void close() {
-    try (file) {
-      arena.close();
-    }
+    arena.close();
   }
 }

@@ -186,7 +186,7 @@ public final class LoadedTensors implements AutoCloseable {
     try {
       for (int i = 0; i < devices.size(); i++) {
         List<StoredTensor> own = tensors.get(i);
-        List<HostFill> fills = fills(of(Kind.MADE, own));
+        List<HostFill> fills = fills(session, of(Kind.MADE, own));
         if (fills.isEmpty()) {
           Loaded whole = read.get(i);
           all.add(new LoadedTensors(whole.regions(), whole.report(), List.of(whole)));
@@ -278,7 +278,7 @@ public final class LoadedTensors implements AutoCloseable {
             Kind.SLICED, session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
         done += bytes;
       }
-      List<HostFill> fills = fills(of(Kind.MADE, tensors));
+      List<HostFill> fills = fills(session, of(Kind.MADE, tensors));
       if (!fills.isEmpty()) {
         parts.put(
             Kind.MADE, session.fill(fills, device, counted(options, done, total - done, total)));
@@ -292,9 +292,10 @@ public final class LoadedTensors implements AutoCloseable {
     }
   }
 
-  private static List<HostFill> fills(List<StoredTensor> made) {
+  private static List<HostFill> fills(GantrySession session, List<StoredTensor> made) {
     return made.stream()
-        .map(tensor -> new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
+        .map(tensor ->
+            new HostFill(tensor.bytes(), target -> TensorReading.read(session, tensor, target)))
         .toList();
   }
 

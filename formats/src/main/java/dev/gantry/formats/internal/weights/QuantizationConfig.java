@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.convert.ScaleShapes;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
 import java.util.ArrayList;
@@ -24,10 +25,10 @@ public final class QuantizationConfig {
   ///
   /// @throws MalformedFileException if the configuration is no JSON object, or the size is no pair of
   ///     positive numbers
-  public static Optional<ScaleShapes.Block> blockSize(Location dataFile) {
+  public static Optional<ScaleShapes.Block> blockSize(GantrySession session, Location dataFile) {
     FileBytes file;
     try {
-      file = FileBytes.open(dataFile.sibling(FILE_NAME));
+      file = FileBytes.open(session, dataFile.sibling(FILE_NAME));
     } catch (TransferException absent) {
       return Optional.empty();
     }

@@ -48,7 +48,7 @@ public record ResidentFiles(String entry, List<ResidentSource> sources) {
       names.add(file.fileName());
     }
     boolean single = weights.files().size() == 1;
-    for (Location file : beside(weights.files().getFirst())) {
+    for (Location file : beside(session, weights.files().getFirst())) {
       String name = file.fileName();
       // An index may name files that are not kept.
       if (name.endsWith(".json") && !(single && name.endsWith(INDEX)) && names.add(name)) {
@@ -61,14 +61,14 @@ public record ResidentFiles(String entry, List<ResidentSource> sources) {
     return new ResidentFiles(single ? weights.files().getFirst().fileName() : "", sources);
   }
 
-  private static List<Location> beside(Location file) {
+  private static List<Location> beside(GantrySession session, Location file) {
     Location folder =
         switch (file) {
           case Location.Local(java.nio.file.Path path, _) ->
               Location.of(path.toAbsolutePath().resolveSibling(""));
           case Location.Remote remote -> new Location.Remote(remote.uri().resolve("."));
         };
-    return Folder.at(folder).map(Folder::files).orElse(List.of());
+    return Folder.at(session, folder).map(Folder::files).orElse(List.of());
   }
 
   private static long size(GantrySession session, Location file) {

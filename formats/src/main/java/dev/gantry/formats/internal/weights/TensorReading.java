@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
@@ -24,22 +25,18 @@ public final class TensorReading {
   /// @param target native memory of the tensor's size
   /// @throws MalformedFileException if the bytes break a rule of the format
   /// @throws dev.gantry.core.TransferException if the file cannot be read
-  public static void read(StoredTensor tensor, MemorySegment target) {
-    switch (tensor.encoding()) {
-      case Encoding.Plain _ -> readPlain(tensor, target);
-      case Encoding.Strided strided -> {
-        try (FileWindow window = new FileWindow(tensor.extent())) {
-          StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
+  public static void read(GantrySession session, StoredTensor tensor, MemorySegment target) {
+    try (FileBytes file = FileBytes.open(session, tensor.extent().file())) {
+      switch (tensor.encoding()) {
+        case Encoding.Plain _ -> read(file, tensor.extent().offset(), target);
+        case Encoding.Strided strided -> {
+          try (FileWindow window = new FileWindow(file, tensor.extent())) {
+            StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
+          }
         }
+        case Encoding.Sliced(var rows) -> readSliced(file, tensor, rows, target);
+        case Encoding.Decoded(_, var decoder) -> decoder.decode(file, tensor, target);
       }
-      case Encoding.Sliced(var rows) -> readSliced(tensor, rows, target);
-      case Encoding.Decoded(_, var decoder) -> decoder.decode(tensor, target);
-    }
-  }
-
-  private static void readPlain(StoredTensor tensor, MemorySegment target) {
-    try (FileBytes file = FileBytes.open(tensor.extent().file())) {
-      read(file, tensor.extent().offset(), target);
     }
   }
 
@@ -50,15 +47,14 @@ public final class TensorReading {
     }
   }
 
-  private static void readSliced(StoredTensor tensor, List<Copy2D> slices, MemorySegment target) {
-    try (FileBytes file = FileBytes.open(tensor.extent().file())) {
-      for (Copy2D rows : slices) {
-        for (long row = 0; row < rows.rows(); row++) {
-          read(
-              file,
-              tensor.extent().offset() + rows.source() + row * rows.sourcePitch(),
-              target.asSlice(rows.target() + row * rows.targetPitch(), rows.width()));
-        }
+  private static void readSliced(
+      FileBytes file, StoredTensor tensor, List<Copy2D> slices, MemorySegment target) {
+    for (Copy2D rows : slices) {
+      for (long row = 0; row < rows.rows(); row++) {
+        read(
+            file,
+            tensor.extent().offset() + rows.source() + row * rows.sourcePitch(),
+            target.asSlice(rows.target() + row * rows.targetPitch(), rows.width()));
       }
     }
   }
@@ -67,14 +63,14 @@ public final class TensorReading {
   ///
   /// @throws MalformedFileException of kind `checksum-mismatch`
   /// @throws dev.gantry.core.TransferException if a file cannot be read
-  public static void verify(WeightsCatalogue weights) {
-    weights.checksums().forEach(TensorReading::verify);
+  public static void verify(GantrySession session, WeightsCatalogue weights) {
+    weights.checksums().forEach(expected -> verify(session, expected));
   }
 
-  private static void verify(WeightsCatalogue.Checksum expected) {
+  private static void verify(GantrySession session, WeightsCatalogue.Checksum expected) {
     CRC32 sum = new CRC32();
     ByteBuffer buffer = ByteBuffer.allocate(STEP_BYTES);
-    try (FileBytes file = FileBytes.open(expected.extent().file())) {
+    try (FileBytes file = FileBytes.open(session, expected.extent().file())) {
       for (long at = expected.extent().offset(); at < expected.extent().end(); ) {
         buffer.clear().limit((int) Math.min(STEP_BYTES, expected.extent().end() - at));
         at += buffer.remaining();

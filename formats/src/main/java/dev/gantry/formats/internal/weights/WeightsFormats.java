@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.weights;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.spi.FileBytes;
@@ -42,29 +43,33 @@ public final class WeightsFormats {
   /// @throws MalformedFileException if a file breaks a rule of its format; of kind `another-format`
   ///     or `unknown-format` if it is of none, and for a folder `no-weights`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
-  public static WeightsCatalogue open(Location location) {
+  public static WeightsCatalogue open(GantrySession session, Location location) {
     return look(
+        session,
         location,
         file -> formatOf(location, file).open(file),
-        folder -> ofFolder(folder).openFolder(folder.location(), folder.files()));
+        folder -> ofFolder(folder).openFolder(session, folder.location(), folder.files()));
   }
 
   /// Which format a file or folder of weights is of; throws as [#open].
-  public static WeightsFormat formatOf(Location location) {
-    return look(location, file -> formatOf(location, file), WeightsFormats::ofFolder);
+  public static WeightsFormat formatOf(GantrySession session, Location location) {
+    return look(session, location, file -> formatOf(location, file), WeightsFormats::ofFolder);
   }
 
   private static <T> T look(
-      Location location, Function<FileBytes, T> ofFile, Function<Folder, T> ofFolder) {
-    Optional<Folder> folder = Folder.at(location);
+      GantrySession session,
+      Location location,
+      Function<FileBytes, T> ofFile,
+      Function<Folder, T> ofFolder) {
+    Optional<Folder> folder = Folder.at(session, location);
     if (folder.isPresent()) {
       return ofFolder.apply(folder.get());
     }
     FileBytes opened;
     try {
-      opened = FileBytes.open(location);
+      opened = FileBytes.open(session, location);
     } catch (TransferException e) {
-      return ofFolder.apply(Folder.insteadOf(location, e).orElseThrow(() -> e));
+      return ofFolder.apply(Folder.insteadOf(session, location, e).orElseThrow(() -> e));
     }
     try (opened) {
       return ofFile.apply(opened);

@@ -129,7 +129,7 @@ class CheckpointFolderTest {
   void aDamagedManifestIsToldAndTheOthersAreListed() throws IOException {
     Path manifest = StoreFolder.manifest(stored.folder());
     Files.write(manifest, new byte[] {'{'});
-    CheckpointStore.Listing listing = CheckpointStore.list(root);
+    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root);
     assertThat(listing.damaged())
         .singleElement()
         .returns(Location.of(manifest), MalformedFileException::file);
@@ -152,7 +152,7 @@ class CheckpointFolderTest {
         int end =
             entry.name().endsWith(".json")
                 ? Math.toIntExact(entry.size())
-                : Math.toIntExact(SafetensorsHeader.read(file).dataStart());
+                : Math.toIntExact(SafetensorsHeader.read(GantrySession.shared(), file).dataStart());
         forEachFlip(
             file, end, at -> assertThat(refusal(() -> stored.open("model"))).as(at).isNotNull());
       }
@@ -161,7 +161,10 @@ class CheckpointFolderTest {
     forEachFlip(
         manifest,
         Math.toIntExact(Files.size(manifest)),
-        at -> assertThat(CheckpointStore.list(root).damaged()).as(at).hasSize(1));
+        at ->
+            assertThat(CheckpointStore.list(GantrySession.shared(), root).damaged())
+                .as(at)
+                .hasSize(1));
   }
 
   private static void forEachFlip(Path file, int end, Consumer<String> check) throws IOException {

@@ -98,10 +98,11 @@ class CheckpointStoreTest {
   @Test
   void whatIsSavedIsThere() {
     try (CheckpointStore store = open(Retention.ALL)) {
-      assertThat(CheckpointStore.list(root()).latest()).isEmpty();
+      assertThat(CheckpointStore.list(GantrySession.shared(), root()).latest()).isEmpty();
       SavedCheckpoint saved = store.save(checkpoint(7), WriteOptions.defaults());
       requireWhole(saved.checkpoint());
-      CheckpointFolder latest = CheckpointStore.list(root()).latest().orElseThrow();
+      CheckpointFolder latest =
+          CheckpointStore.list(GantrySession.shared(), root()).latest().orElseThrow();
       assertThat(latest).isEqualTo(saved.checkpoint());
       assertThat(latest.manifest().metrics()).containsExactly(Map.entry("loss", 1.0 / 7));
       assertThat(latest.manifest().state()).containsExactly(Map.entry("epoch", "3"));
@@ -118,7 +119,7 @@ class CheckpointStoreTest {
       for (long step = 1; step <= 12; step++) {
         store.save(checkpoint(step), WriteOptions.defaults());
       }
-      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
       assertThat(steps(listing.checkpoints())).containsExactly(1L, 5L, 10L, 11L, 12L);
       listing.checkpoints().forEach(this::requireWhole);
     }
@@ -130,7 +131,7 @@ class CheckpointStoreTest {
       for (long step : new long[] {1, 2, 3, 2}) {
         store.save(checkpoint(step), WriteOptions.defaults());
       }
-      CheckpointStore.Listing listing = CheckpointStore.list(root());
+      CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
       assertThat(steps(listing.checkpoints())).containsExactly(1L, 3L, 2L);
       assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
       assertThat(root()).isDirectoryContaining("glob:**gantry-step-2-4");
@@ -182,7 +183,7 @@ class CheckpointStoreTest {
     assertThatThrownBy(() -> store.save(checkpoint(1), WriteOptions.defaults()))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("closed");
-    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+    assertThat(CheckpointStore.list(GantrySession.shared(), root()).checkpoints()).isEmpty();
   }
 
   /// Neither when it is opened, nor when the checkpoint around them goes.
@@ -207,7 +208,8 @@ class CheckpointStoreTest {
     try (Stream<Path> left = Files.list(report.getParent())) {
       assertThat(left).containsExactly(report);
     }
-    assertThat(steps(CheckpointStore.list(root()).checkpoints())).containsExactly(7L);
+    assertThat(steps(CheckpointStore.list(GantrySession.shared(), root()).checkpoints()))
+        .containsExactly(7L);
   }
 
   /// A link goes where its name is a saver's, and what it points to stays.
@@ -244,7 +246,7 @@ class CheckpointStoreTest {
     Files.createSymbolicLink(folder.resolve("manifest.json"), parent.resolve("unmounted"));
     open(Retention.ALL).close();
     assertThat(model).hasContent("mine");
-    assertThat(CheckpointStore.list(root()).checkpoints()).isEmpty();
+    assertThat(CheckpointStore.list(GantrySession.shared(), root()).checkpoints()).isEmpty();
   }
 
   /// The kernel takes the lock of a file back when its writer ends.
@@ -288,7 +290,12 @@ class CheckpointStoreTest {
           new UnsavedCheckpoint(1, groups(), Map.of("", longest), Map.of(), Map.of()),
           WriteOptions.defaults());
     }
-    assertThat(CheckpointStore.list(root()).latest().orElseThrow().manifest().state())
+    assertThat(
+            CheckpointStore.list(GantrySession.shared(), root())
+                .latest()
+                .orElseThrow()
+                .manifest()
+                .state())
         .containsExactly(Map.entry("", longest));
   }
 

@@ -111,7 +111,11 @@ class DeviceCheckpointGpuTest {
       }
       // The tensors' memory is gone, whether or not the write is over.
       assertThat(submitted.join()).isInstanceOf(SaveOutcome.Saved.class);
-      requireSame(CheckpointStore.list(folder.resolve("run")).latest().orElseThrow(), Device.HOST);
+      requireSame(
+          CheckpointStore.list(GantrySession.shared(), folder.resolve("run"))
+              .latest()
+              .orElseThrow(),
+          Device.HOST);
     }
   }
 
@@ -127,7 +131,11 @@ class DeviceCheckpointGpuTest {
       queue.prepare(checkpoint(loaded)).join();
       SaveQueue.Overlapped save = queue.submitOverlapped(checkpoint(loaded), loaded::close);
       assertThat(save.saved().join()).isInstanceOf(SaveOutcome.Saved.class);
-      requireSame(CheckpointStore.list(folder.resolve("run")).latest().orElseThrow(), Device.HOST);
+      requireSame(
+          CheckpointStore.list(GantrySession.shared(), folder.resolve("run"))
+              .latest()
+              .orElseThrow(),
+          Device.HOST);
     }
   }
 }

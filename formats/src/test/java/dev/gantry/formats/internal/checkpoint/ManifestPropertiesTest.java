@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -94,7 +95,7 @@ class ManifestPropertiesTest {
 
   private static Manifest read(byte[] bytes) {
     try {
-      return Manifest.read(Files.write(file, bytes));
+      return Manifest.read(GantrySession.shared(), Files.write(file, bytes));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -51,7 +52,7 @@ class ManifestTest {
   }
 
   private Manifest read(byte[] bytes) throws IOException {
-    return Manifest.read(Files.write(StoreFolder.manifest(folder), bytes));
+    return Manifest.read(GantrySession.shared(), Files.write(StoreFolder.manifest(folder), bytes));
   }
 
   /// Double quotes are written as single ones.
@@ -200,7 +201,10 @@ class ManifestTest {
     try (RandomAccessFile large = new RandomAccessFile(file.toFile(), "rw")) {
       large.setLength(Manifest.MAX_BYTES + 1);
     }
-    assertThat(catchThrowableOfType(MalformedFileException.class, () -> Manifest.read(file)).kind())
+    assertThat(
+            catchThrowableOfType(
+                    MalformedFileException.class, () -> Manifest.read(GantrySession.shared(), file))
+                .kind())
         .isEqualTo("manifest-too-large");
   }
 
@@ -208,7 +212,8 @@ class ManifestTest {
   void noFileAtAll() {
     assertThat(
             catchThrowableOfType(
-                    TransferException.class, () -> Manifest.read(folder.resolve("none")))
+                    TransferException.class,
+                    () -> Manifest.read(GantrySession.shared(), folder.resolve("none")))
                 .getMessage())
         .contains("ENOENT");
   }

@@ -89,7 +89,7 @@ class RemoteFolderTest {
 
   /// The steps that are whole in the other store, as a new saver finds them.
   private List<Long> there() {
-    StoreFolder fresh = new StoreFolder(folder.resolve("look"), session.folders());
+    StoreFolder fresh = new StoreFolder(session, folder.resolve("look"));
     fresh.create();
     return RemoteFolder.open(session, remote, fresh, "0123456789abcdef").checkpoints().stream()
         .map(CheckpointFolder::step)
@@ -97,7 +97,7 @@ class RemoteFolderTest {
   }
 
   private List<Long> here(String name) {
-    return CheckpointStore.list(folder.resolve(name)).checkpoints().stream()
+    return CheckpointStore.list(GantrySession.shared(), folder.resolve(name)).checkpoints().stream()
         .map(CheckpointFolder::step)
         .toList();
   }
@@ -118,7 +118,8 @@ class RemoteFolderTest {
   private void requireFetchable(String name, long step) {
     try (CheckpointStore store = open(name, Retention.ALL, Retention.ALL)) {
       store.fetchLatest(false);
-      CheckpointFolder latest = CheckpointStore.list(folder.resolve(name)).latest().orElseThrow();
+      CheckpointFolder latest =
+          CheckpointStore.list(GantrySession.shared(), folder.resolve(name)).latest().orElseThrow();
       assertThat(latest.step()).isEqualTo(step);
       requireWhole(latest);
     }
@@ -287,7 +288,9 @@ class RemoteFolderTest {
         third.fetch(step);
       }
     }
-    CheckpointStore.list(folder.resolve("c")).checkpoints().forEach(this::requireWhole);
+    CheckpointStore.list(GantrySession.shared(), folder.resolve("c"))
+        .checkpoints()
+        .forEach(this::requireWhole);
   }
 
   /// All files of every manifest are there at any moment, with the bytes that the manifest tells of.
@@ -320,11 +323,11 @@ class RemoteFolderTest {
   private void requireAllWhole() {
     for (String name : MemoryStore.names(bucket + "/run")) {
       if (name.endsWith("/" + StoreFolder.MANIFEST)) {
-        Manifest manifest = Manifest.read(Location.of(remote + "/" + name), session);
+        Manifest manifest = Manifest.read(session, Location.of(remote + "/" + name));
         for (Manifest.FileEntry entry : manifest.files()) {
           Location file =
               Location.of(remote + "/" + name.replace(StoreFolder.MANIFEST, entry.name()));
-          try (FileBytes bytes = FileBytes.open(file, session)) {
+          try (FileBytes bytes = FileBytes.open(session, file)) {
             assertThat(bytes.crc32c(0, bytes.length()))
                 .as(file.toString())
                 .isEqualTo(entry.crc32c());
@@ -378,7 +381,9 @@ class RemoteFolderTest {
       try (CheckpointStore third = open("c" + call, place)) {
         third.fetchLatest(false);
         CheckpointFolder latest =
-            CheckpointStore.list(folder.resolve("c" + call)).latest().orElseThrow();
+            CheckpointStore.list(GantrySession.shared(), folder.resolve("c" + call))
+                .latest()
+                .orElseThrow();
         int sum =
             session.checksum(
                 new Source.FilePart(latest.open("model").tensors().get("first").extent()));
@@ -406,7 +411,7 @@ class RemoteFolderTest {
     for (String name : MemoryStore.names(bucket + "/" + place)) {
       if (name.startsWith("gantry-step-")) {
         try (FileBytes bytes =
-            FileBytes.open(Location.of("memory://" + bucket + "/" + place + "/" + name), session)) {
+            FileBytes.open(session, Location.of("memory://" + bucket + "/" + place + "/" + name))) {
           sums.put(name, bytes.crc32c(0, bytes.length()));
         }
       }
@@ -496,7 +501,8 @@ class RemoteFolderTest {
             .findFirst()
             .orElseThrow();
     long size = 0;
-    try (FileBytes bytes = FileBytes.open(Location.of(remote + "/" + data))) {
+    try (FileBytes bytes =
+        FileBytes.open(GantrySession.shared(), Location.of(remote + "/" + data))) {
       size = bytes.length();
     }
     MemoryStore.put(bucket + "/run/" + data, new byte[(int) size]);

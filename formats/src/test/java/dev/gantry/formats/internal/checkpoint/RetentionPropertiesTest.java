@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.checkpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.Retention.Best;
 import dev.gantry.formats.checkpoint.Retention.Goal;
@@ -56,6 +57,7 @@ class RetentionPropertiesTest {
       save.loss().ifPresent(loss -> metrics.put(LOSS, loss));
       all.add(
           new CheckpointFolder(
+              GantrySession.shared(),
               Path.of("gantry-step-" + save.step() + "-" + sequence),
               new Manifest(
                   save.step(),

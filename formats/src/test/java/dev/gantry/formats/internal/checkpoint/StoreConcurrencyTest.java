@@ -56,7 +56,7 @@ class StoreConcurrencyTest {
   }
 
   private static long latest(Path root) {
-    return CheckpointStore.list(root).latest().orElseThrow().sequence();
+    return CheckpointStore.list(GantrySession.shared(), root).latest().orElseThrow().sequence();
   }
 
   /// Asks for the latest again and again; it never goes back.

@@ -69,7 +69,7 @@ class StoreListTest {
   }
 
   private List<Path> doubtful() {
-    return CheckpointStore.list(root()).doubtful().stream()
+    return CheckpointStore.list(GantrySession.shared(), root()).doubtful().stream()
         .map(damage -> damage.file().path())
         .toList();
   }
@@ -120,7 +120,8 @@ class StoreListTest {
       }
     }
     assertThat(many).isLessThan(few + (2 << 20));
-    List<CheckpointFolder> listed = CheckpointStore.list(root()).checkpoints();
+    List<CheckpointFolder> listed =
+        CheckpointStore.list(GantrySession.shared(), root()).checkpoints();
     assertThat(listed).hasSize(30);
     assertThat(listed.getLast().manifest().files().getLast().tensors()).hasSize(3000);
   }
@@ -143,7 +144,7 @@ class StoreListTest {
     }
     Path aside = Files.move(manifest(2), parent.resolve("aside"));
     Files.createSymbolicLink(manifest(2), manifest(2));
-    assertThatThrownBy(() -> CheckpointStore.list(root()))
+    assertThatThrownBy(() -> CheckpointStore.list(GantrySession.shared(), root()))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(manifest(2).toString())
         .hasMessageContaining("ELOOP");
@@ -154,7 +155,7 @@ class StoreListTest {
     try (CheckpointStore store = open(Retention.ALL)) {
       save(store, 3);
     }
-    assertThat(CheckpointStore.list(root()).checkpoints())
+    assertThat(CheckpointStore.list(GantrySession.shared(), root()).checkpoints())
         .extracting(CheckpointFolder::sequence)
         .containsExactly(1L, 2L, 3L);
   }
@@ -166,7 +167,7 @@ class StoreListTest {
     }
     Files.delete(manifest(1));
     Files.createDirectory(manifest(1));
-    assertThat(CheckpointStore.list(root()).damaged())
+    assertThat(CheckpointStore.list(GantrySession.shared(), root()).damaged())
         .singleElement()
         .returns("not-a-regular-file", MalformedFileException::kind);
     assertThat(doubtful()).isEmpty();
@@ -181,7 +182,7 @@ class StoreListTest {
     }
     byte[] bytes = Files.readAllBytes(manifest(1));
     Files.write(manifest(1), Arrays.copyOf(bytes, (int) (left * bytes.length)));
-    assertThat(CheckpointStore.list(root()).damaged()).hasSize(1);
+    assertThat(CheckpointStore.list(GantrySession.shared(), root()).damaged()).hasSize(1);
     assertThat(doubtful()).isEmpty();
     Files.write(manifest(3), Arrays.copyOf(bytes, (int) (left * bytes.length)));
     assertThat(doubtful()).containsExactly(manifest(3));
@@ -200,7 +201,9 @@ class StoreListTest {
       save(store, 80);
     }
     assertThat(doubtful()).isEmpty();
-    assertThat(CheckpointStore.list(root()).latest().orElseThrow().sequence()).isEqualTo(4);
+    assertThat(
+            CheckpointStore.list(GantrySession.shared(), root()).latest().orElseThrow().sequence())
+        .isEqualTo(4);
   }
 
   @Test
@@ -208,7 +211,7 @@ class StoreListTest {
     try (CheckpointStore store = open(Retention.ALL)) {
       save(store, 1, 2);
     }
-    CheckpointStore.Listing listing = CheckpointStore.list(root());
+    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
     CheckpointFolder first = listing.checkpoints().getFirst();
     assertThat(Name.of(first).step()).isEqualTo(1);
     CheckpointFolder second = listing.checkpoints().getLast();

@@ -110,16 +110,20 @@ final class TestCheckpoints {
   }
 
   static List<Name> names(Path root) {
-    return CheckpointStore.list(root).checkpoints().stream().map(Name::of).toList();
+    return CheckpointStore.list(GantrySession.shared(), root).checkpoints().stream()
+        .map(Name::of)
+        .toList();
   }
 
   static List<Long> steps(Path root) {
-    return CheckpointStore.list(root).checkpoints().stream().map(CheckpointFolder::step).toList();
+    return CheckpointStore.list(GantrySession.shared(), root).checkpoints().stream()
+        .map(CheckpointFolder::step)
+        .toList();
   }
 
   /// All that is listed is whole, and nothing is damaged.
   static List<Name> requireAllWhole(Path root, String where) {
-    CheckpointStore.Listing listing = CheckpointStore.list(root);
+    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root);
     assertThat(listing.damaged()).as(where).isEmpty();
     listing.checkpoints().forEach(stored -> requireWhole(stored, where));
     return listing.checkpoints().stream().map(Name::of).toList();
@@ -164,7 +168,8 @@ final class TestCheckpoints {
   /// Nothing is in the folder but what the listed manifests list.
   static void requireNoLeftovers(Path root, String where) {
     Set<Path> expected = new TreeSet<>(Set.of(root.resolve(FolderLock.FILE_NAME)));
-    for (CheckpointFolder stored : CheckpointStore.list(root).checkpoints()) {
+    for (CheckpointFolder stored :
+        CheckpointStore.list(GantrySession.shared(), root).checkpoints()) {
       expected.add(stored.folder());
       expected.add(StoreFolder.manifest(stored.folder()));
       stored

@@ -159,7 +159,8 @@ class JointFilesTest {
   }
 
   private static List<Path> open(Path folder) {
-    return JointFiles.of(Folder.at(Location.of(folder)).orElseThrow()).stream()
+    return JointFiles.of(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow())
+        .stream()
         .map(Location::path)
         .toList();
   }

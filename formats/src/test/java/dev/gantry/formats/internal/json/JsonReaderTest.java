@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
@@ -26,7 +27,9 @@ class JsonReaderTest {
   @TempDir Path folder;
 
   private FileBytes file(String json) throws IOException {
-    return FileBytes.open(Files.writeString(folder.resolve("made.json"), OTHER + json + OTHER));
+    return FileBytes.open(
+        GantrySession.shared(),
+        Files.writeString(folder.resolve("made.json"), OTHER + json + OTHER));
   }
 
   private static JsonReader section(FileBytes bytes) {

@@ -8,6 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.weights.TensorValues;
 import dev.gantry.formats.internal.weights.WeightsFormatContract;
 import dev.gantry.formats.internal.weights.WeightsFormats;
@@ -52,7 +53,8 @@ class NpyFormatTest {
         Path file = folder.resolve("large.npy");
         Files.write(
             file, HandmadeNpy.array(given.dtype(), given.shape(), given.bytes(), true, bigEndian));
-        StoredTensor tensor = WeightsFormats.open(Location.of(file)).tensors().get("large");
+        StoredTensor tensor =
+            WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().get("large");
         assertThat(Arrays.equals(TensorValues.bytes(tensor), given.bytes())).isTrue();
         StoredTensor rows = tensor.rows(shape[0] / 2, shape[0]);
         byte[] expected =
@@ -71,7 +73,8 @@ class NpyFormatTest {
           "{\"descr\": \"<i2\",\n\t\"fortran_order\" : False , \"shape\":(2 ,3,) , }",
         }) {
       Path file = Files.write(folder.resolve("a.npy"), HandmadeNpy.file(header, new byte[12]));
-      StoredTensor tensor = WeightsFormats.open(Location.of(file)).tensors().get("a");
+      StoredTensor tensor =
+          WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().get("a");
       assertThat(tensor.shape()).isEqualTo(TensorShape.of(2, 3));
     }
   }
@@ -103,7 +106,7 @@ class NpyFormatTest {
       throws IOException {
     String header = "{'shape': (3,), 'fortran_order': False, 'descr': " + descr + "}";
     Path file = Files.write(folder.resolve("a.npy"), HandmadeNpy.file(header, new byte[12]));
-    assertThatThrownBy(() -> WeightsFormats.open(Location.of(file)))
+    assertThatThrownBy(() -> WeightsFormats.open(GantrySession.shared(), Location.of(file)))
         .isInstanceOfSatisfying(
             MalformedFileException.class, fault -> assertThat(fault.kind()).isEqualTo(kind));
   }
@@ -129,7 +132,7 @@ class NpyFormatTest {
   void aShapeThatIsNoneIsRefused(String shape, @TempDir Path folder) throws IOException {
     String header = "{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + "}";
     Path file = Files.write(folder.resolve("a.npy"), HandmadeNpy.file(header, new byte[12]));
-    assertThatThrownBy(() -> WeightsFormats.open(Location.of(file)))
+    assertThatThrownBy(() -> WeightsFormats.open(GantrySession.shared(), Location.of(file)))
         .isInstanceOfSatisfying(
             MalformedFileException.class,
             fault -> assertThat(fault.kind()).isEqualTo("invalid-shape"));

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.Verdict;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.TensorValues;
@@ -38,7 +39,7 @@ class NumpyCorpusTest {
   void aValidFileIsReadAsNumpyReadsIt(Map.Entry<String, Verdict> expected) {
     Path file = CORPUS.resolve(expected.getKey());
     Verdict verdict = expected.getValue();
-    WeightsCatalogue weights = WeightsFormats.open(Location.of(file));
+    WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(file));
     assertThat(file.toString()).endsWith("." + weights.format());
     assertThat(weights.files()).containsExactly(Location.of(file));
     Map<String, StoredTensor> tensors =
@@ -52,7 +53,7 @@ class NumpyCorpusTest {
       assertThat(TensorValues.sha256(TensorValues.bytes(tensor)))
           .isEqualTo(verdict.sha256().get(name));
     });
-    TensorReading.verify(weights);
+    TensorReading.verify(GantrySession.shared(), weights);
   }
 
   /// The verdicts leave the name of a single array empty; we give it the file's.
@@ -90,7 +91,10 @@ class NumpyCorpusTest {
     MalformedFileException fault =
         catchThrowableOfType(
             MalformedFileException.class,
-            () -> TensorReading.verify(WeightsFormats.open(Location.of(file))));
+            () ->
+                TensorReading.verify(
+                    GantrySession.shared(),
+                    WeightsFormats.open(GantrySession.shared(), Location.of(file))));
     assertThat(fault).as(name).isNotNull();
     assertThat(fault.kind() + " at " + fault.offset()).isEqualTo(kind + " at " + offset);
     assertThat(fault.file()).isEqualTo(Location.of(file));
@@ -117,7 +121,8 @@ class NumpyCorpusTest {
     Path file = CORPUS.resolve("object.npy");
     MalformedFileException fault =
         catchThrowableOfType(
-            MalformedFileException.class, () -> WeightsFormats.open(Location.of(file)));
+            MalformedFileException.class,
+            () -> WeightsFormats.open(GantrySession.shared(), Location.of(file)));
     assertThat(fault.getMessage())
         .isEqualTo(
             file
@@ -129,11 +134,15 @@ class NumpyCorpusTest {
   @Test
   void whatLiesAsMemoryHoldsItIsPlain() {
     for (String name : new String[] {"f4.npy", "fortran-one-axis.npy", "empty.npy", "larger.npy"}) {
-      assertThat(WeightsFormats.open(Location.of(CORPUS.resolve(name))).tensors().values())
+      assertThat(
+              WeightsFormats.open(GantrySession.shared(), Location.of(CORPUS.resolve(name)))
+                  .tensors()
+                  .values())
           .as(name)
           .allMatch(StoredTensor::isPlain);
     }
-    WeightsCatalogue stored = WeightsFormats.open(Location.of(CORPUS.resolve("stored.npz")));
+    WeightsCatalogue stored =
+        WeightsFormats.open(GantrySession.shared(), Location.of(CORPUS.resolve("stored.npz")));
     assertThat(stored.tensors().values().stream().filter(tensor -> !tensor.isPlain()))
         .map(StoredTensor::name)
         .containsExactly("f");

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -43,7 +44,7 @@ class CorpusTest {
       throws IOException, NoSuchAlgorithmException {
     Path file = CORPUS.resolve(expected.getKey());
     Verdict verdict = expected.getValue();
-    SafetensorsHeader header = SafetensorsHeader.read(file);
+    SafetensorsHeader header = SafetensorsHeader.read(GantrySession.shared(), file);
     Map<String, String> sha256 = new HashMap<>();
     for (StoredTensor tensor : header.tensors().values()) {
       sha256.put(tensor.name(), digest(tensor.extent()));
@@ -119,7 +120,9 @@ class CorpusTest {
   void anInvalidFileIsRefusedForItsOwnReason(String name, String kind, long offset) {
     Path file = CORPUS.resolve(name + ".safetensors");
     MalformedFileException refusal =
-        catchThrowableOfType(MalformedFileException.class, () -> SafetensorsHeader.read(file));
+        catchThrowableOfType(
+            MalformedFileException.class,
+            () -> SafetensorsHeader.read(GantrySession.shared(), file));
     assertThat(refusal).isNotNull();
     assertThat(refusal.kind()).isEqualTo(kind);
     assertThat(refusal.offset()).isEqualTo(offset);
@@ -146,7 +149,9 @@ class CorpusTest {
 
   @Test
   void aFileWrittenByDjlIsRead() {
-    SafetensorsHeader header = SafetensorsHeader.read(CORPUS.resolve("written-by-djl.safetensors"));
+    SafetensorsHeader header =
+        SafetensorsHeader.read(
+            GantrySession.shared(), CORPUS.resolve("written-by-djl.safetensors"));
     assertThat(header.tensors().values())
         .extracting(tensor -> tensor.name() + " " + tensor.dtype() + " " + tensor.shape())
         .containsExactly("attention I8 [2, 3]", "embedding I8 [2, 2]");

@@ -149,7 +149,7 @@ class NewSafetensorsPropertiesTest {
     assertReadBack(made, folder, tensors, notes);
     made.index()
         .ifPresent(index -> {
-          SafetensorsIndex read = SafetensorsIndex.read(index.file());
+          SafetensorsIndex read = SafetensorsIndex.read(GantrySession.shared(), index.file());
           assertThat(read.totalSize()).hasValue(made.totalBytes());
           assertThat(read.weightMap().keySet())
               .containsExactlyElementsOf(new TreeSet<>(names(tensors)));
@@ -163,7 +163,7 @@ class NewSafetensorsPropertiesTest {
   private static void assertReadBack(
       NewSafetensors made, Path place, List<NewTensor> tensors, Map<String, String> notes) {
     WriteReport report = made.write(session, WriteOptions.defaults().withThreads(1));
-    WeightsCatalogue read = SafetensorsOpener.open(place);
+    WeightsCatalogue read = SafetensorsOpener.open(GantrySession.shared(), place);
     assertThat(read.metadata()).isEqualTo(notes);
     assertThat(read.totalBytes()).isEqualTo(made.totalBytes());
     assertThat(read.tensors().keySet()).containsExactlyInAnyOrderElementsOf(names(tensors));
@@ -176,7 +176,8 @@ class NewSafetensorsPropertiesTest {
       assertThat(info.extent().offset() % tensor.dtype().alignmentBytes()).isZero();
     }
     for (NewDataFile dataFile : made.dataFiles()) {
-      SafetensorsHeader header = SafetensorsHeader.read(dataFile.file().file());
+      SafetensorsHeader header =
+          SafetensorsHeader.read(GantrySession.shared(), dataFile.file().file());
       assertThat(header.dataStart() % 4096).isZero();
       assertThat(header.metadata()).containsExactlyEntriesOf(new TreeMap<>(notes));
       // Tensors without bytes stand by name between those with the same offset.

@@ -59,7 +59,7 @@ class RemoteSafetensorsTest {
   }
 
   private static void check(Location index) {
-    WeightsCatalogue weights = WeightsFormats.open(index);
+    WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), index);
     assertThat(weights.tensors().keySet()).containsExactlyInAnyOrder("a", "b");
     List<StoredTensor> tensors = new ArrayList<>(weights.tensors().values());
     try (GantrySession session = GantrySession.open();
@@ -98,7 +98,7 @@ class RemoteSafetensorsTest {
         server.put(
             "model.safetensors", new HandmadeSafetensors().tensor("a", DType.F32, 100).toBytes());
     server.answerAll(RangeServer.Answer.RIGHT);
-    assertThat(WeightsFormats.open(file).tensors()).containsOnlyKeys("a");
+    assertThat(WeightsFormats.open(GantrySession.shared(), file).tensors()).containsOnlyKeys("a");
     assertThat(server.requests()).isEqualTo(2);
   }
 
@@ -108,7 +108,8 @@ class RemoteSafetensorsTest {
     Location file =
         server.put(
             "model.safetensors", new HandmadeSafetensors().tensor("a", DType.F32, 100).toBytes());
-    List<StoredTensor> tensors = List.copyOf(WeightsFormats.open(file).tensors().values());
+    List<StoredTensor> tensors =
+        List.copyOf(WeightsFormats.open(GantrySession.shared(), file).tensors().values());
     server.answerAll(RangeServer.Answer.OTHER_ETAG);
     try (GantrySession session = GantrySession.open()) {
       assertThatThrownBy(
@@ -123,7 +124,7 @@ class RemoteSafetensorsTest {
   void aDataFileThatIsNotThereIsNamed() {
     Location index =
         server.put("repo/model.safetensors.index.json", INDEX.getBytes(StandardCharsets.UTF_8));
-    assertThatThrownBy(() -> WeightsFormats.open(index))
+    assertThatThrownBy(() -> WeightsFormats.open(GantrySession.shared(), index))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("repo/one.safetensors")
         .hasMessageContaining("status 404");
@@ -134,7 +135,7 @@ class RemoteSafetensorsTest {
   void aPageIsNoWeights() {
     Location page =
         server.put("model.safetensors", "<html>Sign in</html>".getBytes(StandardCharsets.UTF_8));
-    assertThatThrownBy(() -> WeightsFormats.open(page))
+    assertThatThrownBy(() -> WeightsFormats.open(GantrySession.shared(), page))
         .isInstanceOfSatisfying(
             MalformedFileException.class, e -> assertThat(e.file()).isEqualTo(page));
   }
@@ -152,7 +153,7 @@ class RemoteSafetensorsTest {
 
   private static String verdict(Location file) {
     try {
-      return SafetensorsHeader.read(file).tensors().keySet().toString();
+      return SafetensorsHeader.read(GantrySession.shared(), file).tensors().keySet().toString();
     } catch (MalformedFileException e) {
       return e.kind() + " at " + e.offset() + ": " + e.detail();
     }

@@ -42,7 +42,8 @@ class SafetensorsHeaderTest {
 
   private SafetensorsHeader read(String header, int bodyBytes) throws IOException {
     byte[] bytes = HandmadeSafetensors.file(header.replace('\'', '"'), new byte[bodyBytes]);
-    return SafetensorsHeader.read(Files.write(folder.resolve("made.safetensors"), bytes));
+    return SafetensorsHeader.read(
+        GantrySession.shared(), Files.write(folder.resolve("made.safetensors"), bytes));
   }
 
   private String kindOf(String header, int bodyBytes) {
@@ -172,7 +173,7 @@ class SafetensorsHeaderTest {
     byte[] json = header.replace('\'', '"').getBytes(StandardCharsets.ISO_8859_1);
     System.arraycopy(json, 0, bytes, Long.BYTES, json.length);
     Path file = Files.write(folder.resolve("made.safetensors"), bytes);
-    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
         .isInstanceOfSatisfying(
             MalformedFileException.class,
             e -> {
@@ -189,7 +190,7 @@ class SafetensorsHeaderTest {
             .metadata(name, name)
             .tensor(name, DType.U8, 1)
             .write(folder.resolve("made.safetensors"));
-    SafetensorsHeader header = SafetensorsHeader.read(file);
+    SafetensorsHeader header = SafetensorsHeader.read(GantrySession.shared(), file);
     assertThat(header.tensors()).containsOnlyKeys(name);
     assertThat(header.metadata()).containsOnly(Map.entry(name, name));
   }
@@ -201,7 +202,7 @@ class SafetensorsHeaderTest {
         Files.write(
             folder.resolve("made.safetensors"),
             HandmadeSafetensors.file(new String(json, StandardCharsets.ISO_8859_1)));
-    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("control-character");
   }
@@ -212,7 +213,7 @@ class SafetensorsHeaderTest {
     long headerBytes = 90_000_000;
     Path file =
         HandmadeSafetensors.writeHuge(folder.resolve("huge.safetensors"), count, headerBytes);
-    SafetensorsHeader header = SafetensorsHeader.read(file);
+    SafetensorsHeader header = SafetensorsHeader.read(GantrySession.shared(), file);
     assertThat(header.tensors()).hasSize(count);
     assertThat(header.dataStart()).isEqualTo(headerBytes + Long.BYTES).isEqualTo(Files.size(file));
     assertThat(header.tensors().lastEntry().getValue().shape())
@@ -241,7 +242,7 @@ class SafetensorsHeaderTest {
     Path file = Files.write(folder.resolve("notes.safetensors"), bytes);
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long before = threads.getCurrentThreadAllocatedBytes();
-    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("too-many-notes: more than 100000 notes");
     assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(64 << 20);
@@ -257,7 +258,7 @@ class SafetensorsHeaderTest {
     try (GantrySession session = GantrySession.open()) {
       NewSafetensors.file(file, List.of(), notes).write(session, WriteOptions.defaults());
     }
-    assertThat(SafetensorsHeader.read(file).metadata()).isEqualTo(notes);
+    assertThat(SafetensorsHeader.read(GantrySession.shared(), file).metadata()).isEqualTo(notes);
     notes.put("one more", "");
     assertThatThrownBy(() -> NewSafetensors.file(file, List.of(), notes))
         .isInstanceOf(MisuseException.class)
@@ -287,7 +288,7 @@ class SafetensorsHeaderTest {
 
   @Test
   void aDeviceIsRefusedUnopened() {
-    assertThatThrownBy(() -> SafetensorsHeader.read(Path.of("/dev/zero")))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), Path.of("/dev/zero")))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("not-a-regular-file");
   }
@@ -297,7 +298,7 @@ class SafetensorsHeaderTest {
     Path file = new HandmadeSafetensors().tensor("a", DType.U8, 1).write(folder.resolve("a"));
     Thread.currentThread().interrupt();
     try {
-      assertThatThrownBy(() -> SafetensorsHeader.read(file))
+      assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
           .isInstanceOfSatisfying(
               TransferException.class,
               e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
@@ -307,7 +308,7 @@ class SafetensorsHeaderTest {
   }
 
   private static void assertFailure(Path file, int code, String name) {
-    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
         .isInstanceOfSatisfying(
             TransferException.class,
             e -> {
@@ -338,7 +339,7 @@ class SafetensorsHeaderTest {
     Path file =
         Files.write(
             folder.resolve("model.safetensors"), start.getBytes(StandardCharsets.ISO_8859_1));
-    assertThatThrownBy(() -> SafetensorsHeader.read(file))
+    assertThatThrownBy(() -> SafetensorsHeader.read(GantrySession.shared(), file))
         .isInstanceOfSatisfying(
             MalformedFileException.class,
             refusal -> assertThat(refusal.kind()).isEqualTo("another-format"))

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
@@ -20,6 +21,7 @@ class SafetensorsIndexTest {
 
   private SafetensorsIndex read(String json) throws IOException {
     return SafetensorsIndex.read(
+        GantrySession.shared(),
         Files.writeString(folder.resolve("model.safetensors.index.json"), json.replace('\'', '"')));
   }
 
@@ -96,7 +98,9 @@ class SafetensorsIndexTest {
       sparse.setLength(SafetensorsIndex.MAX_INDEX_BYTES + 1);
     }
     assertThat(
-            catchThrowableOfType(MalformedFileException.class, () -> SafetensorsIndex.read(file)))
+            catchThrowableOfType(
+                MalformedFileException.class,
+                () -> SafetensorsIndex.read(GantrySession.shared(), file)))
         .returns("index-too-large", MalformedFileException::kind);
   }
 }

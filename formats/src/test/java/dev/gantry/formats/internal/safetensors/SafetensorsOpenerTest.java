@@ -8,6 +8,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -34,7 +35,7 @@ class SafetensorsOpenerTest {
   }
 
   private void assertRefused(Path path, String kind, String... named) {
-    assertThatThrownBy(() -> SafetensorsOpener.open(path))
+    assertThatThrownBy(() -> SafetensorsOpener.open(GantrySession.shared(), path))
         .isInstanceOfSatisfying(
             MalformedFileException.class,
             refusal -> {
@@ -46,7 +47,7 @@ class SafetensorsOpenerTest {
   @Test
   void aFileIsACheckpoint() throws IOException {
     Path file = dataFile("one.safetensors", "b", "a");
-    WeightsCatalogue weights = SafetensorsOpener.open(file);
+    WeightsCatalogue weights = SafetensorsOpener.open(GantrySession.shared(), file);
     assertThat(weights.tensors().keySet()).containsExactly("b", "a");
     assertThat(weights.files()).map(Location::path).containsExactly(file);
     assertThat(weights.metadata()).containsEntry("from", "one.safetensors");
@@ -59,7 +60,7 @@ class SafetensorsOpenerTest {
     Path one = dataFile("1.safetensors", "c", "b");
     Files.createDirectory(folder.resolve("3.safetensors"));
     Files.writeString(folder.resolve("readme.txt"), "not a tensor");
-    WeightsCatalogue weights = SafetensorsOpener.open(folder);
+    WeightsCatalogue weights = SafetensorsOpener.open(GantrySession.shared(), folder);
     assertThat(weights.files()).map(Location::path).containsExactly(one, two);
     assertThat(weights.tensors().keySet()).containsExactly("c", "b", "a");
     assertThat(weights.metadata()).containsEntry("from", "1.safetensors");
@@ -73,7 +74,7 @@ class SafetensorsOpenerTest {
     dataFile("other.safetensors", "a");
     Path index = index(INDEX, "'b':'2.safetensors','a':'1.safetensors'");
     for (Path path : new Path[] {index, folder}) {
-      WeightsCatalogue weights = SafetensorsOpener.open(path);
+      WeightsCatalogue weights = SafetensorsOpener.open(GantrySession.shared(), path);
       assertThat(weights.files()).map(Location::path).containsExactly(one, two);
       assertThat(weights.tensors().keySet()).containsExactly("a", "b");
     }
@@ -83,9 +84,11 @@ class SafetensorsOpenerTest {
   void theUsualIndexGoesBeforeOthersAndTheOnlyOneBeforeNone() throws IOException {
     dataFile("1.safetensors", "a", "b");
     index("variant.safetensors.index.json", "'b':'1.safetensors'");
-    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("b");
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).tensors())
+        .containsOnlyKeys("b");
     index(INDEX, "'a':'1.safetensors'");
-    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).tensors())
+        .containsOnlyKeys("a");
   }
 
   /// The library that writes the hub's files reads it first.
@@ -93,11 +96,15 @@ class SafetensorsOpenerTest {
   void theUsualFileGoesBeforeAllElse() throws IOException {
     Path usual = dataFile("model.safetensors", "a");
     dataFile("other.safetensors", "a", "b");
-    assertThat(SafetensorsOpener.open(folder).files()).map(Location::path).containsExactly(usual);
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).files())
+        .map(Location::path)
+        .containsExactly(usual);
     index(INDEX, "'b':'other.safetensors'");
-    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).tensors())
+        .containsOnlyKeys("a");
     index(INDEX, "'b':'none.safetensors'");
-    assertThat(SafetensorsOpener.open(folder).tensors()).containsOnlyKeys("a");
+    assertThat(SafetensorsOpener.open(GantrySession.shared(), folder).tensors())
+        .containsOnlyKeys("a");
   }
 
   @Test
@@ -165,7 +172,7 @@ class SafetensorsOpenerTest {
   @Test
   void aCheckpointThatIsNotThereSaysSo() {
     for (String name : new String[] {"none", "none.safetensors", "none.index.json"}) {
-      assertThatThrownBy(() -> SafetensorsOpener.open(folder.resolve(name)))
+      assertThatThrownBy(() -> SafetensorsOpener.open(GantrySession.shared(), folder.resolve(name)))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("ENOENT")
           .hasMessageContaining(name);
@@ -174,7 +181,8 @@ class SafetensorsOpenerTest {
 
   @Test
   void theReferenceWritersShardsAreRead() {
-    WeightsCatalogue weights = SafetensorsOpener.open(Path.of("src/test/resources/corpus/model"));
+    WeightsCatalogue weights =
+        SafetensorsOpener.open(GantrySession.shared(), Path.of("src/test/resources/corpus/model"));
     assertThat(weights.files()).hasSize(3);
     assertThat(weights.tensors().keySet())
         .containsExactlyInAnyOrder(
@@ -190,7 +198,8 @@ class SafetensorsOpenerTest {
 
   @Test
   void theCatalogueCannotBeChanged() throws IOException {
-    WeightsCatalogue weights = SafetensorsOpener.open(dataFile("1.safetensors", "a"));
+    WeightsCatalogue weights =
+        SafetensorsOpener.open(GantrySession.shared(), dataFile("1.safetensors", "a"));
     assertThatThrownBy(() -> weights.tensors().clear())
         .isInstanceOf(UnsupportedOperationException.class);
     assertThatThrownBy(() -> weights.metadata().clear())

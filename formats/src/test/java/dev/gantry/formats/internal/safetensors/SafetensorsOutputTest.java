@@ -71,7 +71,7 @@ class SafetensorsOutputTest {
   }
 
   private static void assertHolds(Path place, int count, long seed) {
-    WeightsCatalogue read = SafetensorsOpener.open(place);
+    WeightsCatalogue read = SafetensorsOpener.open(GantrySession.shared(), place);
     assertThat(read.tensors()).hasSize(count);
     for (int i = 0; i < count; i++) {
       StoredTensor tensor = read.tensors().get("layers." + i);
@@ -130,7 +130,7 @@ class SafetensorsOutputTest {
             .toList();
     Path file = folder.resolve("many.safetensors");
     write(NewSafetensors.file(file, many, Map.of()));
-    WeightsCatalogue read = SafetensorsOpener.open(file);
+    WeightsCatalogue read = SafetensorsOpener.open(GantrySession.shared(), file);
     assertThat(read.tensors()).hasSize(20_000);
     for (int i : List.of(0, 1, 777, 19_998, 19_999)) {
       StoredTensor tensor = read.tensors().get("layers." + i);
@@ -154,7 +154,7 @@ class SafetensorsOutputTest {
     Path file = folder.resolve("x.safetensors");
     write(NewSafetensors.file(file, tensors(3, 1), Map.of()));
     List<NewTensor> parts =
-        SafetensorsHeader.read(file).tensors().values().stream()
+        SafetensorsHeader.read(GantrySession.shared(), file).tensors().values().stream()
             .map(tensor ->
                 new NewTensor(
                     tensor.name(),
@@ -243,7 +243,7 @@ class SafetensorsOutputTest {
             .isInstanceOf(TransferException.class)
             .hasMessageContaining("rename");
       }
-      assertThatThrownBy(() -> SafetensorsOpener.open(target))
+      assertThatThrownBy(() -> SafetensorsOpener.open(GantrySession.shared(), target))
           .isInstanceOfSatisfying(
               MalformedFileException.class,
               refusal -> assertThat(refusal.kind()).isEqualTo("missing-shard"));

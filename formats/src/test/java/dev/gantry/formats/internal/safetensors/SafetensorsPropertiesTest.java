@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -165,7 +166,7 @@ class SafetensorsPropertiesTest {
 
   private static SafetensorsHeader read(byte[] bytes) {
     try {
-      return SafetensorsHeader.read(Files.write(file, bytes));
+      return SafetensorsHeader.read(GantrySession.shared(), Files.write(file, bytes));
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.weights;
 
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -16,7 +17,7 @@ public final class TensorValues {
   public static byte[] bytes(StoredTensor tensor) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment target = arena.allocate(Math.max(1, tensor.bytes()));
-      TensorReading.read(tensor, target.asSlice(0, tensor.bytes()));
+      TensorReading.read(GantrySession.shared(), tensor, target.asSlice(0, tensor.bytes()));
       return target.asSlice(0, tensor.bytes()).toArray(ValueLayout.JAVA_BYTE);
     }
   }

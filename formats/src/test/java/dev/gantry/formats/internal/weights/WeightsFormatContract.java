@@ -92,7 +92,7 @@ public abstract class WeightsFormatContract {
   }
 
   private WeightsCatalogue open() throws IOException {
-    return WeightsFormats.open(Location.of(file()));
+    return WeightsFormats.open(GantrySession.shared(), Location.of(file()));
   }
 
   @Test
@@ -103,8 +103,10 @@ public abstract class WeightsFormatContract {
   @Test
   void aFileIsKnownByItsFirstBytesAlone() throws IOException {
     Path renamed = Files.move(file(), folder.resolve("renamed"));
-    assertThat(WeightsFormats.formatOf(Location.of(renamed)).name()).isEqualTo(format());
-    assertThat(WeightsFormats.open(Location.of(renamed)).tensors()).hasSize(tensors().size());
+    assertThat(WeightsFormats.formatOf(GantrySession.shared(), Location.of(renamed)).name())
+        .isEqualTo(format());
+    assertThat(WeightsFormats.open(GantrySession.shared(), Location.of(renamed)).tensors())
+        .hasSize(tensors().size());
   }
 
   @Test
@@ -123,7 +125,7 @@ public abstract class WeightsFormatContract {
         });
     assertThat(weights.totalBytes())
         .isEqualTo(tensors().values().stream().mapToLong(given -> given.bytes().length).sum());
-    TensorReading.verify(weights);
+    TensorReading.verify(GantrySession.shared(), weights);
   }
 
   @Test
@@ -189,7 +191,7 @@ public abstract class WeightsFormatContract {
           NewSafetensors.file(made, sources.tensors(), Map.of())
               .write(session, WriteOptions.defaults());
     }
-    WeightsCatalogue weights = WeightsFormats.open(Location.of(made));
+    WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(made));
     tensors()
         .forEach((name, given) ->
             assertThat(TensorValues.bytes(weights.tensors().get(name))).isEqualTo(given.bytes()));
@@ -199,7 +201,7 @@ public abstract class WeightsFormatContract {
   @Test
   void aFileThatIsReplacedAfterItWasOpenedIsRefused() throws IOException {
     Path file = file();
-    WeightsCatalogue weights = WeightsFormats.open(Location.of(file));
+    WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(file));
     Path copy = Files.copy(file, folder.resolve("copy"));
     Files.move(copy, file, StandardCopyOption.REPLACE_EXISTING);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
@@ -250,8 +252,8 @@ public abstract class WeightsFormatContract {
   }
 
   private static void readAll(Path file) {
-    WeightsCatalogue weights = WeightsFormats.open(Location.of(file));
+    WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(file));
     weights.tensors().values().forEach(TensorValues::bytes);
-    TensorReading.verify(weights);
+    TensorReading.verify(GantrySession.shared(), weights);
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -18,12 +19,12 @@ public final class RecordFolder {
   /// @param option that names them, for errors
   /// @throws MisuseException if a folder has no file, or its store cannot list
   /// @throws dev.gantry.core.MalformedFileException if a set is not whole
-  public static List<Location> files(String option, String... names) {
+  public static List<Location> files(GantrySession session, String option, List<String> names) {
     List<Location> files = new ArrayList<>();
     List<Location> named = new ArrayList<>();
-    for (String name : MisuseException.requireGiven(option, names)) {
-      Location location = Location.of(MisuseException.requireGiven(option + ": a file", name));
-      Optional<Folder> folder = Folder.at(location);
+    for (String name : names) {
+      Location location = Location.of(name);
+      Optional<Folder> folder = Folder.at(session, location);
       if (folder.isPresent()) {
         List<Location> found =
             JointFiles.of(folder.get()).stream()
@@ -40,17 +41,14 @@ public final class RecordFolder {
         named.add(location);
       }
     }
-    JointFiles.requireWhole(named);
+    JointFiles.requireWhole(session, named);
     return List.copyOf(files);
   }
 
-  /// As [#files(String, String...)], of files alone.
-  public static List<Location> files(String option, List<Path> paths) {
-    List<Location> files =
-        MisuseException.requireGiven(option, paths).stream()
-            .map(file -> Location.of(MisuseException.requireGiven(option + ": a file", file)))
-            .toList();
-    JointFiles.requireWhole(files);
+  /// As [#files(GantrySession, String, List)], of files alone.
+  public static List<Location> files(GantrySession session, List<Path> paths) {
+    List<Location> files = paths.stream().map(Location::of).toList();
+    JointFiles.requireWhole(session, files);
     return files;
   }
 }

@@ -107,7 +107,7 @@ public record CheckpointChoice(
   /// @throws DamagedException if it can
   private Optional<TrainingRestore.Restored> latest(
       Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
-    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    CheckpointStore.Listing listing = CheckpointStore.list(session, directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
       if (listing.doubtful().contains(damaged)) {
@@ -176,7 +176,7 @@ public record CheckpointChoice(
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   private TrainingRestore.Restored ofStep(
       long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
-    CheckpointStore.Listing listing = CheckpointStore.list(directory);
+    CheckpointStore.Listing listing = CheckpointStore.list(session, directory);
     Optional<CheckpointFolder> found = listing.ofStep(step);
     if (found.isEmpty()) {
       Optional<MalformedFileException> damaged = damaged(listing, step);

@@ -130,7 +130,7 @@ public final class IntoLoad {
     List<HostFill> fills =
         others.stream()
             .map(tensor ->
-                new HostFill(tensor.bytes(), target -> TensorReading.read(tensor, target)))
+                new HostFill(tensor.bytes(), target -> TensorReading.read(session, tensor, target)))
             .toList();
     List<Loaded> decoded = new ArrayList<>();
     try {

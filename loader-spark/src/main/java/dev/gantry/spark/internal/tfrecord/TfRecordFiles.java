@@ -3,6 +3,7 @@ package dev.gantry.spark.internal.tfrecord;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -20,9 +21,9 @@ final class TfRecordFiles {
   /// @throws MisuseException if the folder has none, and no set was written there
   /// @throws dev.gantry.core.MalformedFileException if the set is not whole
   static List<Path> of(Path path) {
-    Optional<Folder> folder = Folder.at(Location.of(path));
+    Optional<Folder> folder = Folder.at(GantrySession.shared(), Location.of(path));
     if (folder.isEmpty()) {
-      JointFiles.requireWhole(List.of(Location.of(path)));
+      JointFiles.requireWhole(GantrySession.shared(), List.of(Location.of(path)));
       return List.of(path);
     }
     List<Path> files =
