@@ -265,12 +265,12 @@ final class FillingFile implements FileCache.Filling {
     }
 
     private void check(int block) {
-      BlockBuffers.Buffer buffer = isWithin(block) ? null : cache.buffers().take();
+      MemorySegment buffer = isWithin(block) ? null : cache.takeBuffer();
       boolean right = false;
       Turn next = Turn.PASS;
       try {
         MemorySegment whole =
-            buffer == null ? target(block, block + 1) : buffer.first(entry.bytesOf(block));
+            buffer == null ? target(block, block + 1) : buffer.asSlice(0, entry.bytesOf(block));
         right = entry.read(whole, start(block)) && cached.isRight(block, whole);
         if (right && buffer != null) {
           copy(block, whole);
@@ -281,9 +281,7 @@ final class FillingFile implements FileCache.Filling {
       } catch (TransferException e) {
         cache.refuse(e);
       } finally {
-        if (buffer != null) {
-          buffer.close();
-        }
+        cache.giveBack(buffer);
         if (right || next != Turn.FETCH) {
           cache.settle(cached, block, right);
         }
@@ -308,10 +306,10 @@ final class FillingFile implements FileCache.Filling {
 
     /// Fetches blocks in hand: one, or several that this read wants whole.
     private void fetch(int first, int end) {
-      BlockBuffers.Buffer buffer =
-          isWithin(first) ? null : Cleanup.orUndo(cache.buffers()::take, () -> giveUp(first, end));
+      MemorySegment buffer =
+          isWithin(first) ? null : Cleanup.orUndo(cache::takeBuffer, () -> giveUp(first, end));
       MemorySegment bytes =
-          buffer == null ? target(first, end) : buffer.first(entry.bytesOf(first));
+          buffer == null ? target(first, end) : buffer.asSlice(0, entry.bytesOf(first));
       Runnable put =
           () -> {
             if (buffer != null) {
@@ -330,16 +328,12 @@ final class FillingFile implements FileCache.Filling {
               }
               give(block, good);
             }
-            if (buffer != null) {
-              buffer.close();
-            }
+            cache.giveBack(buffer);
           };
       Runnable giveUp =
           () -> {
             giveUp(first, end);
-            if (buffer != null) {
-              buffer.close();
-            }
+            cache.giveBack(buffer);
           };
       begin(new Part(bytes, start(first), put, giveUp));
     }

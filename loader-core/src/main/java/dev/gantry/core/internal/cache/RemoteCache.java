@@ -7,12 +7,16 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.Pool;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.PosixFile;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.StoredFile;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
@@ -22,6 +26,7 @@ import java.time.Instant;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -46,6 +51,7 @@ public final class RemoteCache implements FileCache {
 
   private static final long IDLE_SECONDS = 10;
   private static final long RETRY_MILLIS = 2;
+  private static final long MAX_BUFFERS_BYTES = 32L << 20;
   private static final int MOST_KNOWN = 65_536;
 
   /// For the process, or for the whole system.
@@ -55,7 +61,11 @@ public final class RemoteCache implements FileCache {
   private final Path folder;
   private final long mostBytes;
   private final @Nullable CacheFolder files;
-  private final BlockBuffers buffers = new BlockBuffers();
+
+  /// For blocks of which a read wants a part only. They are freed by the garbage collector.
+  private final Pool<MemorySegment> buffers =
+      new Pool<>(IDLE_SECONDS, () -> MAX_BUFFERS_BYTES, _ -> {});
+
   private final ScheduledThreadPoolExecutor threads;
   private final Map<String, CachedFile> open = new HashMap<>();
   private final AtomicBoolean warned = new AtomicBoolean();
@@ -269,8 +279,18 @@ public final class RemoteCache implements FileCache {
         () -> leave(file));
   }
 
-  BlockBuffers buffers() {
-    return buffers;
+  /// Memory for a block, until [#giveBack].
+  MemorySegment takeBuffer() {
+    MemorySegment idle = buffers.take(CacheEntry.BLOCK_BYTES);
+    return idle == null
+        ? Arena.ofAuto().allocate(CacheEntry.BLOCK_BYTES, Slab.ALIGNMENT_BYTES)
+        : idle;
+  }
+
+  void giveBack(@Nullable MemorySegment buffer) {
+    if (buffer != null) {
+      buffers.keep(buffer, buffer.byteSize());
+    }
   }
 
   boolean mayPut() {
@@ -335,6 +355,6 @@ public final class RemoteCache implements FileCache {
   /// Waits for files that are being synchronised.
   @Override
   public void close() {
-    threads.close();
+    Cleanup.runAll(List.of(threads::close, buffers::free));
   }
 }

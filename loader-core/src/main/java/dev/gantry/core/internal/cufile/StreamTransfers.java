@@ -91,7 +91,7 @@ public final class StreamTransfers implements AutoCloseable {
   }
 
   private CudaDriver.Event open(boolean registers) {
-    CudaDriver.Event event = context.driver().createSleepersEvent();
+    CudaDriver.Event event = context.driver().createBlockingSyncEvent();
     return Cleanup.orUndo(
         () -> {
           if (registers) {

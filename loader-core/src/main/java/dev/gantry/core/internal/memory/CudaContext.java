@@ -36,7 +36,7 @@ public final class CudaContext {
 
   private static final long PINNED_KEPT_NANOS = 10_000_000_000L;
 
-  private static final long MOST_IDLE_PINNED_BYTES = 1L << 30;
+  private static final long MAX_IDLE_PINNED_BYTES = 1L << 30;
 
   /// Of a device's memory, how much may be idle, and how much is left to others at least.
   private static final int IDLE_PART = 4;
@@ -48,18 +48,18 @@ public final class CudaContext {
   private final CudaDriver.Context context;
   private final IdleStreams streams = new IdleStreams(this);
 
-  private final IdleMemory<DeviceSlab.Block> idleDevice =
-      new IdleMemory<>(
+  private final Pool<DeviceSlab.Block> idleDevice =
+      new Pool<>(
           LiveResources.Kind.DEVICE_BYTES,
           DEVICE_KEPT_NANOS,
-          this::mostIdleDeviceBytes,
+          this::maxIdleDeviceBytes,
           block -> DeviceSlab.free(this, block));
 
-  private final IdleMemory<HugePages> idlePinned =
-      new IdleMemory<>(
+  private final Pool<HugePages> idlePinned =
+      new Pool<>(
           LiveResources.Kind.PINNED_BYTES,
           PINNED_KEPT_NANOS,
-          () -> MOST_IDLE_PINNED_BYTES,
+          () -> MAX_IDLE_PINNED_BYTES,
           pages -> PinnedSlab.free(this, pages));
 
   private CudaContext(CudaDriver driver, int ordinal) {
@@ -68,7 +68,7 @@ public final class CudaContext {
     this.context = driver.retainPrimaryContext(ordinal);
   }
 
-  private long mostIdleDeviceBytes() {
+  private long maxIdleDeviceBytes() {
     try (var _ = enter()) {
       CudaDriver.MemoryInfo memory = driver.memoryInfo();
       long total = memory.totalBytes();
@@ -91,12 +91,12 @@ public final class CudaContext {
   }
 
   /// The device's memory that slabs had.
-  IdleMemory<DeviceSlab.Block> idleDevice() {
+  Pool<DeviceSlab.Block> idleDevice() {
     return idleDevice;
   }
 
   /// Pinned memory that slabs had.
-  IdleMemory<HugePages> idlePinned() {
+  Pool<HugePages> idlePinned() {
     return idlePinned;
   }
 

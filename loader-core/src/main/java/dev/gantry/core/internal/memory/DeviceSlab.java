@@ -113,7 +113,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
       } catch (TransferException e) {
         boolean outOfMemory =
             e.failure() instanceof Failure.Cuda cuda && cuda.code() == OUT_OF_MEMORY;
-        if (!outOfMemory || context.idleDevice().bytes() == 0) {
+        if (!outOfMemory || context.idleDevice().size() == 0) {
           throw e;
         }
         context.idleDevice().free();
@@ -200,7 +200,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   void free() {
     Block block =
         new Block(
-            allocated, capacity, released == null ? context.streams().sleepersEvent() : released);
+            allocated, capacity, released == null ? context.streams().blockingSyncEvent() : released);
     try (var _ = context.enter()) {
       context.driver().record(block.released(), CudaDriver.Stream.DEFAULT);
     } catch (TransferException _) {

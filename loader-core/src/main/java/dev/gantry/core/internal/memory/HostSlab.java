@@ -18,7 +18,7 @@ public final class HostSlab extends CpuSlab {
   /// Of the process, because slabs outlive sessions. The kernel clears each page of new memory, and a
   /// virtual machine may have to ask its host for it: that takes as long as the bytes take from the page
   /// cache, and up to ten times as long.
-  private static final IdleMemory<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
+  private static final Pool<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
 
   private final HugePages pages;
 
@@ -28,8 +28,8 @@ public final class HostSlab extends CpuSlab {
   }
 
   /// @param availableBytes besides what is idle
-  static IdleMemory<HugePages> idle(LongSupplier availableBytes) {
-    return new IdleMemory<>(
+  static Pool<HugePages> idle(LongSupplier availableBytes) {
+    return new Pool<>(
         LiveResources.Kind.HOST_BYTES,
         KEPT_NANOS,
         () -> availableBytes.getAsLong() / IDLE_PART,
@@ -71,7 +71,7 @@ public final class HostSlab extends CpuSlab {
 
   /// Bytes that are kept for the next slabs.
   static long idleBytes() {
-    return IDLE.bytes();
+    return IDLE.size();
   }
 
   /// Gives what is kept for the next slabs back to the kernel.

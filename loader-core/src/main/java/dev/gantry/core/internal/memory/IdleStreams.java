@@ -2,28 +2,37 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.internal.natives.CudaDriver;
-import java.util.ArrayDeque;
-import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
-import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
-/// A device's streams and events that nothing uses now, kept for the next copies.
-///
-/// As many as were in use at once; all of them go when none was given back for a while. Thread-safe.
+/// A device's streams and events that nothing uses now, kept for the next copies: as many as were in use at once.
+/// Thread-safe.
 public final class IdleStreams {
-  private static final long KEPT_NANOS = 10_000_000_000L;
+  private static final long KEPT_SECONDS = 10;
 
   private final CudaContext context;
-  private final BooleanSupplier look = this::look;
-  private final Deque<CudaDriver.Stream> streams = new ArrayDeque<>();
-  private final Deque<CudaDriver.Event> events = new ArrayDeque<>();
-  private final Deque<CudaDriver.Event> sleepersEvents = new ArrayDeque<>();
-  private long givenBackNanos;
+  private final Pool<CudaDriver.Stream> streams;
+  private final Pool<CudaDriver.Event> events;
+  private final Pool<CudaDriver.Event> blockingSyncEvents;
 
   IdleStreams(CudaContext context) {
     this.context = context;
+    streams = pool(stream -> context.driver().destroy(stream));
+    events = pool(event -> context.driver().destroy(event));
+    blockingSyncEvents = pool(event -> context.driver().destroy(event));
+  }
+
+  private <T> Pool<T> pool(Consumer<T> destroy) {
+    return new Pool<>(
+        KEPT_SECONDS,
+        () -> Long.MAX_VALUE,
+        one -> {
+          try (var _ = context.enter()) {
+            destroy.accept(one);
+          }
+        });
   }
 
   /// A stream on which nothing is queued.
@@ -36,16 +45,15 @@ public final class IdleStreams {
     return take(events, context.driver()::createEvent);
   }
 
-  /// An event for long waits; see [CudaDriver#createSleepersEvent]. It may have been recorded before.
-  public CudaDriver.Event sleepersEvent() {
-    return take(sleepersEvents, context.driver()::createSleepersEvent);
+  /// An event for long waits; see [CudaDriver#createBlockingSyncEvent]. It may have been recorded before.
+  public CudaDriver.Event blockingSyncEvent() {
+    return take(blockingSyncEvents, context.driver()::createBlockingSyncEvent);
   }
 
-  private <T> T take(Deque<T> idle, Supplier<T> create) {
-    synchronized (this) {
-      if (!idle.isEmpty()) {
-        return idle.pop();
-      }
+  private <T> T take(Pool<T> pool, Supplier<T> create) {
+    @Nullable T idle = pool.take(1);
+    if (idle != null) {
+      return idle;
     }
     try (var _ = context.enter()) {
       return create.get();
@@ -54,45 +62,16 @@ public final class IdleStreams {
 
   /// @param stream all of whose work is done
   public void giveBack(CudaDriver.Stream stream) {
-    keep(streams, stream);
+    streams.keep(stream, 1);
   }
 
   /// @param event for which no thread waits, and before which all work is done
   public void giveBack(CudaDriver.Event event) {
-    keep(event.isForSleepers() ? sleepersEvents : events, event);
-  }
-
-  private <T> void keep(Deque<T> idle, T one) {
-    synchronized (this) {
-      idle.push(one);
-      givenBackNanos = System.nanoTime();
-    }
-    IdleWatch.watch(look);
-  }
-
-  private boolean look() {
-    synchronized (this) {
-      if (System.nanoTime() - givenBackNanos <= KEPT_NANOS) {
-        return true;
-      }
-    }
-    free();
-    return false;
+    (event.isBlockingSync() ? blockingSyncEvents : events).keep(event, 1);
   }
 
   /// Destroys all.
   void free() {
-    List<Runnable> actions = new ArrayList<>();
-    synchronized (this) {
-      streams.forEach(stream -> actions.add(() -> context.driver().destroy(stream)));
-      events.forEach(event -> actions.add(() -> context.driver().destroy(event)));
-      sleepersEvents.forEach(event -> actions.add(() -> context.driver().destroy(event)));
-      streams.clear();
-      events.clear();
-      sleepersEvents.clear();
-    }
-    try (var _ = context.enter()) {
-      Cleanup.runAll(actions);
-    }
+    Cleanup.runAll(List.of(streams::free, events::free, blockingSyncEvents::free));
   }
 }

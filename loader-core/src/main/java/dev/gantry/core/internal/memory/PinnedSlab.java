@@ -42,7 +42,7 @@ public final class PinnedSlab extends CpuSlab {
     try {
       return HostMemory.reserve(size);
     } catch (TransferException e) {
-      if (context.idlePinned().bytes() == 0) {
+      if (context.idlePinned().size() == 0) {
         throw e;
       }
       context.idlePinned().free();

@@ -85,7 +85,7 @@ public final class Room {
   public static void requirePinned(long bytes, List<CudaContext> devices, String change) {
     long more =
         devices.stream()
-            .mapToLong(context -> Math.max(0, bytes - context.idlePinned().bytes()))
+            .mapToLong(context -> Math.max(0, bytes - context.idlePinned().size()))
             .sum();
     if (more > 0) {
       HostMemory.require(more, change);
@@ -94,7 +94,7 @@ public final class Room {
 
   private static void requireOnDevice(CudaContext context, long bytes, String change) {
     // What is idle is there, whatever the driver has besides.
-    if (bytes <= context.idleDevice().bytes()) {
+    if (bytes <= context.idleDevice().size()) {
       return;
     }
     long free = freeBytes(context);
@@ -115,7 +115,7 @@ public final class Room {
   public static int countOf(int most, MemoryUse each, Device device) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     long pinned =
-        device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().bytes() : 0;
+        device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().size() : 0;
     long bytes = Math.max(1, each.hostBytes() + each.pinnedBytes());
     long room = each.pinnedBytes() > 0 ? Math.max(available, available + pinned) : available;
     return Math.clamp(room / bytes, 1, Math.max(1, most));
@@ -132,7 +132,7 @@ public final class Room {
   /// What a device has for slabs.
   public static long freeBytes(CudaContext context) {
     try (var _ = context.enter()) {
-      return context.driver().memoryInfo().freeBytes() + context.idleDevice().bytes();
+      return context.driver().memoryInfo().freeBytes() + context.idleDevice().size();
     }
   }
 }

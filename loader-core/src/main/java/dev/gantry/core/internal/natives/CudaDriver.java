@@ -171,16 +171,16 @@ public final class CudaDriver {
   /// A point in a stream.
   public static final class Event {
     private final CUevent handle;
-    private final boolean forSleepers;
+    private final boolean blockingSync;
 
-    private Event(CUevent handle, boolean forSleepers) {
+    private Event(CUevent handle, boolean blockingSync) {
       this.handle = handle;
-      this.forSleepers = forSleepers;
+      this.blockingSync = blockingSync;
     }
 
-    /// Whether it is of [CudaDriver#createSleepersEvent].
-    public boolean isForSleepers() {
-      return forSleepers;
+    /// Whether it is of [CudaDriver#createBlockingSyncEvent].
+    public boolean isBlockingSync() {
+      return blockingSync;
     }
   }
 
@@ -338,17 +338,17 @@ public final class CudaDriver {
   }
 
   /// An event without timing, for long waits: a thread that waits for it sleeps.
-  public Event createSleepersEvent() {
+  public Event createBlockingSyncEvent() {
     return createEvent(CUevent_flags.CU_EVENT_BLOCKING_SYNC, true);
   }
 
-  private static Event createEvent(int flags, boolean forSleepers) {
+  private static Event createEvent(int flags, boolean blockingSync) {
     CUevent event = new CUevent();
     check(
         JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING | flags),
         "cuEventCreate",
         "context");
-    return new Event(event, forSleepers);
+    return new Event(event, blockingSync);
   }
 
   public void record(Event event, Stream stream) {

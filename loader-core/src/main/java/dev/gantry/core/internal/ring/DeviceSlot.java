@@ -70,7 +70,7 @@ final class DeviceSlot extends Slot {
         Cleanup.orUndo(
             () -> {
               while (taken.size() < EVENTS) {
-                taken.add(context.streams().sleepersEvent());
+                taken.add(context.streams().blockingSyncEvent());
               }
               return context.streams().stream();
             },

@@ -53,7 +53,7 @@ public final class CopyQueue implements AutoCloseable {
     Cleanup.orUndo(
         () -> {
           while (copied.size() < BUFFERS) {
-            copied.add(sleepers ? idle.sleepersEvent() : idle.event());
+            copied.add(sleepers ? idle.blockingSyncEvent() : idle.event());
           }
           return copied;
         },

@@ -99,12 +99,12 @@ class HostReuseTest {
 
   @Test
   void atMostAQuarterOfWhatIsAvailableIsKept() {
-    IdleMemory<HugePages> idle = HostSlab.idle(() -> 40 * MIB);
+    Pool<HugePages> idle = HostSlab.idle(() -> 40 * MIB);
     idle.keep(HugePages.map(5 * MIB), 5 * MIB);
     idle.keep(HugePages.map(6 * MIB), 6 * MIB);
-    assertThat(idle.bytes()).as("the first gave way").isEqualTo(6 * MIB);
+    assertThat(idle.size()).as("the first gave way").isEqualTo(6 * MIB);
     idle.keep(HugePages.map(13 * MIB), 13 * MIB);
-    assertThat(idle.bytes()).isEqualTo(6 * MIB);
+    assertThat(idle.size()).isEqualTo(6 * MIB);
     idle.free();
     assertThat(hostBytes()).isZero();
   }

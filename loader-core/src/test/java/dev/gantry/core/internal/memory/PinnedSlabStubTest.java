@@ -48,11 +48,11 @@ class PinnedSlabStubTest {
   @Test
   void whatIsNotThereIsNotPinned() {
     PinnedSlab.allocate(context, BYTES).release();
-    assertThat(context.idlePinned().bytes()).isEqualTo(BYTES);
+    assertThat(context.idlePinned().size()).isEqualTo(BYTES);
     assertThatThrownBy(() -> PinnedSlab.allocate(context, 2 * LEFT))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("ENOMEM");
-    assertThat(context.idlePinned().bytes()).as("given back for it").isZero();
+    assertThat(context.idlePinned().size()).as("given back for it").isZero();
   }
 
   @Test

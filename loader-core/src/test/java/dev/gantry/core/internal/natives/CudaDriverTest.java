@@ -93,7 +93,7 @@ class CudaDriverTest {
   @Test
   void oneStreamWaitsForAnotherOnTheDevice() {
     Stream second = driver.createStream();
-    Event copied = driver.createSleepersEvent();
+    Event copied = driver.createBlockingSyncEvent();
     driver.copyToDevice(from.address(), pinned.address(), LENGTH, second);
     driver.record(copied, second);
     driver.await(stream, copied);

@@ -15,15 +15,15 @@ import org.junit.jupiter.api.extension.ExtendWith;
 
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
-class IdleMemoryTest {
+class PoolTest {
   private static final long FOR_EVER = Long.MAX_VALUE;
 
   private final List<String> released = Collections.synchronizedList(new ArrayList<>());
   private volatile long most = 1000;
-  private IdleMemory<String> idle = idle(FOR_EVER);
+  private Pool<String> idle = idle(FOR_EVER);
 
-  private IdleMemory<String> idle(long keptNanos) {
-    return new IdleMemory<>(LiveResources.Kind.HOST_BYTES, keptNanos, () -> most, released::add);
+  private Pool<String> idle(long keptNanos) {
+    return new Pool<>(LiveResources.Kind.HOST_BYTES, keptNanos, () -> most, released::add);
   }
 
   @AfterEach
@@ -66,7 +66,7 @@ class IdleMemoryTest {
     idle.keep("a", 300);
     idle.keep("b", 1001);
     assertThat(released).containsExactly("b");
-    assertThat(idle.bytes()).isEqualTo(300);
+    assertThat(idle.size()).isEqualTo(300);
   }
 
   @Test
@@ -85,22 +85,22 @@ class IdleMemoryTest {
   @Test
   void whatIsNotUsedIsReleasedAfterItsTime() throws InterruptedException {
     CountDownLatch both = new CountDownLatch(2);
-    idle = new IdleMemory<>(LiveResources.Kind.HOST_BYTES, 0, () -> most, _ -> both.countDown());
+    idle = new Pool<>(LiveResources.Kind.HOST_BYTES, 0, () -> most, _ -> both.countDown());
     idle.keep("a", 100);
     idle.keep("b", 100);
     both.await();
-    assertThat(idle.bytes()).isZero();
+    assertThat(idle.size()).isZero();
   }
 
   @Test
   void memoryThatOthersNeedIsReleasedBeforeItsTime() throws InterruptedException {
     CountDownLatch gone = new CountDownLatch(1);
     idle =
-        new IdleMemory<>(
+        new Pool<>(
             LiveResources.Kind.HOST_BYTES, FOR_EVER, () -> most, _ -> gone.countDown());
     idle.keep("a", 100);
     most = 0;
     gone.await();
-    assertThat(idle.bytes()).isZero();
+    assertThat(idle.size()).isZero();
   }
 }
