@@ -3,7 +3,6 @@ package dev.gantry.core.internal.cache;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -75,7 +74,7 @@ final class CacheEntry implements AutoCloseable {
   static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
     int blocksFile = OwnFiles.open(calls, blocks, FileCalls.O_RDWR);
     if (blocksFile < 0) {
-      requireCode(blocksFile, Errno.ENOENT, "open", blocks);
+      Errno.check(blocksFile, Errno.ENOENT, "open", blocks);
       return null;
     }
     List<Integer> files = new ArrayList<>(List.of(blocksFile));
@@ -97,7 +96,7 @@ final class CacheEntry implements AutoCloseable {
     }
     int dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
     if (dataFile < 0) {
-      requireCode(dataFile, Errno.ENOENT, "open", data);
+      Errno.check(dataFile, Errno.ENOENT, "open", data);
       return null;
     }
     files.add(dataFile);
@@ -113,18 +112,18 @@ final class CacheEntry implements AutoCloseable {
   /// @throws TransferException if the disk has no room for all of it
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
-    int dataFile = require(OwnFiles.open(calls, data, flags), "open", data);
+    int dataFile = Errno.require(OwnFiles.open(calls, data, flags), "open", data);
     try {
       int allocated = FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size));
       if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
         // The file system cannot allocate ahead.
         allocated = calls.ftruncate(dataFile, size);
       }
-      require(allocated, "fallocate", data);
-      int blocksFile = require(OwnFiles.open(calls, blocks, flags), "open", blocks);
+      Errno.check(allocated, "fallocate", data);
+      int blocksFile = Errno.require(OwnFiles.open(calls, blocks, flags), "open", blocks);
       return Cleanup.orUndo(
           () -> {
-            require(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
+            Errno.check(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
             boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
             CacheEntry made = new CacheEntry(calls, data, size, blocksFile, dataFile);
             made.write(header(size), 0);
@@ -288,7 +287,7 @@ final class CacheEntry implements AutoCloseable {
   }
 
   private void sync(RegularFile file) {
-    require(FileCalls.retried(() -> calls.fsync(file.descriptor())), "fsync", data);
+    Errno.check(FileCalls.retried(() -> calls.fsync(file.descriptor())), "fsync", data);
   }
 
   private static byte[] seal(FileCalls.StatResult stat) {
@@ -328,22 +327,8 @@ final class CacheEntry implements AutoCloseable {
     if (result == -Errno.EAGAIN.code() || result == -Errno.EACCES.code()) {
       return false;
     }
-    require(result, "fcntl", path);
+    Errno.check(result, "fcntl", path);
     return true;
-  }
-
-  private static int require(int result, String operation, Path path) {
-    if (result < 0) {
-      Failure failure = Errno.failure(-result);
-      throw new TransferException(operation, path.toString(), failure);
-    }
-    return result;
-  }
-
-  private static void requireCode(int result, Errno allowed, String operation, Path path) {
-    if (result != -allowed.code()) {
-      require(result, operation, path);
-    }
   }
 
   /// Gives up the locks, too. What a failing close loses, a checksum tells.

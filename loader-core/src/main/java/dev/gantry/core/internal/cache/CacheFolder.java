@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
@@ -197,7 +196,8 @@ final class CacheFolder {
   }
 
   private <T extends @Nullable Object> T locked(IntFunction<T> work) {
-    int file = openLock();
+    int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
+    int file = Errno.require(OwnFiles.open(calls, lockFile(), flags), "open", lockFile());
     try {
       for (int i = 0; ; i++) {
         int result = calls.lock(file, FileCalls.F_WRLCK, 0, 1);
@@ -205,26 +205,13 @@ final class CacheFolder {
           return work.apply(file);
         }
         if (result != -Errno.EAGAIN.code() || i == LOCK_PAUSES) {
-          throw failure("fcntl", result);
+          Errno.check(result, "fcntl", lockFile());
         }
         LockSupport.parkNanos(LOCK_PAUSE_NANOS);
       }
     } finally {
       int _ = calls.close(file);
     }
-  }
-
-  private int openLock() {
-    int file = OwnFiles.open(calls, lockFile(), FileCalls.O_RDWR | FileCalls.O_CREAT);
-    if (file < 0) {
-      throw failure("open", file);
-    }
-    return file;
-  }
-
-  private TransferException failure(String operation, int result) {
-    Failure failure = Errno.failure(-result);
-    return new TransferException(operation, lockFile().toString(), failure);
   }
 
   /// @return -1 if it is not known
@@ -240,10 +227,7 @@ final class CacheFolder {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment sum = arena.allocate(ValueLayout.JAVA_LONG);
       sum.set(ValueLayout.JAVA_LONG, 0, bytes);
-      long count = calls.pwrite(file, sum, Long.BYTES, 0);
-      if (count < 0) {
-        throw failure("pwrite", (int) count);
-      }
+      long _ = Errno.require(calls.pwrite(file, sum, Long.BYTES, 0), "pwrite", lockFile());
     }
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.sums.Crc32c;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -178,16 +179,13 @@ final class CachedFile implements AutoCloseable {
         return;
       }
     }
-    boolean done = false;
-    try {
-      entry.seal();
-      done = true;
-    } finally {
-      synchronized (this) {
-        sealed = done;
-        failed = !done;
-      }
-    }
+    Cleanup.orUndo(entry::seal, () -> setSealed(false));
+    setSealed(true);
+  }
+
+  private synchronized void setSealed(boolean done) {
+    sealed = done;
+    failed = !done;
   }
 
   /// One more user.

@@ -8,6 +8,7 @@ import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.FileCommit.WriteTask;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
@@ -202,20 +203,13 @@ final class DoubleBufferedWriter implements AutoCloseable {
   /// Waits for running copies, also after a failure, and gives the buffers back.
   @Override
   public void close() {
-    boolean awaited = false;
-    try {
-      CopyQueue.closeAll(queues.values());
-      awaited = true;
-    } finally {
-      if (awaited || allComeToRest()) {
-        buffers.giveBack().run();
-      } else {
-        buffers.abandon().run();
-      }
-    }
-  }
-
-  private boolean allComeToRest() {
-    return queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
+    Cleanup.orUndo(
+        () -> CopyQueue.closeAll(queues.values()),
+        () -> {
+          boolean rest =
+              queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
+          (rest ? buffers.giveBack() : buffers.abandon()).run();
+        });
+    buffers.giveBack().run();
   }
 }

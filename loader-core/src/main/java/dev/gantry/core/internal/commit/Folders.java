@@ -7,7 +7,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
-import java.util.List;
 
 /// Changes entries of folders durably: an entry that was created, renamed or removed is on the disk
 /// only when its folder was synchronised. Thread-safe.
@@ -26,13 +25,8 @@ public final class Folders {
   ///
   /// @throws TransferException if it cannot be created, or exists already; nothing has changed then
   public void create(Path folder) {
-    check("mkdir", folder, calls.mkdir(folder, MODE));
-    try {
-      sync(parent(folder));
-    } catch (TransferException failure) {
-      Cleanup.runAll(List.of(() -> removeFolder(folder)), failure);
-      throw failure;
-    }
+    Errno.check(calls.mkdir(folder, MODE), "mkdir", folder);
+    Cleanup.orUndo(() -> sync(parent(folder)), () -> removeFolder(folder));
   }
 
   /// Renames a file within a file system, replacing a file of the new name; durable only
@@ -42,17 +36,12 @@ public final class Folders {
     event.begin();
     int result = calls.rename(from, to);
     event.done(CommitEvent.Step.RENAME, to);
-    if (result < 0) {
-      throw new TransferException("rename", from + " to " + to, Errno.failure(-result));
-    }
+    Errno.check(result, "rename", from + " to " + to);
   }
 
   /// Removes a file, or does nothing if it is gone; durable only after [#sync].
   public void removeFile(Path file) {
-    int result = calls.unlink(file);
-    if (result != -Errno.ENOENT.code()) {
-      check("unlink", file, result);
-    }
+    Errno.check(calls.unlink(file), Errno.ENOENT, "unlink", file);
   }
 
   /// Removes a temporary file of a writer that was killed; durable only after [#sync]. That of a living one
@@ -71,35 +60,26 @@ public final class Folders {
   /// Removes an empty folder, or does nothing if it is gone; durable only after [#sync] of its
   /// parent.
   public void removeFolder(Path folder) {
-    int result = calls.rmdir(folder);
-    if (result != -Errno.ENOENT.code()) {
-      check("rmdir", folder, result);
-    }
+    Errno.check(calls.rmdir(folder), Errno.ENOENT, "rmdir", folder);
   }
 
   /// Returns when all of a folder's entries are on the disk as they are now. A failure is not retried,
   /// since it is unknown then what did not reach the disk.
   public void sync(Path folder) {
-    int descriptor = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
-    check("open", folder, descriptor);
+    int opened = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
+    int descriptor = Errno.require(opened, "open", folder);
     CommitEvent event = new CommitEvent();
     event.begin();
     int result = calls.fsync(descriptor);
     event.done(CommitEvent.Step.SYNCHRONISE_FOLDER, folder);
     // Read-only: nothing that a failing close could lose.
     calls.close(descriptor);
-    check("fsync", folder, result);
+    Errno.check(result, "fsync", folder);
   }
 
   /// The folder that holds a path.
   static Path parent(Path path) {
     Path parent = path.getParent();
     return parent == null ? Path.of(".") : parent;
-  }
-
-  private static void check(String operation, Path path, int result) {
-    if (result < 0) {
-      throw new TransferException(operation, path.toString(), Errno.failure(-result));
-    }
   }
 }

@@ -137,17 +137,10 @@ public final class RangeWrite {
     if (pair == null) {
       return;
     }
-    boolean atRest = false;
-    try {
-      writeAll(target, pair.first());
-      atRest = true;
-    } finally {
-      if (atRest || devices.stream().map(CudaContext::of).allMatch(CudaContext::comesToRest)) {
-        staging.giveBack(pair);
-      } else {
-        staging.abandon(pair);
-      }
-    }
+    staging.use(
+        pair,
+        devices.stream().map(CudaContext::of).toList(),
+        () -> writeAll(target, pair.first()));
   }
 
   private void writeAll(TargetFile target, CpuSlab buffer) {

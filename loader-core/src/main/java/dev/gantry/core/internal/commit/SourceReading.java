@@ -104,7 +104,14 @@ public final class SourceReading {
     context.synchronize();
     StagingPool.Share buffers = engine.stagingPool(memory.device()).share();
     StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
-    boolean complete = false;
+    buffers.use(pair, List.of(context), () -> ofDevice(memory, taker, context, pair));
+  }
+
+  private static void ofDevice(
+      Memory.OnDevice memory,
+      Consumer<MemorySegment> taker,
+      CudaContext context,
+      StagingPool.Pair pair) {
     try (CopyQueue queue = new CopyQueue(context)) {
       fetch(memory, 0, pair, queue);
       for (long done = 0; done < memory.length(); done += STEP_BYTES) {
@@ -113,13 +120,6 @@ public final class SourceReading {
         queue.await(turn);
         long step = Math.min(STEP_BYTES, memory.length() - done);
         taker.accept(buffer(pair, turn).segment().asSlice(0, step));
-      }
-      complete = true;
-    } finally {
-      if (complete || context.comesToRest()) {
-        buffers.giveBack(pair);
-      } else {
-        buffers.abandon(pair);
       }
     }
   }

@@ -97,8 +97,8 @@ final class TargetFile implements AutoCloseable {
       return;
     }
     int result = FileCalls.retried(() -> calls.fallocate(opened.descriptor(), 0, 0, bytes));
-    if (result < 0 && result != -Errno.EOPNOTSUPP.code() && result != -Errno.ENOSYS.code()) {
-      throw new TransferException("fallocate", target + " length " + bytes, Errno.failure(-result));
+    if (result != -Errno.EOPNOTSUPP.code()) {
+      Errno.check(result, Errno.ENOSYS, "fallocate", target + " length " + bytes);
     }
   }
 
@@ -122,9 +122,7 @@ final class TargetFile implements AutoCloseable {
 
   void truncate(long size) {
     int result = FileCalls.retried(() -> calls.ftruncate(opened.descriptor(), size));
-    if (result < 0) {
-      throw new TransferException("ftruncate", target + " length " + size, Errno.failure(-result));
-    }
+    Errno.check(result, "ftruncate", target + " length " + size);
   }
 
   /// Returns when everything written is on the disk.
@@ -133,9 +131,7 @@ final class TargetFile implements AutoCloseable {
     event.begin();
     int result = calls.fsync(opened.descriptor());
     event.done(CommitEvent.Step.SYNCHRONISE_FILE, target);
-    if (result < 0) {
-      throw new TransferException("fsync", target.toString(), Errno.failure(-result));
-    }
+    Errno.check(result, "fsync", target);
   }
 
   @Override

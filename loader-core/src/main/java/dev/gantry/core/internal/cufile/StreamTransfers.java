@@ -142,23 +142,18 @@ public final class StreamTransfers implements AutoCloseable {
   }
 
   private void submit(Request request) {
-    boolean complete = false;
-    try {
-      entered(() -> {
-        if (request.writes()) {
-          streams.write(request.handle(), request.base(), request.parameters(), stream);
-        } else {
-          streams.read(request.handle(), request.base(), request.parameters(), stream);
-        }
-        return request;
-      });
-      queued.add(request);
-      complete = true;
-    } finally {
-      if (!complete) {
-        unused.add(request.parameters());
-      }
-    }
+    Cleanup.orUndo(
+        () -> {
+          try (var _ = context.enter()) {
+            if (request.writes()) {
+              streams.write(request.handle(), request.base(), request.parameters(), stream);
+            } else {
+              streams.read(request.handle(), request.base(), request.parameters(), stream);
+            }
+          }
+          queued.add(request);
+        },
+        () -> unused.add(request.parameters()));
   }
 
   /// Waits until the stream has passed all requests, and looks at their results. A short count is a

@@ -61,6 +61,17 @@ public final class Cleanup {
     }
   }
 
+  /// As [#orUndo(Supplier, Runnable)], of work that gives nothing.
+  public static void orUndo(Runnable work, Runnable undo) {
+    Object _ =
+        orUndo(
+            () -> {
+              work.run();
+              return undo;
+            },
+            undo);
+  }
+
   /// Waits until a thread has ended, also if the caller is interrupted.
   public static void join(Thread thread) {
     boolean interrupted = false;

@@ -48,17 +48,12 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     // mmap aligns to small pages only. The slack is never touched, so it takes no memory.
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
+    int flags = Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE;
     long mapped =
-        Libc.INSTANCE.mmap(
-            mappedSize,
-            Libc.PROT_READ | Libc.PROT_WRITE,
-            Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE,
-            -1,
-            0);
-    if (mapped < 0) {
-      throw new TransferException(
-          "mmap", size + " bytes of host memory", Errno.failure((int) -mapped));
-    }
+        Errno.require(
+            Libc.INSTANCE.mmap(mappedSize, Libc.PROT_READ | Libc.PROT_WRITE, flags, -1, 0),
+            "mmap",
+            size + " bytes of host memory");
     long address = mapped;
     if (huge) {
       address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
@@ -90,9 +85,6 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
       return;
     }
     HostMemory.unmapping(address);
-    int result = Libc.INSTANCE.munmap(mappedAddress, mappedSize);
-    if (result < 0) {
-      throw new TransferException("munmap", size + " bytes", Errno.failure(-result));
-    }
+    Errno.check(Libc.INSTANCE.munmap(mappedAddress, mappedSize), "munmap", size + " bytes");
   }
 }

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Location;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 
@@ -34,17 +33,13 @@ public final class MappedSlab extends CpuSlab {
   private static MappedSlab map(
       String file, int descriptor, long offset, long size, boolean readOnly) {
     checkSize(size);
+    int protection = Libc.PROT_READ | Libc.PROT_WRITE;
+    int flags = Libc.MAP_PRIVATE | Libc.MAP_NORESERVE;
     long address =
-        Libc.INSTANCE.mmap(
-            size,
-            Libc.PROT_READ | Libc.PROT_WRITE,
-            Libc.MAP_PRIVATE | Libc.MAP_NORESERVE,
-            descriptor,
-            offset);
-    if (address < 0) {
-      throw new TransferException(
-          "mmap", file + " offset " + offset + " length " + size, Errno.failure((int) -address));
-    }
+        Errno.require(
+            Libc.INSTANCE.mmap(size, protection, flags, descriptor, offset),
+            "mmap",
+            file + " offset " + offset + " length " + size);
     return new MappedSlab(address, size, readOnly);
   }
 
@@ -55,9 +50,6 @@ public final class MappedSlab extends CpuSlab {
 
   @Override
   void free() {
-    int result = Libc.INSTANCE.munmap(address, size());
-    if (result < 0) {
-      throw new TransferException("munmap", size() + " bytes", Errno.failure(-result));
-    }
+    Errno.check(Libc.INSTANCE.munmap(address, size()), "munmap", size() + " bytes");
   }
 }

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.WaitEvent;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
@@ -105,6 +106,23 @@ public final class StagingPool {
       synchronized (StagingPool.this) {
         return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
       }
+    }
+
+    /// Works with a pair, then gives it back; abandons it if the work failed and a device does not say that its
+    /// copies have ended.
+    ///
+    /// @param devices that copy from and into the pair
+    public void use(Pair pair, Collection<CudaContext> devices, Runnable work) {
+      Cleanup.orUndo(
+          work,
+          () -> {
+            if (devices.stream().allMatch(CudaContext::comesToRest)) {
+              giveBack(pair);
+            } else {
+              abandon(pair);
+            }
+          });
+      giveBack(pair);
     }
 
     /// Gives a pair back; no copy from or into it may be running.

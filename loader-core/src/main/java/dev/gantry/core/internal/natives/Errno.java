@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.natives;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryNotEmptyException;
@@ -127,6 +128,35 @@ public enum Errno {
       return Optional.empty();
     }
     return Stream.of(values()).filter(known -> text.startsWith(known.meaning)).findFirst();
+  }
+
+  /// Checks what a call answered.
+  ///
+  /// @param subject on what it was tried: a file with offset and length where they matter, or memory with its size
+  /// @return the answer, if it is no negated `errno`
+  /// @throws TransferException if it is one
+  public static int require(int answer, String operation, Object subject) {
+    if (answer < 0) {
+      throw new TransferException(operation, subject.toString(), failure(-answer));
+    }
+    return answer;
+  }
+
+  /// As [#require(int, String, Object)], for a call whose answer says no more.
+  public static void check(int answer, String operation, Object subject) {
+    int _ = require(answer, operation, subject);
+  }
+
+  /// As [#check(int, String, Object)], but `allowed` is no failure.
+  public static void check(int answer, Errno allowed, String operation, Object subject) {
+    if (answer != -allowed.code) {
+      check(answer, operation, subject);
+    }
+  }
+
+  /// As [#require(int, String, Object)], of a call that answers by 64 bits.
+  public static long require(long answer, String operation, Object subject) {
+    return answer < 0 ? require((int) answer, operation, subject) : answer;
   }
 
   /// The failure of a call with this `errno`; named `unknown` if the table has no such code.

@@ -7,6 +7,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
@@ -82,10 +83,8 @@ final class Frames {
         if (count == -Errno.EAGAIN.code()) {
           return false;
         }
-        if (count != -Errno.EINTR.code()) {
-          requireWell("sendmsg", count);
-          done += count;
-        }
+        Errno.check(count, Errno.EINTR, "sendmsg", "resident weights");
+        done += Math.max(0, count);
         if (done == piece.bytes.length) {
           left.removeFirst();
           done = 0;
@@ -100,7 +99,12 @@ final class Frames {
   ///     No descriptor stays open then
   static Frame receive(int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
-    boolean complete = false;
+    return Cleanup.orUndo(
+        () -> receive(socket, deadline, fds), () -> fds.forEach(Libc.INSTANCE::close));
+  }
+
+  /// @param fds gets the descriptors
+  private static Frame receive(int socket, long deadline, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);
       int count = header.get(JAVA_INT, 12);
@@ -133,12 +137,7 @@ final class Frames {
                 + count
                 + " descriptors came: this process may open too few files (ulimit -n)");
       }
-      complete = true;
       return new Frame(text, fds);
-    } finally {
-      if (!complete) {
-        fds.forEach(Libc.INSTANCE::close);
-      }
     }
   }
 
@@ -153,18 +152,10 @@ final class Frames {
       if (count == 0) {
         throw refused("the server closed the connection");
       }
-      if (count != -Errno.EINTR.code()) {
-        requireWell("recvmsg", count);
-        done += count;
-      }
+      Errno.check(count, Errno.EINTR, "recvmsg", "resident weights");
+      done += Math.max(0, count);
     }
     return bytes;
-  }
-
-  private static void requireWell(String operation, int result) {
-    if (result < 0) {
-      throw new TransferException(operation, "resident weights", Errno.failure(-result));
-    }
   }
 
   static TransferException refused(String reason) {

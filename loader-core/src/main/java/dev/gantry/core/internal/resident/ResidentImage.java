@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
@@ -49,23 +50,21 @@ public final class ResidentImage implements AutoCloseable {
     List<ResidentPart> parts = sources.stream().map(source -> part(source, device)).toList();
     ResidentImage image =
         new ResidentImage(new ResidentCatalogue(version, gpu(device), entry, parts), device);
-    boolean whole = false;
     long host =
         parts.stream()
             .mapToLong(part ->
                 part.hostBytes() - (part.isOnDevice() ? part.deviceTo() - part.deviceFrom() : 0))
             .sum();
-    try (HostMemory.Reservation room = HostMemory.reserve(host)) {
-      for (int i = 0; i < parts.size(); i++) {
-        image.add(i, parts.get(i), room);
-      }
-      whole = true;
-      return image;
-    } finally {
-      if (!whole) {
-        image.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          try (HostMemory.Reservation room = HostMemory.reserve(host)) {
+            for (int i = 0; i < parts.size(); i++) {
+              image.add(i, parts.get(i), room);
+            }
+            return image;
+          }
+        },
+        image::close);
   }
 
   private static String gpu(Device device) {
@@ -119,16 +118,11 @@ public final class ResidentImage implements AutoCloseable {
   }
 
   private void add(int source, ResidentPart part, HostMemory.Reservation room) {
-    int fd = LocalSockets.memoryFile("gantry-resident");
-    if (fd < 0) {
-      throw new TransferException("memfd_create", part.name(), Errno.failure(-fd));
-    }
+    int made = LocalSockets.memoryFile("gantry-resident");
+    int fd = Errno.require(made, "memfd_create", part.name());
     fds.add(fd);
     if (part.hostBytes() > 0) {
-      int sized = Libc.INSTANCE.ftruncate(fd, part.hostBytes());
-      if (sized < 0) {
-        throw new TransferException("ftruncate", part.name(), Errno.failure(-sized));
-      }
+      Errno.check(Libc.INSTANCE.ftruncate(fd, part.hostBytes()), "ftruncate", part.name());
       MemorySegment host = map(fd, part).asSlice(part.hostPhase());
       if (part.isOnDevice()) {
         addHost(source, host, 0, part.deviceFrom(), room);
@@ -175,12 +169,12 @@ public final class ResidentImage implements AutoCloseable {
   }
 
   private MemorySegment map(int fd, ResidentPart part) {
+    int protection = Libc.PROT_READ | Libc.PROT_WRITE;
     long address =
-        Libc.INSTANCE.mmap(
-            part.hostBytes(), Libc.PROT_READ | Libc.PROT_WRITE, Libc.MAP_SHARED, fd, 0);
-    if (address < 0) {
-      throw new TransferException("mmap", part.name(), Errno.failure((int) -address));
-    }
+        Errno.require(
+            Libc.INSTANCE.mmap(part.hostBytes(), protection, Libc.MAP_SHARED, fd, 0),
+            "mmap",
+            part.name());
     mappings.add(new Mapping(address, part.hostBytes()));
     return MemorySegment.ofAddress(address).reinterpret(part.hostBytes());
   }
@@ -195,10 +189,7 @@ public final class ResidentImage implements AutoCloseable {
     unmap();
     int at = 0;
     for (ResidentPart part : catalogue.parts()) {
-      int sealed = LocalSockets.seal(fds.get(at));
-      if (sealed < 0) {
-        throw new TransferException("fcntl(F_ADD_SEALS)", part.name(), Errno.failure(-sealed));
-      }
+      Errno.check(LocalSockets.seal(fds.get(at)), "fcntl(F_ADD_SEALS)", part.name());
       at += part.descriptors();
     }
   }

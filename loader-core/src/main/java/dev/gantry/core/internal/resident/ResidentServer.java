@@ -127,8 +127,9 @@ public final class ResidentServer implements AutoCloseable {
   private static int lock(Path path) {
     Path file = path.resolveSibling(path.getFileName() + ".lock");
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
-    int opened = FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600));
-    ResidentWeights.requireWell("open", file, opened);
+    int opened =
+        Errno.require(
+            FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600)), "open", file);
     return Cleanup.orUndo(
         () -> {
           int locked = FileCalls.retried(() -> Libc.INSTANCE.lock(opened, FileCalls.F_WRLCK, 0, 1));
@@ -138,7 +139,7 @@ public final class ResidentServer implements AutoCloseable {
                     + path
                     + ", where one does): name another, or end that one");
           }
-          ResidentWeights.requireWell("lock", file, locked);
+          Errno.check(locked, "lock", file);
           return opened;
         },
         () -> Libc.INSTANCE.close(opened));
@@ -147,17 +148,11 @@ public final class ResidentServer implements AutoCloseable {
   /// The lock is held, so no live server has the socket.
   private static int bind(Path path) {
     requireSocket(path);
-    int removed = Libc.INSTANCE.unlink(path);
-    if (removed != -Errno.ENOENT.code()) {
-      ResidentWeights.requireWell("unlink", path, removed);
-    }
-    int socket = LocalSockets.serverSocket();
-    ResidentWeights.requireWell("socket", path, socket);
-    int listening = LocalSockets.listen(socket, path);
-    if (listening < 0) {
-      Libc.INSTANCE.close(socket);
-    }
-    ResidentWeights.requireWell("bind", path, listening);
+    Errno.check(Libc.INSTANCE.unlink(path), Errno.ENOENT, "unlink", path);
+    int socket = Errno.require(LocalSockets.serverSocket(), "socket", path);
+    Cleanup.orUndo(
+        () -> Errno.check(LocalSockets.listen(socket, path), "bind", path),
+        () -> Libc.INSTANCE.close(socket));
     return socket;
   }
 
@@ -229,9 +224,7 @@ public final class ResidentServer implements AutoCloseable {
   private void look(int milliseconds) {
     Set<Integer> told = new LinkedHashSet<>();
     int result = LocalSockets.poll(watched(), told, milliseconds);
-    if (result != -Errno.EINTR.code()) {
-      ResidentWeights.requireWell("poll", path, result);
-    }
+    Errno.check(result, Errno.EINTR, "poll", path);
     List<String> lines = new ArrayList<>();
     synchronized (this) {
       if (ended) {
@@ -297,7 +290,7 @@ public final class ResidentServer implements AutoCloseable {
     Errno error = Errno.of(code).orElse(Errno.EIO);
     boolean wants = WANTS.contains(error);
     if (!wants && !GONE.contains(error)) {
-      ResidentWeights.requireWell("accept", path, -code);
+      Errno.check(-code, "accept", path);
     }
     if (wants && !full) {
       lines.add("clients wait: " + Errno.failure(code).describe() + " (see ulimit -n)");

@@ -7,6 +7,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -97,24 +98,20 @@ public final class ResidentWeights implements AutoCloseable {
   static ResidentWeights hold(Location location, Duration longest) {
     Path path = socketPath(location);
     requireShort(path);
-    int socket = LocalSockets.socket();
-    requireWell("socket", path, socket);
-    boolean held = false;
-    try {
-      requireWell("setsockopt", path, LocalSockets.limitWaits(socket, longest));
+    int socket = Errno.require(LocalSockets.socket(), "socket", path);
+    return Cleanup.orUndo(
+        () -> hold(path, socket, longest), () -> Libc.INSTANCE.close(socket));
+  }
+
+  private static ResidentWeights hold(Path path, int socket, Duration longest) {
+      Errno.check(LocalSockets.limitWaits(socket, longest), "setsockopt", path);
       connect(socket, path);
       if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
         throw refused(path, "the server is another user's; weights come only from your own");
       }
       Frames.Frame frame = Frames.receive(socket, System.nanoTime() + longest.toNanos());
-      ResidentWeights weights = of(path, socket, frame);
-      held = true;
-      return weights;
-    } finally {
-      if (!held) {
-        Libc.INSTANCE.close(socket);
-      }
-    }
+      return Cleanup.orUndo(
+          () -> of(path, socket, frame), () -> frame.fds().forEach(Libc.INSTANCE::close));
   }
 
   private static void connect(int socket, Path path) {
@@ -126,7 +123,7 @@ public final class ResidentWeights implements AutoCloseable {
     if (connected == -Errno.EAGAIN.code()) {
       throw refused(path, "the server takes no more clients in time");
     }
-    requireWell("connect", path, connected);
+    Errno.check(connected, "connect", path);
   }
 
   private static TransferException refused(Path path, String reason) {
@@ -134,7 +131,6 @@ public final class ResidentWeights implements AutoCloseable {
   }
 
   private static ResidentWeights of(Path path, int socket, Frames.Frame frame) {
-    boolean whole = false;
     try {
       ResidentCatalogue catalogue = ResidentCatalogue.parse(frame.text());
       if (catalogue.descriptors() != frame.fds().size()) {
@@ -145,15 +141,9 @@ public final class ResidentWeights implements AutoCloseable {
         requireFile(part, frame.fds().get(at));
         at += part.descriptors();
       }
-      ResidentWeights weights = new ResidentWeights(path, socket, catalogue, frame.fds());
-      whole = true;
-      return weights;
+      return new ResidentWeights(path, socket, catalogue, frame.fds());
     } catch (IOException e) {
       throw Frames.refused(String.valueOf(e.getMessage()));
-    } finally {
-      if (!whole) {
-        frame.fds().forEach(Libc.INSTANCE::close);
-      }
     }
   }
 
@@ -188,12 +178,6 @@ public final class ResidentWeights implements AutoCloseable {
               + " bytes (was "
               + socket
               + ")");
-    }
-  }
-
-  static void requireWell(String operation, Path path, int result) {
-    if (result < 0) {
-      throw new TransferException(operation, path.toString(), Errno.failure(-result));
     }
   }
 
@@ -277,20 +261,7 @@ public final class ResidentWeights implements AutoCloseable {
     int at = 0;
     for (ResidentPart part : catalogue.parts()) {
       if (part.name().equals(location.fileName())) {
-        List<Integer> own = new ArrayList<>();
-        boolean whole = false;
-        try {
-          for (int i = 0; i < part.descriptors(); i++) {
-            int copy = LocalSockets.duplicate(fds.get(at + i));
-            requireWell("dup", socketPath, copy);
-            own.add(copy);
-          }
-          whole = true;
-        } finally {
-          if (!whole) {
-            own.forEach(Libc.INSTANCE::close);
-          }
-        }
+        List<Integer> own = duplicates(fds.subList(at, at + part.descriptors()));
         return Optional.of(
             new ResidentFile(
                 location,
@@ -302,6 +273,16 @@ public final class ResidentWeights implements AutoCloseable {
       at += part.descriptors();
     }
     return Optional.empty();
+  }
+
+  private List<Integer> duplicates(List<Integer> held) {
+    List<Integer> own = new ArrayList<>();
+    return Cleanup.orUndo(
+        () -> {
+          held.forEach(fd -> own.add(Errno.require(LocalSockets.duplicate(fd), "dup", socketPath)));
+          return own;
+        },
+        () -> own.forEach(Libc.INSTANCE::close));
   }
 
   /// Idempotent.

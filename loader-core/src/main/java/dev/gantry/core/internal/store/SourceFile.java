@@ -49,9 +49,7 @@ public final class SourceFile implements AutoCloseable {
     /// @throws dev.gantry.core.TransferException if there is none
     public static Identity look(Path file) {
       StatResult found = JdkFiles.stat(file);
-      if (found.status() < 0) {
-        throw new TransferException("stat", file.toString(), Errno.failure(-found.status()));
-      }
+      Errno.check(found.status(), "stat", file);
       return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
     }
 

@@ -41,9 +41,7 @@ public final class OwnFiles {
   /// @throws MisuseException if a file or folder is another user's, or others may write to it
   /// @throws TransferException if that is not known
   public static void require(FileCalls calls, Path path, FileCalls.StatResult stat) {
-    if (stat.status() < 0) {
-      throw new TransferException("stat", path.toString(), Errno.failure(-stat.status()));
-    }
+    Errno.check(stat.status(), "stat", path);
     // Systems whose users have no numbers have no locks
     // either, and so nothing that processes share.
     boolean isOwn = calls.user() < 0 || stat.owner() == calls.user();
