@@ -11,11 +11,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.sums.KnownSums;
@@ -146,14 +146,14 @@ final class LoadCommand extends ReportCommand {
               .orElse("unknown");
       Table table = new Table("memory", "takes at most", "available");
       if (target instanceof Device.Cuda cuda) {
-        long free = Room.freeBytes(CudaContext.of(cuda));
+        long free = Admission.freeBytes(CudaContext.of(cuda));
         table.row(target.toString(), bytes(most.deviceBytes()), bytes(free));
         table.row("pinned", bytes(most.pinnedBytes()), host);
       }
       table.row("host", bytes(most.hostBytes()), host);
       table.print(out);
       out.flush();
-      Room.require(most, target, "the load would be refused");
+      Admission.require(most, target, "the load would be refused");
     }
   }
 

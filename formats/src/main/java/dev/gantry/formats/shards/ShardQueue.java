@@ -3,7 +3,7 @@ package dev.gantry.formats.shards;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import java.util.ArrayDeque;
@@ -65,7 +65,7 @@ final class ShardQueue {
   }
 
   private HostSlab allocate() {
-    HostSlab slab = HostMemory.allocate(slabBytes);
+    HostSlab slab = Admission.slab(slabBytes);
     slabs.add(slab);
     return slab;
   }

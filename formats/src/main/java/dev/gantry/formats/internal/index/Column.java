@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
-import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.HostSlab;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -35,7 +35,7 @@ final class Column implements AutoCloseable {
     if (needed > memory.byteSize()) {
       long grown =
           Math.max(FIRST_BYTES, Math.max(needed, Math.multiplyExact(memory.byteSize(), 2)));
-      HostSlab larger = HostMemory.allocate(grown);
+      HostSlab larger = Admission.slab(grown);
       MemorySegment target = larger.segment();
       MemorySegment.copy(memory, 0, target, 0, used);
       close();

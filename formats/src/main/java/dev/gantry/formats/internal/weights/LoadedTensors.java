@@ -6,8 +6,8 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
@@ -55,7 +55,7 @@ public final class LoadedTensors implements AutoCloseable {
               Kind.PLAIN,
               session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options)));
     }
-    Room.require(
+    Admission.require(
         memory(session, tensors, device, false, options).most(),
         device,
         "load fewer tensors at once, or close what is loaded and not needed");

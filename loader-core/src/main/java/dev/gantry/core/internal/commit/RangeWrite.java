@@ -138,9 +138,7 @@ public final class RangeWrite {
       return;
     }
     staging.use(
-        pair,
-        devices.stream().map(CudaContext::of).toList(),
-        () -> writeAll(target, pair.first()));
+        pair, devices.stream().map(CudaContext::of).toList(), () -> writeAll(target, pair.first()));
   }
 
   private void writeAll(TargetFile target, CpuSlab buffer) {

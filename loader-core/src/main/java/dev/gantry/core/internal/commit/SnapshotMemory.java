@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
@@ -192,7 +193,7 @@ public final class SnapshotMemory implements AutoCloseable {
     small.forEach(this::free);
     Slab slab =
         switch (origin) {
-          case Device.Host _ -> onHost(bytes, () -> HostMemory.allocate(bytes));
+          case Device.Host _ -> onHost(bytes, () -> Admission.slab(bytes));
           case Device.Cuda cuda -> allocateFor(CudaContext.of(cuda), bytes);
         };
     if (slab != null) {

@@ -11,10 +11,10 @@ import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.FileCommit.WriteTask;
 import dev.gantry.core.internal.events.SaveEvent;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -192,8 +192,8 @@ public final class WriteOperation {
         staging == null
             ? MemoryUse.on(device, 2 * bufferBytes)
             : new MemoryUse(0, 2 * options.requestBytes(), 0);
-    Room.require(each, device, "save by smaller requests (optRequestBytes)");
-    return Room.countOf(writers, each, device);
+    Admission.require(each, device, "save by smaller requests (optRequestBytes)");
+    return Admission.countOf(writers, each, device);
   }
 
   private void writeAll() {

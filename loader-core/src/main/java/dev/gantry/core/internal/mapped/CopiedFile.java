@@ -4,8 +4,8 @@ package dev.gantry.core.internal.mapped;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -34,7 +34,7 @@ final class CopiedFile implements KeptFile {
     identity = file.identity();
     long block = PlanLimits.BLOCK_BYTES;
     long bytes = Math.ceilDiv(file.size(), block) * block;
-    try (HostMemory.Reservation _ = HostMemory.reserve(bytes)) {
+    try (Admission _ = Admission.ofHost(bytes)) {
       slab = HostSlab.allocateKept(bytes);
     }
     Cleanup.orUndo(

@@ -200,7 +200,9 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   void free() {
     Block block =
         new Block(
-            allocated, capacity, released == null ? context.streams().blockingSyncEvent() : released);
+            allocated,
+            capacity,
+            released == null ? context.streams().blockingSyncEvent() : released);
     try (var _ = context.enter()) {
       context.driver().record(block.released(), CudaDriver.Stream.DEFAULT);
     } catch (TransferException _) {

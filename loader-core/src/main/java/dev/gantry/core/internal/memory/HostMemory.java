@@ -10,13 +10,13 @@ import java.nio.file.Path;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 
 /// How much host memory is available. The kernel grants more than it has and later kills processes
-/// that use it, so memory is reserved here before it is mapped. From then on it is not available to others, though
+/// that use it, so an [Admission] promises memory before it is mapped. From then on it is not available to others, though
 /// the kernel says so until each of its pages is touched. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
-  private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
   /// The kernel's figures take 0.1 ms to read, and batches ask for them.
   private static final long KEPT_NANOS = 100_000_000L;
@@ -46,31 +46,11 @@ public final class HostMemory {
 
   private HostMemory() {}
 
-  /// Checks that `bytes` are available now, without reserving them.
+  /// Promises `bytes` that are not mapped yet: others do not get them.
   ///
+  /// @param change what a user can do about a refusal
   /// @throws TransferException if the machine or this control group has less available
-  public static void require(long bytes) {
-    require(bytes, FREE_SOME);
-  }
-
-  /// As [#require(long)].
-  ///
-  /// @param change what a user can do about it
-  public static void require(long bytes, String change) {
-    reserve(bytes, change).close();
-  }
-
-  /// Reserves `bytes`: other callers of this class do not get them.
-  ///
-  /// @throws TransferException if the machine or this control group has less available
-  public static Reservation reserve(long bytes) {
-    return reserve(bytes, FREE_SOME);
-  }
-
-  /// As [#reserve(long)].
-  ///
-  /// @param change what a user can do about it
-  public static synchronized Reservation reserve(long bytes, String change) {
+  static synchronized void promise(long bytes, String change) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
       // Others may have given memory back since.
@@ -92,65 +72,16 @@ public final class HostMemory {
     if (kernelBytes().orElse(Long.MAX_VALUE) < promisedBytes) {
       HostSlab.freeIdle();
     }
-    return new Reservation(bytes);
   }
 
-  private static synchronized void shrink(Reservation reservation, long bytes) {
-    long kept = Math.clamp(bytes, 0, reservation.left);
-    promisedBytes -= reservation.left - kept;
-    reservation.left = kept;
+  /// The bytes were mapped, or are not needed.
+  static synchronized void endPromise(long bytes) {
+    promisedBytes -= bytes;
   }
 
-  /// A slab, if its bytes are available.
-  ///
-  /// @throws TransferException if the machine or this control group has less available
-  public static HostSlab allocate(long bytes) {
-    try (Reservation room = reserve(bytes)) {
-      return room.allocate(bytes);
-    }
-  }
-
-  private static synchronized HostSlab allocate(Reservation reservation, long bytes) {
-    HostSlab slab = HostSlab.allocate(bytes);
-    shrink(reservation, reservation.left - bytes);
-    return slab;
-  }
-
-  /// Bytes that one load may still map.
-  public static final class Reservation implements AutoCloseable {
-    private long left;
-
-    private Reservation(long bytes) {
-      left = bytes;
-    }
-
-    /// A slab out of the reservation, which shrinks by its size.
-    ///
-    /// @throws TransferException if the kernel has no room
-    public HostSlab allocate(long bytes) {
-      return HostMemory.allocate(this, bytes);
-    }
-
-    /// As [#allocate], of pinned memory.
-    public PinnedSlab pin(CudaContext context, long bytes) {
-      PinnedSlab slab = PinnedSlab.allocateReserved(context, bytes);
-      shrink(this, left - bytes);
-      return slab;
-    }
-
-    /// Takes memory of the kernel that the caller has mapped out of the reservation. It is not available to
-    /// others until [HostMemory#unmappedOnly].
-    ///
-    /// @param address page-aligned
-    public void mapped(long address, long bytes) {
-      HostMemory.mapped(this, address, bytes);
-    }
-
-    /// Ends the reservation. Closing twice does nothing.
-    @Override
-    public void close() {
-      shrink(this, 0);
-    }
+  /// Does `work` while nobody else asks for memory: what it maps counts once, as promised or as mapped.
+  static synchronized <T> T keepingPromises(Supplier<T> work) {
+    return work.get();
   }
 
   /// The kernel's estimate of what can be used without swapping, or what the limits of the control
@@ -194,18 +125,13 @@ public final class HostMemory {
     }
   }
 
-  private static synchronized void mapped(Reservation reservation, long address, long bytes) {
-    mapped(address, bytes);
-    shrink(reservation, reservation.left - bytes);
-  }
-
   /// Memory is about to be unmapped.
   static synchronized void unmapping(long address) {
     LazyPages gone = MAPPED.remove(address);
     mappedBytes -= gone == null ? 0 : gone.size();
   }
 
-  /// Memory of [Reservation#mapped] is no longer mapped. Its pages stay as long as a file has them.
+  /// Memory of [Admission#mapped] is no longer mapped. Its pages stay as long as a file has them.
   public static synchronized void unmappedOnly(long address) {
     unmapping(address);
     lookedNanos = System.nanoTime() - KEPT_NANOS;

@@ -25,28 +25,28 @@ public final class PinnedSlab extends CpuSlab {
     if (idle != null) {
       return new PinnedSlab(context, idle, size);
     }
-    try (HostMemory.Reservation _ = reserve(context, size)) {
+    try (Admission _ = admit(context, size)) {
       return new PinnedSlab(context, pin(context, size), size);
     }
   }
 
-  /// As [#allocate], of memory that the caller has reserved.
-  static PinnedSlab allocateReserved(CudaContext context, long size) {
+  /// As [#allocate], of memory that an [Admission] has promised.
+  static PinnedSlab allocateAdmitted(CudaContext context, long size) {
     checkSize(size);
     HugePages idle = context.idlePinned().take(size);
     return new PinnedSlab(context, idle == null ? pin(context, size) : idle, size);
   }
 
   /// Frees what is idle and tries again where the host has no room.
-  private static HostMemory.Reservation reserve(CudaContext context, long size) {
+  private static Admission admit(CudaContext context, long size) {
     try {
-      return HostMemory.reserve(size);
+      return Admission.ofHost(size);
     } catch (TransferException e) {
       if (context.idlePinned().size() == 0) {
         throw e;
       }
       context.idlePinned().free();
-      return HostMemory.reserve(size);
+      return Admission.ofHost(size);
     }
   }
 

@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostMemory;
@@ -57,7 +58,7 @@ public final class ResidentImage implements AutoCloseable {
             .sum();
     return Cleanup.orUndo(
         () -> {
-          try (HostMemory.Reservation room = HostMemory.reserve(host)) {
+          try (Admission room = Admission.ofHost(host)) {
             for (int i = 0; i < parts.size(); i++) {
               image.add(i, parts.get(i), room);
             }
@@ -117,7 +118,7 @@ public final class ResidentImage implements AutoCloseable {
         refused.failure());
   }
 
-  private void add(int source, ResidentPart part, HostMemory.Reservation room) {
+  private void add(int source, ResidentPart part, Admission room) {
     int made = LocalSockets.memoryFile("gantry-resident");
     int fd = Errno.require(made, "memfd_create", part.name());
     fds.add(fd);
@@ -155,8 +156,7 @@ public final class ResidentImage implements AutoCloseable {
     }
   }
 
-  private void addHost(
-      int source, MemorySegment host, long from, long to, HostMemory.Reservation room) {
+  private void addHost(int source, MemorySegment host, long from, long to, Admission room) {
     if (to > from) {
       MemorySegment range = host.asSlice(from, to - from);
       targets.add(new Range(source, from, new Memory.OnHost(range)));

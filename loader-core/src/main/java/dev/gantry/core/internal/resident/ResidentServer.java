@@ -128,8 +128,7 @@ public final class ResidentServer implements AutoCloseable {
     Path file = path.resolveSibling(path.getFileName() + ".lock");
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
     int opened =
-        Errno.require(
-            FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600)), "open", file);
+        Errno.require(FileCalls.retried(() -> Libc.INSTANCE.open(file, flags, 0600)), "open", file);
     return Cleanup.orUndo(
         () -> {
           int locked = FileCalls.retried(() -> Libc.INSTANCE.lock(opened, FileCalls.F_WRLCK, 0, 1));

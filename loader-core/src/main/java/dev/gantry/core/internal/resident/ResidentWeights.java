@@ -99,19 +99,18 @@ public final class ResidentWeights implements AutoCloseable {
     Path path = socketPath(location);
     requireShort(path);
     int socket = Errno.require(LocalSockets.socket(), "socket", path);
-    return Cleanup.orUndo(
-        () -> hold(path, socket, longest), () -> Libc.INSTANCE.close(socket));
+    return Cleanup.orUndo(() -> hold(path, socket, longest), () -> Libc.INSTANCE.close(socket));
   }
 
   private static ResidentWeights hold(Path path, int socket, Duration longest) {
-      Errno.check(LocalSockets.limitWaits(socket, longest), "setsockopt", path);
-      connect(socket, path);
-      if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
-        throw refused(path, "the server is another user's; weights come only from your own");
-      }
-      Frames.Frame frame = Frames.receive(socket, System.nanoTime() + longest.toNanos());
-      return Cleanup.orUndo(
-          () -> of(path, socket, frame), () -> frame.fds().forEach(Libc.INSTANCE::close));
+    Errno.check(LocalSockets.limitWaits(socket, longest), "setsockopt", path);
+    connect(socket, path);
+    if (LocalSockets.peerUser(socket) != LocalSockets.user()) {
+      throw refused(path, "the server is another user's; weights come only from your own");
+    }
+    Frames.Frame frame = Frames.receive(socket, System.nanoTime() + longest.toNanos());
+    return Cleanup.orUndo(
+        () -> of(path, socket, frame), () -> frame.fds().forEach(Libc.INSTANCE::close));
   }
 
   private static void connect(int socket, Path path) {

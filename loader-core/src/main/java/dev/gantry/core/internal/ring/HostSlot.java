@@ -6,7 +6,7 @@ import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.convert.HostNormalizer;
 import dev.gantry.core.internal.mapped.Gathering;
-import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
@@ -31,7 +31,7 @@ final class HostSlot extends Slot {
 
   @Override
   Slab newSlab() {
-    return HostMemory.allocate(bytes);
+    return Admission.slab(bytes);
   }
 
   private MemorySegment memory() {

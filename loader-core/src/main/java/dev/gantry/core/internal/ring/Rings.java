@@ -7,9 +7,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.mapped.Gathering;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
 import dev.gantry.core.internal.transport.ReaderRule;
 import dev.gantry.core.internal.transport.TransferEngine;
@@ -57,7 +57,7 @@ public final class Rings implements AutoCloseable {
       RingOptions options, BatchPlanSource<T> source, List<Runnable> undo) {
     OnDemandTransfer transfer = engine.onDemand(options.device(), reads(options), source::opened);
     undo.add(transfer::close);
-    Room.require(use(options), options.device(), CHANGE);
+    Admission.require(use(options), options.device(), CHANGE);
     List<Slot> slots = new ArrayList<>();
     KernelTurns turns = new KernelTurns(options.slots());
     for (int i = 0; i < options.slots(); i++) {

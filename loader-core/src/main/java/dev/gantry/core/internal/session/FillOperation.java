@@ -7,11 +7,10 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
@@ -45,7 +44,7 @@ final class FillOperation {
     List<Slab> slabs = new ArrayList<>();
     SlabLayout layout = layout(fills.stream().map(HostFill::bytes).toList(), options.limits());
     MemoryUse most = memory(layout, device).most();
-    try (HostMemory.Reservation room = Room.reserve(most, device, NewSlabs.CHANGE)) {
+    try (Admission room = Admission.of(most, device, NewSlabs.CHANGE)) {
       int next = 0;
       for (long size : layout.slabSizes()) {
         HostSlab host = room.allocate(size);

@@ -9,7 +9,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.memory.HostMemory;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.Region;
@@ -105,7 +105,7 @@ final class MapOperation {
     if (inPlace.offset() % wanted.alignmentBytes() == 0) {
       return inPlace;
     }
-    HostSlab copy = HostMemory.allocate(extent.length());
+    HostSlab copy = Admission.slab(extent.length());
     slabs.add(copy);
     inPlace.copyTo(copy.segment());
     return new Region(copy, 0, extent.length());

@@ -5,9 +5,9 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.Planner;
@@ -199,9 +199,10 @@ abstract sealed class NewSlabs implements Destination {
   }
 
   final List<List<Slab>> allocate() {
-    Room.allocate(
+    Admission.allocate(
         IntStream.range(0, devices.size())
-            .mapToObj(i -> new Room.Slabs(devices.get(i), layouts.get(i).slabSizes(), capacity))
+            .mapToObj(
+                i -> new Admission.Slabs(devices.get(i), layouts.get(i).slabSizes(), capacity))
             .toList(),
         slabs,
         CHANGE);

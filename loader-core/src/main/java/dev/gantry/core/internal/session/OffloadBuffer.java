@@ -4,11 +4,11 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
@@ -48,7 +48,7 @@ public final class OffloadBuffer implements AutoCloseable {
     List<CpuSlab> slabs = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
-          try (HostMemory.Reservation room = HostMemory.reserve(layout.bytes())) {
+          try (Admission room = Admission.ofHost(layout.bytes())) {
             for (long bytes : layout.slabSizes()) {
               slabs.add(
                   switch (device) {
@@ -122,7 +122,7 @@ public final class OffloadBuffer implements AutoCloseable {
   private void copyTo(List<Slab> there) {
     switch (device) {
       case Device.Host _ -> {
-        try (HostMemory.Reservation room = HostMemory.reserve(bytes())) {
+        try (Admission room = Admission.ofHost(bytes())) {
           for (CpuSlab slab : slabs) {
             HostSlab copy = room.allocate(slab.size());
             there.add(copy);

@@ -13,10 +13,10 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.KeptFiles;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -192,8 +192,8 @@ public final class TransferEngine implements AutoCloseable {
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       int threads = ReaderRule.threads(device, options, inMemory);
       MemoryUse use = readersUse(reads.size(), 0, threads, device, options);
-      Room.require(MemoryUse.on(Device.HOST, use.hostBytes()), Device.HOST, FEWER_READERS);
-      Room.requirePinned(
+      Admission.require(MemoryUse.on(Device.HOST, use.hostBytes()), Device.HOST, FEWER_READERS);
+      Admission.requirePinned(
           use.pinnedBytes(), staged.stream().map(StagedTransport::context).toList(), FEWER_READERS);
       int devices = Math.max(1, staged.size());
       List<Task> all = tasks.get();

@@ -52,12 +52,12 @@ class HostMemoryTest {
 
   @Test
   void moreMemoryThanThereIsIsRefused() {
-    HostMemory.require(4096);
+    Admission.requireHost(4096);
     long available = HostMemory.availableBytes().orElseThrow();
     assertThat(available).isPositive().isLessThan(1L << 50);
     for (long absurd : new long[] {1L << 50, Long.MAX_VALUE}) {
       assertThatExceptionOfType(TransferException.class)
-          .isThrownBy(() -> HostMemory.require(absurd))
+          .isThrownBy(() -> Admission.requireHost(absurd))
           .withMessageContainingAll(absurd + " bytes of host memory", "ENOMEM", "available");
     }
   }
@@ -65,25 +65,25 @@ class HostMemoryTest {
   @Test
   void noByteIsPromisedTwice() {
     long most = most();
-    try (HostMemory.Reservation _ = HostMemory.reserve(most)) {
-      assertThatThrownBy(() -> HostMemory.require(most))
+    try (Admission _ = Admission.ofHost(most)) {
+      assertThatThrownBy(() -> Admission.requireHost(most))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("besides " + most + " reserved by other loads");
     }
-    HostMemory.require(most);
+    Admission.requireHost(most);
   }
 
   @Test
   void whatIsMappedAndNotTouchedIsNotAvailableToOthers() {
     long most = most();
-    HostSlab slab = HostMemory.allocate(most);
+    HostSlab slab = Admission.slab(most);
     try {
-      assertThatThrownBy(() -> HostMemory.require(most)).isInstanceOf(TransferException.class);
+      assertThatThrownBy(() -> Admission.requireHost(most)).isInstanceOf(TransferException.class);
     } finally {
       slab.release();
       HostSlab.freeIdle();
     }
-    HostMemory.require(most);
+    Admission.requireHost(most);
   }
 
   @Test
@@ -138,9 +138,9 @@ class HostMemoryTest {
       assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
       HostMemory.look();
       assertThatThrownBy(() -> resident(file, most)).isInstanceOf(TransferException.class);
-      assertThatThrownBy(() -> HostMemory.require(most)).isInstanceOf(TransferException.class);
+      assertThatThrownBy(() -> Admission.requireHost(most)).isInstanceOf(TransferException.class);
     }
-    HostMemory.require(most);
+    Admission.requireHost(most);
   }
 
   @Test
@@ -149,7 +149,7 @@ class HostMemoryTest {
     long most = most();
     setLength(file, most);
     Sliced slice = new Sliced(List.of(StridedRange.of(new Extent(file, 0, most), 0)), most);
-    HostSlab slab = HostMemory.allocate(most);
+    HostSlab slab = Admission.slab(most);
     try (GantrySession gantry = GantrySession.open()) {
       assertThatThrownBy(() ->
               gantry.loadSlices(
@@ -231,7 +231,7 @@ class HostMemoryTest {
           .isInstanceOf(ExecutionException.class)
           .hasMessageContaining("EIO");
     }
-    HostMemory.require(most);
+    Admission.requireHost(most);
   }
 
   private static void setLength(Path file, long bytes) throws IOException {

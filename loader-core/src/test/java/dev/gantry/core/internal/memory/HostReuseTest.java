@@ -112,13 +112,13 @@ class HostReuseTest {
   @Test
   void aReservationThatNeedsItsRoomGetsIt() {
     filled(8 * MIB).release();
-    HostMemory.require(MIB);
+    Admission.requireHost(MIB);
     assertThat(HostSlab.idleBytes()).as("there is room besides").isEqualTo(8 * MIB);
     // Other processes take and free memory meanwhile: a few times, until the figures fit.
     for (int i = 0; i < 100 && HostSlab.idleBytes() > 0; i++) {
       long available = HostMemory.availableBytes().orElseThrow();
       try {
-        HostMemory.require(available - MIB);
+        Admission.requireHost(available - MIB);
       } catch (TransferException _) {
         // There is less by now.
       }

@@ -58,7 +58,7 @@ class PinnedSlabStubTest {
   @Test
   void aReservationIsPinnedOutOf() {
     long before = HostMemory.promised();
-    try (HostMemory.Reservation room = HostMemory.reserve(2 * BYTES)) {
+    try (Admission room = Admission.ofHost(2 * BYTES)) {
       PinnedSlab slab = room.pin(context, BYTES);
       assertThat(HostMemory.promised() - before).isEqualTo(BYTES);
       slab.release();

@@ -95,9 +95,7 @@ class PoolTest {
   @Test
   void memoryThatOthersNeedIsReleasedBeforeItsTime() throws InterruptedException {
     CountDownLatch gone = new CountDownLatch(1);
-    idle =
-        new Pool<>(
-            LiveResources.Kind.HOST_BYTES, FOR_EVER, () -> most, _ -> gone.countDown());
+    idle = new Pool<>(LiveResources.Kind.HOST_BYTES, FOR_EVER, () -> most, _ -> gone.countDown());
     idle.keep("a", 100);
     most = 0;
     gone.await();

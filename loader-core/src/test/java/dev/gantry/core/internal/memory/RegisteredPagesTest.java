@@ -97,13 +97,13 @@ class RegisteredPagesTest {
     other.add(1L << 50);
     HostMemory.registered = pages;
     HostMemory.look();
-    assertThatThrownBy(() -> HostMemory.reserve(1L << 20).close())
+    assertThatThrownBy(() -> Admission.ofHost(1L << 20).close())
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("ENOMEM");
     other.add(-(1L << 50));
-    HostMemory.require(1L << 20);
+    Admission.requireHost(1L << 20);
     pages.add(1L << 50);
-    assertThatThrownBy(() -> HostMemory.require(1L << 20)).isInstanceOf(TransferException.class);
+    assertThatThrownBy(() -> Admission.requireHost(1L << 20)).isInstanceOf(TransferException.class);
   }
 
   @Test

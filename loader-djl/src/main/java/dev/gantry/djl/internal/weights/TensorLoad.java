@@ -13,9 +13,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.memory.Room;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
@@ -163,8 +163,8 @@ public final class TensorLoad {
         ample += request.typeBytes();
       }
     }
-    if (!Room.has(ample, device)) {
-      Room.require(
+    if (!Admission.has(ample, device)) {
+      Admission.require(
           memory(device, parts(LoadPart.whole(requests))).most(requests, false),
           device,
           "load fewer tensors at once (optSelection), or as they are stored");

@@ -11,9 +11,9 @@ import dev.gantry.core.GantryException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.ScaleGrid;
+import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
-import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
@@ -172,7 +172,7 @@ final class TypeChanges implements AutoCloseable {
 
   private Slab allocate(long bytes) {
     return switch (device) {
-      case Device.Host _ -> HostMemory.allocate(bytes);
+      case Device.Host _ -> Admission.slab(bytes);
       case Device.Cuda cuda -> DeviceSlab.allocate(CudaContext.of(cuda), bytes);
     };
   }

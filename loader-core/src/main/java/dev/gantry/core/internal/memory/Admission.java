@@ -8,25 +8,34 @@ import dev.gantry.core.TransferException;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Whether there is so much memory now, so that what takes it is refused before it begins. What is kept
-/// for the next slabs counts as there.
-public final class Room {
+/// Asks whether memory is there before anything is allocated, so that what takes too much is refused before it begins.
+/// What is kept for the next slabs counts as there.
+///
+/// An admission is a promise of host memory, which others do not get: [HostMemory] counts it until the memory's pages are
+/// touched. Memory of devices is promised by its allocation only. Thread-safe.
+public final class Admission implements AutoCloseable {
   private static final int OUT_OF_MEMORY = 2;
+  private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
-  private Room() {}
+  /// The host memory that was promised and is not mapped yet.
+  private long left;
+
+  private Admission(long bytes) {
+    left = bytes;
+  }
 
   /// @param device whose memory it is, beside the host's
   /// @param change what a user can do about it
   /// @throws TransferException if there is less, with the figures
   public static void require(MemoryUse use, Device device, String change) {
-    reserve(use, device, change).close();
+    of(use, device, change).close();
   }
 
   /// As [#require].
   ///
-  /// @return the host's memory, which others do not get until it is allocated or given up
-  public static HostMemory.Reservation reserve(MemoryUse use, Device device, String change) {
-    HostMemory.Reservation host = HostMemory.reserve(use.hostBytes(), change);
+  /// @return the host's memory
+  public static Admission of(MemoryUse use, Device device, String change) {
+    Admission host = ofHost(use.hostBytes(), change);
     return Cleanup.orUndo(
         () -> {
           if (device instanceof Device.Cuda cuda) {
@@ -37,6 +46,77 @@ public final class Room {
           return host;
         },
         host::close);
+  }
+
+  /// As [#of], of host memory alone.
+  ///
+  /// @throws TransferException if the machine or this control group has less available
+  public static Admission ofHost(long bytes) {
+    return ofHost(bytes, FREE_SOME);
+  }
+
+  private static Admission ofHost(long bytes, String change) {
+    HostMemory.promise(bytes, change);
+    return new Admission(bytes);
+  }
+
+  /// As [#ofHost], without a promise.
+  public static void requireHost(long bytes) {
+    ofHost(bytes).close();
+  }
+
+  /// A slab, if its bytes are available.
+  ///
+  /// @throws TransferException if the machine or this control group has less available
+  public static HostSlab slab(long bytes) {
+    try (Admission admission = ofHost(bytes)) {
+      return admission.allocate(bytes);
+    }
+  }
+
+  /// A slab out of the promise, which shrinks by its size.
+  ///
+  /// @throws TransferException if the kernel has no room
+  public HostSlab allocate(long bytes) {
+    return HostMemory.keepingPromises(() -> {
+      HostSlab slab = HostSlab.allocate(bytes);
+      shrink(bytes);
+      return slab;
+    });
+  }
+
+  /// As [#allocate], of pinned memory.
+  public PinnedSlab pin(CudaContext context, long bytes) {
+    PinnedSlab slab = PinnedSlab.allocateAdmitted(context, bytes);
+    shrink(bytes);
+    return slab;
+  }
+
+  /// Takes memory of the kernel that the caller has mapped out of the promise. It is not available to
+  /// others until [HostMemory#unmappedOnly].
+  ///
+  /// @param address page-aligned
+  public void mapped(long address, long bytes) {
+    HostMemory.keepingPromises(() -> {
+      HostMemory.mapped(address, bytes);
+      shrink(bytes);
+      return this;
+    });
+  }
+
+  private void shrink(long bytes) {
+    HostMemory.keepingPromises(() -> {
+      long gone = Math.clamp(bytes, 0, left);
+      left -= gone;
+      HostMemory.endPromise(gone);
+      return this;
+    });
+  }
+
+  /// Ends the promise. Closing twice does nothing.
+  @Override
+  public void close() {
+    shrink(Long.MAX_VALUE);
   }
 
   /// Slabs of one device.
@@ -57,11 +137,11 @@ public final class Room {
   ///
   /// @param slabs gets a list for each device; also if this fails, for the caller to release
   public static void allocate(List<Slabs> wanted, List<List<Slab>> slabs, String change) {
-    List<HostMemory.Reservation> reserved = new ArrayList<>();
+    List<Admission> admitted = new ArrayList<>();
     try {
-      wanted.forEach(each -> reserved.add(reserve(each.use(), each.device(), change)));
+      wanted.forEach(each -> admitted.add(of(each.use(), each.device(), change)));
       for (int i = 0; i < wanted.size(); i++) {
-        HostMemory.Reservation host = reserved.get(i);
+        Admission host = admitted.get(i);
         long capacity = wanted.get(i).capacity();
         List<Slab> each = new ArrayList<>();
         slabs.add(each);
@@ -75,7 +155,7 @@ public final class Room {
         }
       }
     } finally {
-      reserved.forEach(HostMemory.Reservation::close);
+      admitted.forEach(Admission::close);
     }
   }
 
@@ -88,7 +168,7 @@ public final class Room {
             .mapToLong(context -> Math.max(0, bytes - context.idlePinned().size()))
             .sum();
     if (more > 0) {
-      HostMemory.require(more, change);
+      ofHost(more, change).close();
     }
   }
 
@@ -114,8 +194,7 @@ public final class Room {
   /// @param each of the host's memory and of pinned memory
   public static int countOf(int most, MemoryUse each, Device device) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
-    long pinned =
-        device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().size() : 0;
+    long pinned = device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().size() : 0;
     long bytes = Math.max(1, each.hostBytes() + each.pinnedBytes());
     long room = each.pinnedBytes() > 0 ? Math.max(available, available + pinned) : available;
     return Math.clamp(room / bytes, 1, Math.max(1, most));
