@@ -8,7 +8,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport.FileReport;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.PageCache;
@@ -134,12 +134,12 @@ public final class CacheBench {
   /// @return 10⁹ bytes a second
   private static double load(GantrySession session, List<Location> files, CachePolicy policy)
       throws IOException {
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (Location file : files) {
       try (var open = session.openFile(file)) {
         // As weights do, whose headers are read before.
         Location version = file.at(open.identity());
-        wanted.add(new Wanted(new Extent(version, 0, open.size()), 64));
+        wanted.add(new ExtentRequest(new Extent(version, 0, open.size()), 64));
       }
     }
     long start = System.nanoTime();

@@ -4,7 +4,7 @@ package dev.gantry.benchmarks;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -99,9 +99,9 @@ public final class S3Bench {
   }
 
   private static void load(GantrySession session, List<Item> items) {
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         items.stream()
-            .map(item -> new Wanted(new Extent(item.location(), 0, item.bytes()), 1))
+            .map(item -> new ExtentRequest(new Extent(item.location(), 0, item.bytes()), 1))
             .toList();
     session.load(wanted, Device.HOST, TransferOptions.defaults()).close();
   }

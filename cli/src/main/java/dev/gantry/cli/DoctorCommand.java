@@ -11,7 +11,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.diagnosis.Remedy;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -74,7 +74,7 @@ final class DoctorCommand extends ReportCommand {
     long bytes = Math.min(file.size(), MOST_READ_BYTES);
     Extent begin = new Extent(file.prediction().file(), 0, bytes);
     TransferOptions direct = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
-    try (Loaded _ = session.load(List.of(new Wanted(begin, 1)), Device.HOST, direct)) {
+    try (Loaded _ = session.load(List.of(new ExtentRequest(begin, 1)), Device.HOST, direct)) {
       // The session has watched the disk.
     } catch (TransferException e) {
       LOG.info("no look at the disk of {}: {}", begin.file(), e.getMessage());

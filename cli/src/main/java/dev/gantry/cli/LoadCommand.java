@@ -11,6 +11,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -18,7 +19,6 @@ import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
@@ -112,7 +112,7 @@ final class LoadCommand extends ReportCommand {
     WeightsCatalogue weights = Input.weights(session, file);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
     List<Device> targets = devices.devices();
-    List<KnownSums.Known> sums = verify ? RecordedSums.of(session, weights) : List.of();
+    List<KnownChecksums.Known> sums = verify ? RecordedSums.of(session, weights) : List.of();
     List<LoadRuns.Run> runs = new ArrayList<>();
     while (runs.size() < repeat) {
       long start = System.nanoTime();
@@ -123,7 +123,7 @@ final class LoadCommand extends ReportCommand {
                 session,
                 tensors,
                 targets,
-                options.withProgress(bar).withSums(verify ? new KnownSums(sums) : null));
+                options.withProgress(bar).withChecksums(verify ? new KnownChecksums(sums) : null));
       }
       double seconds = (System.nanoTime() - start) / 1e9;
       LiveResources.Snapshot held = LiveResources.snapshot();

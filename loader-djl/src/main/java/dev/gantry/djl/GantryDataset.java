@@ -126,8 +126,8 @@ public abstract sealed class GantryDataset implements ResumableDataset
           all.plus(
               settings
                   .session()
-                  .ringMemory(
-                      settings.ring(part, device), part.mostRows(), part.normalizedTableBytes()));
+                  .forecast()
+                  .ring(settings.ring(part, device), part.mostRows(), part.normalizedTableBytes()));
     }
     return all;
   }

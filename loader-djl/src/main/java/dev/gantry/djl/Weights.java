@@ -15,10 +15,10 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
@@ -58,7 +58,7 @@ public final class Weights implements AutoCloseable {
   private final WeightsCatalogue contents;
   private final GantrySession session;
   private final Scales scales;
-  private final Supplier<List<KnownSums.Known>> sums;
+  private final Supplier<List<KnownChecksums.Known>> sums;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
   private final @Nullable ResidentWeights held;
   private final boolean alwaysVerify;
@@ -70,7 +70,7 @@ public final class Weights implements AutoCloseable {
   Weights(
       WeightsCatalogue contents,
       GantrySession session,
-      Supplier<List<KnownSums.Known>> sums,
+      Supplier<List<KnownChecksums.Known>> sums,
       @Nullable ResidentWeights held,
       boolean alwaysVerify) {
     this.held = held;
@@ -479,7 +479,7 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           "optVerify compares what a load reads, and optLazy reads nothing: choose one of them");
     }
-    return settings.withTransfer(settings.transfer().withSums(new KnownSums(sums.get())));
+    return settings.withTransfer(settings.transfer().withChecksums(new KnownChecksums(sums.get())));
   }
 
   private void requireOpen() {

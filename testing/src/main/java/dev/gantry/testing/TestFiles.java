@@ -3,7 +3,7 @@ package dev.gantry.testing;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.Loaded;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -70,7 +70,7 @@ public final class TestFiles {
 
   /// The first extent whose region holds other bytes than the file or breaks its alignment, in
   /// words; or "".
-  public static String firstDifference(Loaded loaded, List<Wanted> wanted) {
+  public static String firstDifference(Loaded loaded, List<ExtentRequest> wanted) {
     for (int i = 0; i < wanted.size(); i++) {
       Region region = loaded.regions().get(i);
       if (region.address() % wanted.get(i).alignmentBytes() != 0) {

@@ -6,7 +6,7 @@ import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.core.Device;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -57,7 +57,7 @@ final class GantryLoad implements Contender {
   @Override
   public double run() {
     long start = System.nanoTime();
-    List<Wanted> wanted = wanted(file);
+    List<ExtentRequest> wanted = wanted(file);
     try (Loaded loaded = session.load(wanted, device, options)) {
       double seconds = (System.nanoTime() - start) / 1e9;
       transports = transports(loaded.report().bytesByTransport());
@@ -82,13 +82,13 @@ final class GantryLoad implements Contender {
         .collect(Collectors.joining(", "));
   }
 
-  static List<Wanted> wanted(Path file) {
+  static List<ExtentRequest> wanted(Path file) {
     return SafetensorsOpener.open(GantrySession.shared(), file).tensors().values().stream()
         .map(LoadedTensors::wanted)
         .toList();
   }
 
-  private void check(List<Wanted> wanted, Loaded loaded) {
+  private void check(List<ExtentRequest> wanted, Loaded loaded) {
     for (int i = 0; i < wanted.size(); i++) {
       int inMemory = session.checksum(loaded.regions().get(i).source());
       if (inMemory != session.checksum(new Source.FilePart(wanted.get(i).extent()))) {

@@ -4,9 +4,9 @@ package dev.gantry.benchmarks.bench;
 import dev.gantry.benchmarks.result.Heat;
 import dev.gantry.benchmarks.result.Trace;
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -60,7 +60,7 @@ final class LoadTrace {
   private static void load(
       GantrySession session, Subject subject, Device device, List<Trace.Stage> stages) {
     long begin = System.nanoTime();
-    List<Wanted> wanted = GantryLoad.wanted(subject.file());
+    List<ExtentRequest> wanted = GantryLoad.wanted(subject.file());
     long header = System.nanoTime();
     var _ = Planner.plan(wanted, PlanLimits.DEFAULT);
     // The load plans again; so this time is taken from it.

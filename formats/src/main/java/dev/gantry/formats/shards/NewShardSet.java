@@ -6,9 +6,9 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
+import dev.gantry.core.internal.checksum.BlockChecksums;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteReport;
-import dev.gantry.core.internal.sums.BlockSums;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonWriter;
@@ -156,7 +156,7 @@ final class NewShardSet {
 
   /// A shard that was written.
   Shard shard(NewFile file, ShardLayout layout, WriteReport.FileReport report) {
-    BlockSums sums = new BlockSums(layout.bytes(), options.blockBytes());
+    BlockChecksums sums = new BlockChecksums(layout.bytes(), options.blockBytes());
     List<Integer> parts = report.checksums().orElseThrow().parts();
     for (int i = 0; i < parts.size(); i++) {
       sums.add(parts.get(i), file.parts().get(i).length());

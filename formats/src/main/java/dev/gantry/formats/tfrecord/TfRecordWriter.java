@@ -3,9 +3,9 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.formats.internal.files.MadeFolders;
 import java.io.IOException;
 import java.io.OutputStream;

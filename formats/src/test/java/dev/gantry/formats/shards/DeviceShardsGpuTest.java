@@ -4,7 +4,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Source;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -40,11 +40,11 @@ class DeviceShardsGpuTest {
 
   @BeforeEach
   void load() throws IOException {
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (Field field : FIELDS) {
       byte[] bytes = values.get(field.name());
       Path file = Files.write(folder.resolve(field.name()), bytes);
-      wanted.add(new Wanted(new Extent(file, 0, bytes.length), 8));
+      wanted.add(new ExtentRequest(new Extent(file, 0, bytes.length), 8));
     }
     loaded = session.load(wanted, new Device.Cuda(0), TransferOptions.defaults());
   }

@@ -7,7 +7,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -40,7 +40,7 @@ class SessionMetersTest {
       new SessionMeters(session).bindTo(registry);
       assertThat(registry.get("gantry.loads").tag("outcome", "completed").functionCounter().count())
           .isZero();
-      Wanted whole = new Wanted(new Extent(file, 0, LENGTH), 8);
+      ExtentRequest whole = new ExtentRequest(new Extent(file, 0, LENGTH), 8);
       try (Loaded _ =
           session.load(
               List.of(whole),

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
@@ -59,8 +59,8 @@ class S3CacheTest {
     proxy.answer(_ -> Answer.RIGHT);
   }
 
-  private byte[] read(Function<List<Wanted>, Loaded> how) {
-    try (Loaded loaded = how.apply(List.of(new Wanted(new Extent(object, 0, LENGTH), 1)))) {
+  private byte[] read(Function<List<ExtentRequest>, Loaded> how) {
+    try (Loaded loaded = how.apply(List.of(new ExtentRequest(new Extent(object, 0, LENGTH), 1)))) {
       byte[] found = new byte[LENGTH];
       loaded.regions().getFirst().copyTo(MemorySegment.ofArray(found));
       return found;

@@ -15,8 +15,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
@@ -87,7 +87,7 @@ class S3FaultTest {
   }
 
   private TransferReport load(TransferOptions options) {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
     try (Loaded loaded = session.load(wanted, Device.HOST, options)) {
       byte[] found = new byte[LENGTH];
       loaded.regions().getFirst().copyTo(MemorySegment.ofArray(found));

@@ -2,8 +2,8 @@
 package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.spi.FieldSource;
@@ -18,7 +18,7 @@ import java.util.List;
 /// @param hostBytes of the third area
 record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
   /// Each field of the second and of the third area begins at a multiple of it.
-  static final int ALIGNMENT = Wanted.MOST_ALIGNMENT_BYTES;
+  static final int ALIGNMENT = ExtentRequest.MAX_ALIGNMENT_BYTES;
 
   /// @param bounds of the batches in any order that there may be
   /// @throws MisuseException if no memory is that large

@@ -6,11 +6,11 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.BatchBounds;
@@ -53,7 +53,7 @@ final class BatchPlanner {
   BatchPlan<BatchView> plan(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldRows> rows = rows(runs);
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (FieldRows ofField : rows) {
       wanted.addAll(ofField.pieces());
     }
@@ -96,7 +96,7 @@ final class BatchPlanner {
         } else {
           ofField.pack(packedAt, copies);
           long to = packedAt;
-          for (Wanted piece : ofField.pieces()) {
+          for (ExtentRequest piece : ofField.pieces()) {
             add(gathers, piece.extent(), to);
             to += piece.extent().length();
           }

@@ -3,8 +3,8 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
 import java.util.ArrayList;
@@ -14,7 +14,7 @@ import java.util.List;
 /// planned, where in the slot.
 final class FieldRows implements PieceSink {
   private final long rowBytes;
-  private final List<Wanted> pieces = new ArrayList<>();
+  private final List<ExtentRequest> pieces = new ArrayList<>();
   private long[] offsets = {};
   private long[] lengths = {};
   private int count;
@@ -26,14 +26,15 @@ final class FieldRows implements PieceSink {
 
   @Override
   public void piece(Location file, long offset, int samples) {
-    pieces.add(new Wanted(new Extent(file, offset, Math.multiplyExact(rowBytes, samples)), 1));
+    pieces.add(
+        new ExtentRequest(new Extent(file, offset, Math.multiplyExact(rowBytes, samples)), 1));
   }
 
   long rowBytes() {
     return rowBytes;
   }
 
-  List<Wanted> pieces() {
+  List<ExtentRequest> pieces() {
     return pieces;
   }
 

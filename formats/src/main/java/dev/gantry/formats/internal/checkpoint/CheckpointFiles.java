@@ -4,9 +4,9 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.FileBytes;
@@ -86,10 +86,10 @@ record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
   }
 
   /// The manifest's checksums of tensors, which loads compare.
-  List<KnownSums.Known> sums(WeightsCatalogue tensors) {
+  List<KnownChecksums.Known> sums(WeightsCatalogue tensors) {
     return tensors.tensors().values().stream()
         .map(tensor ->
-            new KnownSums.Known(
+            new KnownChecksums.Known(
                 tensor.extent(),
                 "tensor '" + tensor.name() + "'",
                 savedSum(entry(tensor.extent().file()), tensor)))

@@ -4,9 +4,9 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -110,7 +110,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// What the manifest says of a group's tensors, for loads to compare.
   ///
   /// @param tensors of this folder's data files
-  public List<KnownSums.Known> sums(WeightsCatalogue tensors) {
+  public List<KnownChecksums.Known> sums(WeightsCatalogue tensors) {
     return files().sums(tensors);
   }
 

@@ -318,7 +318,8 @@ public final class CheckpointStore implements AutoCloseable {
   /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
   MemoryUse writing(List<NewFile> files, boolean inMemory, WriteOptions options) {
     return session
-        .writeMemory(files, inMemory, options)
+        .forecast()
+        .write(files, inMemory, options)
         .max(MemoryUse.on(Device.HOST, 2 * MANIFEST_REQUEST_BYTES));
   }
 

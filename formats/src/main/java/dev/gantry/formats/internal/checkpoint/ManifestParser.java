@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;

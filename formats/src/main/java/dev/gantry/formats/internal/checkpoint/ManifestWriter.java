@@ -2,7 +2,7 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import com.fasterxml.jackson.core.JsonGenerator;
-import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.internal.json.JsonWriter;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;

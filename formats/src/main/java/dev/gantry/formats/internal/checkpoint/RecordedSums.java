@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
@@ -18,7 +18,7 @@ public final class RecordedSums {
   ///     file has no checksums
   /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
   ///     is damaged
-  public static List<KnownSums.Known> of(GantrySession session, WeightsCatalogue weights) {
+  public static List<KnownChecksums.Known> of(GantrySession session, WeightsCatalogue weights) {
     Optional<CheckpointFiles> checkpoint =
         weights.files().stream().findFirst().flatMap(file -> CheckpointFiles.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));

@@ -4,8 +4,8 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
 import java.util.List;
@@ -16,7 +16,7 @@ import java.util.function.Supplier;
 /// The tensors of a checkpoint's group, to be read only: a training may save and remove meanwhile.
 ///
 /// @param sums which the manifest has of them, for loads to compare
-public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownSums.Known>> sums) {
+public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.Known>> sums) {
   static SavedGroup of(CheckpointFiles files, String group) {
     WeightsCatalogue tensors = files.open(group);
     return new SavedGroup(tensors, () -> files.sums(tensors));

@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.internal.sums.Crc32c;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;

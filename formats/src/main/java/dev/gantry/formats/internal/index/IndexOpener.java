@@ -5,11 +5,11 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
@@ -144,7 +144,8 @@ final class IndexOpener {
     rules.checkTensors();
     List<StoredTensor> tensors = List.copyOf(header.tensors().values());
     // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
-    List<Wanted> wanted = tensors.stream().map(tensor -> new Wanted(tensor.extent(), 1)).toList();
+    List<ExtentRequest> wanted =
+        tensors.stream().map(tensor -> new ExtentRequest(tensor.extent(), 1)).toList();
     Loaded mapped =
         file instanceof Location.Local
             ? session.map(wanted)

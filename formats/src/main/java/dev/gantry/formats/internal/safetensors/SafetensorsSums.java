@@ -8,11 +8,11 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -132,12 +132,12 @@ public final class SafetensorsSums {
   /// @throws MisuseException if the weights are no local safetensors, or a file has no checksums
   /// @throws MalformedFileException if these are damaged, or of kind `stale-sums` if they are of
   ///     another file
-  public static List<KnownSums.Known> of(GantrySession session, WeightsCatalogue weights) {
+  public static List<KnownChecksums.Known> of(GantrySession session, WeightsCatalogue weights) {
     if (!weights.format().equals(SafetensorsFormat.NAME)) {
       throw new MisuseException(
           "loads of " + weights.format() + " cannot be verified; those of safetensors can");
     }
-    List<KnownSums.Known> all = new ArrayList<>();
+    List<KnownChecksums.Known> all = new ArrayList<>();
     for (Location file : weights.files()) {
       switch (file) {
         case Location.Local(Path path, _) -> all.addAll(read(session, path, file));
@@ -149,7 +149,7 @@ public final class SafetensorsSums {
   }
 
   /// @param location the file as loads name it
-  private static List<KnownSums.Known> read(GantrySession session, Path file, Location location) {
+  private static List<KnownChecksums.Known> read(GantrySession session, Path file, Location location) {
     Path sums = sumsFile(file);
     if (!Files.exists(sums)) {
       throw new MisuseException(
@@ -207,12 +207,12 @@ public final class SafetensorsSums {
     return values.clear().order(ByteOrder.LITTLE_ENDIAN);
   }
 
-  private static List<KnownSums.Known> known(
+  private static List<KnownChecksums.Known> known(
       SafetensorsHeader header, Location location, ByteBuffer values) {
-    List<KnownSums.Known> known = new ArrayList<>();
+    List<KnownChecksums.Known> known = new ArrayList<>();
     for (StoredTensor tensor : header.tensors().values()) {
       known.add(
-          new KnownSums.Known(
+          new KnownChecksums.Known(
               new Extent(location, tensor.extent().offset(), tensor.extent().length()),
               "tensor '" + tensor.name() + "'",
               values.getInt()));

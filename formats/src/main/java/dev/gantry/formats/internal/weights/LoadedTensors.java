@@ -8,8 +8,8 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.StridedRange;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
 import dev.gantry.core.internal.session.LoadMemory;
@@ -224,16 +224,16 @@ public final class LoadedTensors implements AutoCloseable {
         tensors.stream()
             .map(tensor -> Objects.requireNonNull(next.merge(Kind.of(tensor), 1, Integer::sum)) - 1)
             .toList();
-    List<Wanted> wanted = plain.stream().map(LoadedTensors::wanted).toList();
+    List<ExtentRequest> wanted = plain.stream().map(LoadedTensors::wanted).toList();
     LoadMemory memory =
-        lazy ? session.mapMemory(wanted) : session.loadMemory(wanted, device, options);
+        lazy ? session.forecast().map(wanted) : session.forecast().load(wanted, device, options);
     if (!sliced.isEmpty()) {
       List<Sliced> parts = sliced.stream().map(LoadedTensors::sliced).toList();
-      memory = memory.then(session.sliceMemory(parts, device, options));
+      memory = memory.then(session.forecast().slices(parts, device, options));
     }
     if (!made.isEmpty()) {
       List<Long> bytes = made.stream().map(StoredTensor::bytes).toList();
-      memory = memory.then(session.fillMemory(bytes, device, options));
+      memory = memory.then(session.forecast().fill(bytes, device, options));
     }
     return memory.inOrder(order);
   }
@@ -250,12 +250,12 @@ public final class LoadedTensors implements AutoCloseable {
   /// The bytes of a plain tensor, at an address where its elements are aligned.
   ///
   /// @throws MisuseException if the tensor is not plain
-  public static Wanted wanted(StoredTensor tensor) {
+  public static ExtentRequest wanted(StoredTensor tensor) {
     if (!tensor.isPlain()) {
       throw new MisuseException(
           "tensor '" + tensor.name() + "' is not plain: its extent is not its value");
     }
-    return new Wanted(tensor.extent(), tensor.dtype().alignmentBytes());
+    return new ExtentRequest(tensor.extent(), tensor.dtype().alignmentBytes());
   }
 
   private static LoadedTensors withOthers(

@@ -10,7 +10,7 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -44,7 +44,7 @@ class DeviceCheckpointGpuTest {
 
   @TempDir Path folder;
   private final GantrySession session = GantrySession.open();
-  private final List<Wanted> wanted = new ArrayList<>();
+  private final List<ExtentRequest> wanted = new ArrayList<>();
 
   @AfterEach
   void close() {
@@ -55,7 +55,7 @@ class DeviceCheckpointGpuTest {
   private Loaded tensors(Device device) {
     Path file = TestFiles.write(folder.resolve("bytes"), 8, 3_000_000);
     for (int i = 0; i < TENSORS; i++) {
-      wanted.add(new Wanted(new Extent(file, i * 90_004L, 4L * (1 + i * 701)), 4));
+      wanted.add(new ExtentRequest(new Extent(file, i * 90_004L, 4L * (1 + i * 701)), 4));
     }
     return session.load(wanted, device, TransferOptions.defaults());
   }
@@ -73,7 +73,7 @@ class DeviceCheckpointGpuTest {
 
   private void requireSame(CheckpointFolder stored, Device device) {
     Map<String, StoredTensor> infos = stored.open("model").tensors();
-    List<Wanted> saved = new ArrayList<>();
+    List<ExtentRequest> saved = new ArrayList<>();
     for (int i = 0; i < TENSORS; i++) {
       saved.add(LoadedTensors.wanted(infos.get("tensor." + i)));
     }

@@ -2,8 +2,8 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.sums.Crc32c;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Arrays;

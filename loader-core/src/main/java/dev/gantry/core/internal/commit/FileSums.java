@@ -5,11 +5,11 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.checksum.BlockChecksums;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.BlockSums;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
@@ -73,7 +73,7 @@ final class FileSums {
   }
 
   private static int sum(Piece piece) {
-    BlockSums sums = new BlockSums(piece.length, piece.length);
+    BlockChecksums sums = new BlockChecksums(piece.length, piece.length);
     SourceReading.ofFile(piece.file, piece.offset, piece.length, sums::add);
     return sums.sums()[0];
   }

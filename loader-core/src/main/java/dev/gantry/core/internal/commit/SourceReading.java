@@ -5,15 +5,15 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
+import dev.gantry.core.internal.checksum.BlockChecksums;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.BlockSums;
-import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.spi.Residency;
@@ -35,14 +35,14 @@ public final class SourceReading {
 
   /// The CRC32C of all bytes.
   public int checksum(Source source) {
-    BlockSums sums = new BlockSums(source.length(), Math.max(1, source.length()));
+    BlockChecksums sums = new BlockChecksums(source.length(), Math.max(1, source.length()));
     inOrder(source, sums::add);
     return source.length() == 0 ? Crc32c.OF_NOTHING : sums.sums()[0];
   }
 
   /// The CRC32C of each block, the last of which may be shorter.
   public int[] checksums(Source source, long blockBytes) {
-    BlockSums sums = new BlockSums(source.length(), blockBytes);
+    BlockChecksums sums = new BlockChecksums(source.length(), blockBytes);
     inOrder(source, sums::add);
     return sums.sums();
   }
@@ -84,7 +84,7 @@ public final class SourceReading {
         long next = Math.min(end, at + STEP_BYTES);
         boolean direct = file.residency(at, next - at) != Residency.HOT;
         // What the page cache has is used while it is in the processor's own cache.
-        long most = direct ? STEP_BYTES : KnownSums.STEP_BYTES;
+        long most = direct ? STEP_BYTES : KnownChecksums.STEP_BYTES;
         while (at < next) {
           long step = Math.min(most, next - at);
           MemorySegment bytes = slab.segment().asSlice(0, step);

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.RegisteredPages;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
+import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -54,7 +55,7 @@ public final class KeptFiles implements AutoCloseable {
   private final int mostEntries;
 
   /// In the order of their last use.
-  private final Map<Key, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
+  private final Map<Key, KeptEntry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
 
@@ -68,30 +69,6 @@ public final class KeptFiles implements AutoCloseable {
 
   /// @param copied for the CPU, or registered for kernels
   private record Key(Location file, boolean copied) {}
-
-  /// What is known of a file of one identity.
-  private static final class Entry {
-    final Object identity;
-    final long size;
-    long readBytes;
-    int users;
-    long usedNanos;
-    boolean underWay;
-
-    /// Whether the log says that it is remote.
-    boolean toldRemote;
-
-    /// Whether it is given up as soon as the batches that use it are there, and serves no others.
-    boolean leaving;
-
-    String refusal = "";
-    @Nullable KeptFile kept;
-
-    Entry(SourceFile file) {
-      identity = file.identity();
-      size = file.size();
-    }
-  }
 
   /// @param opener opens a file to map
   public KeptFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
@@ -151,7 +128,7 @@ public final class KeptFiles implements AutoCloseable {
 
   /// @param outdated whether the file serves no other batch
   private synchronized void leave(Key key, boolean outdated) {
-    Entry entry = entries.get(key);
+    KeptEntry entry = entries.get(key);
     if (entry != null) {
       entry.users--;
       entry.usedNanos = System.nanoTime();
@@ -209,20 +186,20 @@ public final class KeptFiles implements AutoCloseable {
   private Availability<KeptFile> enter(
       @Nullable CudaContext context, SourceFile file, long bytes, boolean now) {
     Key key = new Key(file.file(), context == null);
-    Entry entry;
+    KeptEntry entry;
     synchronized (this) {
       entry = entries.get(key);
       if (entry == null || (!entry.identity.equals(file.identity()) && entry.users == 0)) {
         drop(entry);
         forgetOne();
-        entry = new Entry(file);
+        entry = new KeptEntry(file);
         entries.put(key, entry);
       }
       if (!entry.identity.equals(file.identity())) {
         return Availability.absent(file.file() + " was replaced while it was read");
       }
       if (!file.isLocal()) {
-        return remote(file, entry);
+        return entry.remote(file);
       }
       entry.readBytes += bytes;
       if (closed || (entry.underWay && !now) || !awaitEnd(entry)) {
@@ -248,51 +225,38 @@ public final class KeptFiles implements AutoCloseable {
     return now ? keep(context, key, entry, true) : keepLater(context, key, entry);
   }
 
-  private Availability<KeptFile> keepLater(@Nullable CudaContext context, Key key, Entry entry) {
-    boolean started = false;
-    try {
-      keeper.start(() -> {
-        Availability<KeptFile> _ = keep(context, key, entry, false);
-      });
-      started = true;
-    } finally {
-      if (!started) {
-        endKeeping(entry);
-      }
-    }
-    return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
+  private Availability<KeptFile> keepLater(
+      @Nullable CudaContext context, Key key, KeptEntry entry) {
+    return Cleanup.orUndo(
+        () -> {
+          keeper.start(() -> {
+            Availability<KeptFile> _ = keep(context, key, entry, false);
+          });
+          return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
+        },
+        () -> endKeeping(entry));
   }
 
   /// Forgets the file that was asked for least recently and is not kept.
   private synchronized void forgetOne() {
-    Iterator<Entry> all = entries.values().iterator();
+    Iterator<KeptEntry> all = entries.values().iterator();
     while (entries.size() >= mostEntries && all.hasNext()) {
-      Entry eldest = all.next();
+      KeptEntry eldest = all.next();
       if (eldest.kept == null && eldest.users == 0 && !eldest.underWay) {
         all.remove();
       }
     }
   }
 
-  private synchronized void endKeeping(Entry entry) {
+  private synchronized void endKeeping(KeptEntry entry) {
     entry.underWay = false;
     notifyAll();
-  }
-
-  /// A remote file can be kept when a cache has all of it: it is local then.
-  private static Availability<KeptFile> remote(SourceFile file, Entry entry) {
-    String reason = "not kept: " + file.descriptors().absence();
-    if (!entry.toldRemote) {
-      entry.toldRemote = true;
-      LOG.info("{}: {}", file.file(), reason);
-    }
-    return Availability.absent(reason);
   }
 
   /// Waits until a file is registered or refused.
   ///
   /// @return false if the caller is interrupted
-  private synchronized boolean awaitEnd(Entry entry) {
+  private synchronized boolean awaitEnd(KeptEntry entry) {
     try {
       while (entry.underWay) {
         wait();
@@ -308,7 +272,7 @@ public final class KeptFiles implements AutoCloseable {
   ///
   /// @param asked whether the caller uses it at once: then it counts as one of its users
   private Availability<KeptFile> keep(
-      @Nullable CudaContext context, Key key, Entry entry, boolean asked) {
+      @Nullable CudaContext context, Key key, KeptEntry entry, boolean asked) {
     Availability<KeptFile> result = FAILED;
     try {
       result = maker.make(context, key.file, entry.identity, asked);
@@ -332,7 +296,7 @@ public final class KeptFiles implements AutoCloseable {
   }
 
   private synchronized Availability<KeptFile> keep(
-      Key key, Entry entry, boolean asked, Availability<KeptFile> result) {
+      Key key, KeptEntry entry, boolean asked, Availability<KeptFile> result) {
     endKeeping(entry);
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> entry.refusal = reason;
@@ -356,7 +320,7 @@ public final class KeptFiles implements AutoCloseable {
         kept::close);
   }
 
-  private synchronized void keep(Entry entry, KeptFile kept) {
+  private synchronized void keep(KeptEntry entry, KeptFile kept) {
     entry.refusal = "";
     entry.kept = kept;
     entry.usedNanos = System.nanoTime();
@@ -411,7 +375,7 @@ public final class KeptFiles implements AutoCloseable {
     dropUnused(most);
     letUsedLeave(most);
     long now = System.nanoTime();
-    for (Entry entry : entries.values()) {
+    for (KeptEntry entry : entries.values()) {
       if (entry.users == 0 && now - entry.usedNanos > IDLE_NANOS) {
         drop(entry);
       }
@@ -421,7 +385,7 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Gives up the least recently used files that nothing reads until at most `most` bytes are left.
   private synchronized void dropUnused(long most) {
-    for (Entry entry : List.copyOf(entries.values())) {
+    for (KeptEntry entry : List.copyOf(entries.values())) {
       if (keptBytes <= Math.max(0, most)) {
         return;
       }
@@ -434,14 +398,14 @@ public final class KeptFiles implements AutoCloseable {
   /// Of files that batches in random order use all the time, none is ever unused.
   private synchronized void letUsedLeave(long most) {
     long staying = keptBytes;
-    for (Entry entry : entries.values()) {
+    for (KeptEntry entry : entries.values()) {
       KeptFile kept = entry.kept;
       entry.leaving = kept != null && entry.users > 0 && staying > Math.max(0, most);
       staying -= kept != null && entry.leaving ? kept.bytes() : 0;
     }
   }
 
-  private synchronized void drop(@Nullable Entry entry) {
+  private synchronized void drop(@Nullable KeptEntry entry) {
     if (entry != null && entry.kept != null) {
       dropped.add(entry.kept);
       keptBytes -= entry.kept.bytes();
@@ -474,12 +438,9 @@ public final class KeptFiles implements AutoCloseable {
     synchronized (this) {
       closed = true;
     }
-    Cleanup.runAll(
-        List.of(
-            this::freeIdle,
-            () ->
-                Cleanup.runAll(
-                    kernels.values().stream().<Runnable>map(kernel -> kernel::close).toList())));
+    List<Runnable> actions = new ArrayList<>(List.of(this::freeIdle));
+    kernels.values().forEach(kernel -> actions.add(kernel::close));
+    Cleanup.runAll(actions);
     kernels.clear();
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.plan;
 
+import static dev.gantry.core.internal.plan.ExtentRequest.MAX_ALIGNMENT_BYTES;
 import static dev.gantry.core.internal.plan.PlanLimits.align;
 import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
 import static dev.gantry.core.internal.plan.PlanLimits.floor;
-import static dev.gantry.core.internal.plan.Wanted.MOST_ALIGNMENT_BYTES;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -24,7 +24,7 @@ import java.util.List;
 /// breaks its alignment is read in place and relocated. Time is that of sorting, memory a few small
 /// objects an extent. Pure; thread-safe.
 public final class Planner {
-  private final List<Wanted> wanted;
+  private final List<ExtentRequest> wanted;
   private final PlanLimits limits;
   private final Runs runs = new Extents();
   private final Placement[] placements;
@@ -37,14 +37,14 @@ public final class Planner {
 
   private boolean slabOpen;
 
-  private Planner(List<Wanted> wanted, PlanLimits limits) {
+  private Planner(List<ExtentRequest> wanted, PlanLimits limits) {
     this.wanted = wanted;
     this.limits = limits;
     this.placements = new Placement[wanted.size()];
   }
 
   /// @param wanted in any order, overlaps and repetitions allowed
-  public static ReadPlan plan(List<Wanted> wanted, PlanLimits limits) {
+  public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits) {
     return new Planner(wanted, limits).plan();
   }
 
@@ -129,7 +129,7 @@ public final class Planner {
         continue;
       }
       // Not to blocks, which would waste most memory of small tensors.
-      long padded = align(from.length(), MOST_ALIGNMENT_BYTES);
+      long padded = align(from.length(), MAX_ALIGNMENT_BYTES);
       long to = takeRoom(padded);
       int slab = slabSizes.size() - 1;
       relocations.add(new Relocation(from.slab(), from.offset(), slab, to, from.length()));

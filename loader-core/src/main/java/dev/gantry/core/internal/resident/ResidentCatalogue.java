@@ -7,7 +7,7 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -120,7 +120,7 @@ public record ResidentCatalogue(int version, String gpu, String entry, List<Resi
       }
     }
     require(!called.isEmpty() && !called.contains("/"));
-    require(hostPhase >= 0 && hostPhase < Wanted.MOST_ALIGNMENT_BYTES);
+    require(hostPhase >= 0 && hostPhase < ExtentRequest.MAX_ALIGNMENT_BYTES);
     require(0 <= deviceFrom && deviceFrom <= deviceTo && deviceTo <= size);
     require(size <= Long.MAX_VALUE - hostPhase && deviceTo - deviceFrom <= deviceCapacity);
     return new ResidentPart(called, size, hostPhase, deviceFrom, deviceTo, deviceCapacity);

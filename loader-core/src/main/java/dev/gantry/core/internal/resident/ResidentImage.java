@@ -14,7 +14,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.CudaSharing;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -94,7 +94,7 @@ public final class ResidentImage implements AutoCloseable {
           new ResidentPart(
               name,
               source.size(),
-              Math.floorMod(-source.tensorsFrom(), Wanted.MOST_ALIGNMENT_BYTES),
+              Math.floorMod(-source.tensorsFrom(), ExtentRequest.MAX_ALIGNMENT_BYTES),
               0,
               0,
               0);

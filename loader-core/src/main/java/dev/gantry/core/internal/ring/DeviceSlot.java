@@ -39,7 +39,7 @@ final class DeviceSlot extends Slot {
   private static final int EVENTS = 3;
 
   private final CudaContext context;
-  private final KernelTurns turns;
+  private final KernelPacer turns;
   private final SlotKernels kernels;
   private final CudaDriver driver;
   private final long bytes;
@@ -58,7 +58,7 @@ final class DeviceSlot extends Slot {
   /// @param hostBytes of pinned memory for host writes
   /// @param turns of all slots of the ring
   DeviceSlot(
-      CudaContext context, long bytes, long hostBytes, KernelTurns turns, Converters converters) {
+      CudaContext context, long bytes, long hostBytes, KernelPacer turns, Converters converters) {
     this.context = context;
     this.turns = turns;
     this.kernels = new SlotKernels(context, converters);

@@ -59,7 +59,7 @@ public final class Rings implements AutoCloseable {
     undo.add(transfer::close);
     Admission.require(use(options), options.device(), CHANGE);
     List<Slot> slots = new ArrayList<>();
-    KernelTurns turns = new KernelTurns(options.slots());
+    KernelPacer turns = new KernelPacer(options.slots());
     for (int i = 0; i < options.slots(); i++) {
       Slot slot = slot(options, turns);
       slots.add(slot);
@@ -106,7 +106,7 @@ public final class Rings implements AutoCloseable {
     return reads.withLimits(reads.limits().withRequestBytes(options.requestBytes()));
   }
 
-  private Slot slot(RingOptions options, KernelTurns turns) {
+  private Slot slot(RingOptions options, KernelPacer turns) {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->

@@ -2,13 +2,10 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
-import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
-import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.List;
 
 /// Where the bytes of a load go. For one load.
@@ -38,17 +35,4 @@ sealed interface Destination permits NewSlabs, GivenMemory {
 
   /// Frees what [#prepare] allocated, after a failure.
   void undo(Throwable failure);
-
-  /// What the readers take for themselves, besides the memory that the bytes go to.
-  ///
-  /// @param through whether bytes may go through a buffer, because they do not lie in memory as in the file
-  static MemoryUse readersUse(
-      TransferEngine engine,
-      List<Read> reads,
-      boolean through,
-      Device device,
-      TransferOptions options) {
-    long longest = through ? reads.stream().mapToLong(Read::length).max().orElse(0) : 0;
-    return engine.readersUse(reads, longest, device, options);
-  }
 }

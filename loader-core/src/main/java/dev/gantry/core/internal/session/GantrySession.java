@@ -10,7 +10,6 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.Metrics;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.Source;
@@ -32,14 +31,10 @@ import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.events.DiskSpeeds;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.plan.Planner;
-import dev.gantry.core.internal.plan.ReadPlan;
-import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.resident.ResidentWeights;
@@ -70,8 +65,8 @@ public final class GantrySession implements Session {
   private final Rings rings;
   private final Converters converters = new Converters();
 
-  private @Nullable CacheSettings cacheSettings;
-  private @Nullable RemoteCache cache;
+  private final SessionCache cache;
+  private final MemoryForecast forecast;
 
   /// Whether this is the process's own, which stays open.
   private final boolean stays;
@@ -81,33 +76,21 @@ public final class GantrySession implements Session {
     this.stays = stays;
     this.engine = new TransferEngine(calls, stores, settings);
     this.rings = new Rings(engine, converters);
-    CacheSettings.ofProcess().ifPresent(cache -> cache(cache));
+    this.cache = new SessionCache(engine);
+    this.forecast = new MemoryForecast(engine, rings);
+    CacheSettings.ofProcess().ifPresent(cache::use);
   }
 
   @Override
   public void cacheRemoteFiles(Path folder, long mostBytes) {
-    cache(new CacheSettings(folder, mostBytes));
-  }
-
-  private synchronized void cache(CacheSettings settings) {
-    if (!settings.equals(cacheSettings)) {
-      RemoteCache opened = new RemoteCache(engine.calls(), settings.folder(), settings.mostBytes());
-      Cleanup.orUndo(
-          () -> {
-            engine.use(opened);
-            return opened;
-          },
-          opened::close);
-      cacheSettings = settings;
-      cache = opened;
-    }
+    cache.use(new CacheSettings(folder, mostBytes));
   }
 
   /// What is in the cache of remote files, if there is one.
   ///
   /// @throws TransferException if it cannot be listed
-  public synchronized Optional<RemoteCache.Use> cacheUse() {
-    return Optional.ofNullable(cache).map(RemoteCache::use);
+  public Optional<RemoteCache.Use> cacheUse() {
+    return cache.content();
   }
 
   public static GantrySession open() {
@@ -158,25 +141,18 @@ public final class GantrySession implements Session {
   ///     allocated then
   /// @throws DeviceUnavailableException if there is no such device, or the only transport asked
   ///     for cannot serve
-  public Loaded load(List<Wanted> wanted, Device device, TransferOptions options) {
-    return mapsResident(wanted, options)
+  public Loaded load(List<ExtentRequest> wanted, Device device, TransferOptions options) {
+    return ResidentLoad.serves(wanted, options)
         ? ResidentLoad.map(wanted, device, others -> read(others, device, options))
         : read(wanted, device, options);
   }
 
-  private Loaded read(List<Wanted> wanted, Device device, TransferOptions options) {
+  private Loaded read(List<ExtentRequest> wanted, Device device, TransferOptions options) {
     return load(new NewSlabs.Whole(wanted, List.of(device), options), options).getFirst();
   }
 
   private List<Loaded> load(NewSlabs slabs, TransferOptions options) {
     return slabs.loaded(LoadOperation.run(engine, slabs, options));
-  }
-
-  /// Whether bytes of a server of resident weights may be mapped: checksums are of bytes that are read.
-  private static boolean mapsResident(List<Wanted> wanted, TransferOptions options) {
-    return options.sums() == null
-        && !wanted.isEmpty()
-        && ResidentWeights.isHeld(wanted.getFirst().extent().file());
   }
 
   /// Reads files into memory that stays, for processes that map it: those of a server of resident weights.
@@ -201,31 +177,17 @@ public final class GantrySession implements Session {
   /// @throws dev.gantry.core.MisuseException if a device is named twice, none is, or a transport was
   ///     asked for that serves one device only; else throws as [#load(List, Device, TransferOptions)]
   public List<Loaded> loadOnEach(
-      List<Wanted> wanted, List<Device> devices, TransferOptions options) {
+      List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);
     return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
-  /// The memory that [#load] of the same will take, before anything is allocated.
-  ///
-  /// @throws TransferException if a file cannot be opened, which may be needed to know how it is read
-  public LoadMemory loadMemory(List<Wanted> wanted, Device device, TransferOptions options) {
-    return mapsResident(wanted, options)
-        ? ResidentLoad.memory(wanted, device, others -> readMemory(others, device, options))
-        : readMemory(wanted, device, options);
+  /// How much memory operations will take.
+  public MemoryForecast forecast() {
+    return forecast;
   }
 
-  private LoadMemory readMemory(List<Wanted> wanted, Device device, TransferOptions options) {
-    ReadPlan plan = Planner.plan(wanted, options.limits());
-    return engine.using(() ->
-        LoadMemory.of(
-            plan.layout(),
-            device,
-            options.slabCapacity(),
-            Destination.readersUse(engine, plan.reads(), false, device, options)));
-  }
-
-  /// Loads parts of which strips of files fill each: of each device its own. Each byte is read once, also
+  /// Loads parts that strided ranges of files fill. Each device has its own parts. Each byte is read once, also
   /// if several parts want it.
   ///
   /// @param devices each once
@@ -237,45 +199,6 @@ public final class GantrySession implements Session {
       List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
     Replicas.require(devices);
     return load(new NewSlabs.Slices(parts, devices, options), options);
-  }
-
-  /// The memory that [#loadSlices] onto one device will take.
-  public LoadMemory sliceMemory(List<Sliced> parts, Device device, TransferOptions options) {
-    List<Read> reads = NewSlabs.Slices.plan(List.of(parts), options).reads();
-    return engine.using(() ->
-        LoadMemory.of(
-            NewSlabs.Slices.layout(parts, options),
-            device,
-            0,
-            Destination.readersUse(engine, reads, true, device, options)));
-  }
-
-  /// The memory that [#fill] of so many bytes each will take.
-  public LoadMemory fillMemory(List<Long> bytes, Device device, TransferOptions options) {
-    return FillOperation.memory(bytes, device, options.limits());
-  }
-
-  /// The memory that [#map] will take, without what is mapped: that is the files' own.
-  public LoadMemory mapMemory(List<Wanted> wanted) {
-    boolean resident = mapsResident(wanted, TransferOptions.defaults());
-    return !resident && engine.calls().descriptorAbsence().isEmpty()
-        ? MapOperation.memory(wanted)
-        : loadMemory(wanted, Device.HOST, TransferOptions.defaults());
-  }
-
-  /// The memory that [#read] of the same will take beside the memory that is there.
-  public MemoryUse readMemory(List<ReadInto> parts, TransferOptions options) {
-    return engine.using(() -> ReadIntoOperation.memory(engine, parts, options));
-  }
-
-  /// What loads take that run at once, given what each of them takes.
-  public MemoryUse atOnce(MemoryUse loads, Device device, TransferOptions options) {
-    return engine.sharedUse(loads, device, options);
-  }
-
-  /// The memory that [#ring] will take; see [Rings#use].
-  public MemoryUse ringMemory(RingOptions options, long rows, long normalizedTableBytes) {
-    return engine.using(() -> rings.use(options, rows, normalizedTableBytes));
   }
 
   /// Reads bytes of files into memory that is there, and returns when all are there. Before that it
@@ -306,8 +229,8 @@ public final class GantrySession implements Session {
   /// while they are mapped. Where the file calls have no descriptors, all bytes are read now.
   ///
   /// @throws MisuseException if a file is not local
-  public Loaded map(List<Wanted> wanted) {
-    if (mapsResident(wanted, TransferOptions.defaults())) {
+  public Loaded map(List<ExtentRequest> wanted) {
+    if (ResidentLoad.serves(wanted, TransferOptions.defaults())) {
       return load(wanted, Device.HOST, TransferOptions.defaults());
     }
     if (engine.calls().descriptorAbsence().isEmpty()) {
@@ -340,11 +263,6 @@ public final class GantrySession implements Session {
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return engine.using(() -> new WriteOperation(engine, files, options).run());
-  }
-
-  /// The memory that [#write] of the same will take for itself; see [WriteOperation#use].
-  public MemoryUse writeMemory(List<NewFile> files, boolean inMemory, WriteOptions options) {
-    return engine.using(() -> WriteOperation.use(engine, files, inMemory, options));
   }
 
   /// Writes ranges of a file in place, and returns when they are on the disk. The file is created if

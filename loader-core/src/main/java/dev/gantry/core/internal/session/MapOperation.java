@@ -14,7 +14,7 @@ import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferEngine;
 import java.time.Duration;
@@ -35,10 +35,10 @@ final class MapOperation {
 
   private MapOperation() {}
 
-  static Loaded run(TransferEngine engine, List<Wanted> wanted) {
+  static Loaded run(TransferEngine engine, List<ExtentRequest> wanted) {
     long start = System.nanoTime();
     Map<Location, Span> spans = new HashMap<>();
-    for (Wanted one : wanted) {
+    for (ExtentRequest one : wanted) {
       Extent extent = one.extent();
       if (extent.length() > 0) {
         spans.merge(
@@ -54,7 +54,7 @@ final class MapOperation {
         mappings.put(entry.getKey(), mapping);
       }
       List<Region> regions = new ArrayList<>(wanted.size());
-      for (Wanted one : wanted) {
+      for (ExtentRequest one : wanted) {
         regions.add(region(one, mappings, slabs));
       }
       Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
@@ -66,10 +66,10 @@ final class MapOperation {
   }
 
   /// What is copied, because its place in the file breaks its alignment.
-  static LoadMemory memory(List<Wanted> wanted) {
+  static LoadMemory memory(List<ExtentRequest> wanted) {
     List<Long> slabs = new ArrayList<>();
     List<Integer> slabOf = new ArrayList<>(wanted.size());
-    for (Wanted one : wanted) {
+    for (ExtentRequest one : wanted) {
       boolean copied =
           one.extent().length() > 0 && one.extent().offset() % one.alignmentBytes() != 0;
       slabOf.add(copied ? slabs.size() : LoadMemory.NOWHERE);
@@ -94,7 +94,8 @@ final class MapOperation {
     }
   }
 
-  private static Region region(Wanted wanted, Map<Location, Mapping> mappings, List<Slab> slabs) {
+  private static Region region(
+      ExtentRequest wanted, Map<Location, Mapping> mappings, List<Slab> slabs) {
     Extent extent = wanted.extent();
     Mapping mapping = mappings.get(extent.file());
     if (extent.length() == 0 || mapping == null) {

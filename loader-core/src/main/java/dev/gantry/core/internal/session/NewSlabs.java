@@ -10,13 +10,13 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadIntoPlan;
 import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.plan.SlabLayout;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -52,7 +52,7 @@ abstract sealed class NewSlabs implements Destination {
   static final class Whole extends NewSlabs {
     private final ReadPlan plan;
 
-    Whole(List<Wanted> wanted, List<Device> devices, TransferOptions options) {
+    Whole(List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
       this(Planner.plan(wanted, options.limits()), devices, options);
     }
 
@@ -137,7 +137,7 @@ abstract sealed class NewSlabs implements Destination {
     static SlabLayout layout(List<Sliced> parts, TransferOptions options) {
       return SlabLayout.of(
           parts.stream().map(Sliced::bytes).toList(),
-          Wanted.MOST_ALIGNMENT_BYTES,
+          ExtentRequest.MAX_ALIGNMENT_BYTES,
           options.limits().slabBytes());
     }
 

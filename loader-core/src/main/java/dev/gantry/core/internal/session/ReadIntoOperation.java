@@ -42,7 +42,7 @@ final class ReadIntoOperation {
     for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
       List<ReadInto> some = device.getValue().stream().map(parts::get).toList();
       List<Read> reads = GivenMemory.plan(some, options).reads();
-      most = most.max(Destination.readersUse(engine, reads, true, device.getKey(), options));
+      most = most.max(engine.readersUse(reads, true, device.getKey(), options));
     }
     return most;
   }

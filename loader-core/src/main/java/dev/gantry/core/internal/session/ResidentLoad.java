@@ -9,7 +9,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentFile;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
@@ -28,20 +28,28 @@ import java.util.Objects;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Loads of weights that a server keeps in memory: nothing is read, the memory is mapped. And the
-/// server's own load.
+/// Loads of weights that a server keeps in memory: nothing is read, the memory is mapped. Also
+/// the server's own load.
 final class ResidentLoad {
   private ResidentLoad() {}
+
+  /// Whether bytes of a server may be mapped: checksums are of bytes that are read.
+  static boolean serves(List<ExtentRequest> wanted, TransferOptions options) {
+    return options.checksums() == null
+        && !wanted.isEmpty()
+        && ResidentWeights.isHeld(wanted.getFirst().extent().file());
+  }
 
   /// Maps the extents that lie on this device in files of a server, where their alignment wants them.
   ///
   /// @param read reads the others, as those of any store
-  static Loaded map(List<Wanted> wanted, Device device, Function<List<Wanted>, Loaded> read) {
+  static Loaded map(
+      List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, Loaded> read) {
     long start = System.nanoTime();
     Map<Location, ResidentFile> files = new LinkedHashMap<>();
     List<Slab> slabs = new ArrayList<>();
     try {
-      List<Wanted> others = others(wanted, device, files);
+      List<ExtentRequest> others = others(wanted, device, files);
       Map<Location, Slab> mapped = new LinkedHashMap<>();
       return Cleanup.orUndo(
           () -> {
@@ -55,7 +63,7 @@ final class ResidentLoad {
             Iterator<Region> next =
                 rest == null ? Collections.emptyIterator() : rest.regions().iterator();
             List<Region> regions = new ArrayList<>(wanted.size());
-            for (Wanted one : wanted) {
+            for (ExtentRequest one : wanted) {
               ResidentFile file = files.get(one.extent().file());
               regions.add(
                   file != null && maps(file, one, device)
@@ -80,10 +88,10 @@ final class ResidentLoad {
   ///
   /// @param read tells that of the others
   static LoadMemory memory(
-      List<Wanted> wanted, Device device, Function<List<Wanted>, LoadMemory> read) {
+      List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, LoadMemory> read) {
     Map<Location, ResidentFile> files = new LinkedHashMap<>();
     try {
-      List<Wanted> others = others(wanted, device, files);
+      List<ExtentRequest> others = others(wanted, device, files);
       int mapped = wanted.size() - others.size();
       LoadMemory nothing =
           new LoadMemory(
@@ -97,7 +105,7 @@ final class ResidentLoad {
       List<Integer> order = new ArrayList<>(wanted.size());
       int nextMapped = 0;
       int nextOther = mapped;
-      for (Wanted one : wanted) {
+      for (ExtentRequest one : wanted) {
         order.add(maps(files.get(one.extent().file()), one, device) ? nextMapped++ : nextOther++);
       }
       return nothing.then(read.apply(others)).inOrder(order);
@@ -107,10 +115,10 @@ final class ResidentLoad {
   }
 
   /// Opens the files, and finds what [#map] cannot map.
-  private static List<Wanted> others(
-      List<Wanted> wanted, Device device, Map<Location, ResidentFile> files) {
-    List<Wanted> others = new ArrayList<>();
-    for (Wanted one : wanted) {
+  private static List<ExtentRequest> others(
+      List<ExtentRequest> wanted, Device device, Map<Location, ResidentFile> files) {
+    List<ExtentRequest> others = new ArrayList<>();
+    for (ExtentRequest one : wanted) {
       Location file = one.extent().file();
       if (!files.containsKey(file)) {
         ResidentStore.find(file).ifPresent(found -> files.put(file, found));
@@ -122,7 +130,7 @@ final class ResidentLoad {
     return others;
   }
 
-  private static boolean maps(@Nullable ResidentFile file, Wanted wanted, Device device) {
+  private static boolean maps(@Nullable ResidentFile file, ExtentRequest wanted, Device device) {
     Extent extent = wanted.extent();
     return file != null
         && extent.length() > 0
@@ -154,7 +162,7 @@ final class ResidentLoad {
       List<Runnable> copies = new ArrayList<>();
       for (int i : which) {
         ReadInto part = parts.get(i);
-        Wanted wanted = new Wanted(part.extent(), 1);
+        ExtentRequest wanted = new ExtentRequest(part.extent(), 1);
         if (!others(List.of(wanted), device, files).isEmpty()) {
           others.add(i);
           continue;

@@ -2,11 +2,11 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.KnownSums;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +24,7 @@ final class HostTransport {
       Target target,
       boolean direct,
       HostScatter scatter,
-      @Nullable KnownSums sums) {
+      @Nullable KnownChecksums sums) {
     return switch (target) {
       case Target.InSlab in -> read(file, read, place(read, in), direct, sums);
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
@@ -39,12 +39,16 @@ final class HostTransport {
   /// Reads into memory of the read's length. What is to be summed comes through the page cache in
   /// steps, each of which is in the processor's own cache when it is summed.
   static boolean read(
-      SourceFile file, Read read, MemorySegment place, boolean direct, @Nullable KnownSums sums) {
+      SourceFile file,
+      Read read,
+      MemorySegment place,
+      boolean direct,
+      @Nullable KnownChecksums sums) {
     if (sums == null) {
       return file.read(place, read.fileOffset(), read.required(), direct);
     }
     boolean inSteps = !direct && file.isLocal();
-    long step = inSteps ? KnownSums.STEP_BYTES : read.length();
+    long step = inSteps ? KnownChecksums.STEP_BYTES : read.length();
     boolean went = true;
     for (long done = 0; done < read.required(); done += step) {
       long required = Math.min(step, read.required() - done);
@@ -56,7 +60,7 @@ final class HostTransport {
   }
 
   /// Takes the bytes of a read into account that lie where they belong.
-  static void sum(Read read, Target target, @Nullable KnownSums sums) {
+  static void sum(Read read, Target target, @Nullable KnownChecksums sums) {
     if (sums == null) {
       return;
     }

@@ -94,7 +94,7 @@ public final class PlannedTransfer {
     CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
     List<Task> done = new ArrayList<>();
     try (TransportReader reader =
-        new TransportReader(nextStaged(), counter, requestsAtOnce, cuFile, options.sums())) {
+        new TransportReader(nextStaged(), counter, requestsAtOnce, cuFile, options.checksums())) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);

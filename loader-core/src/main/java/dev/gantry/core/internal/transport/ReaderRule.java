@@ -31,14 +31,14 @@ public final class ReaderRule {
       // pages are large; twelve from tmpfs, where each of 4 KiB is looked up for itself. Measured
       // on an H200 host, by a ring in C: 53 GB/s, and 53 with twelve, 49 with eight, 27 with four.
       // Sums take some of each reader's time.
-      case Device.Cuda _ -> Math.clamp(cores, 2, inMemory || options.sums() != null ? 12 : 8);
+      case Device.Cuda _ -> Math.clamp(cores, 2, inMemory || options.checksums() != null ? 12 : 8);
     };
   }
 
   /// What is to be summed goes by way of the CPU.
   static @Nullable Transport transport(Device device, TransferOptions options) {
     Transport asked = options.transport();
-    if (options.sums() == null) {
+    if (options.checksums() == null) {
       return asked;
     }
     if (asked == Transport.GDS || asked == Transport.COMPAT) {

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
@@ -11,7 +12,6 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -109,7 +109,7 @@ public record StagedTransport(
     /// @param sums takes the bytes into account while they lie in the buffer
     /// @return whether the bytes went past the page cache
     boolean read(
-        SourceFile file, Read read, Target target, boolean direct, @Nullable KnownSums sums) {
+        SourceFile file, Read read, Target target, boolean direct, @Nullable KnownChecksums sums) {
       makeRoom(read, target);
       PinnedSlab buffer = turn == 0 ? pair.first() : pair.second();
       boolean went =

@@ -11,6 +11,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.memory.Admission;
@@ -23,7 +24,6 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
@@ -199,8 +199,8 @@ public final class TransferEngine implements AutoCloseable {
       List<Task> all = tasks.get();
       TransferReport report =
           new PlannedTransfer(all, files, staged, options, counters).run(devices * threads);
-      if (options.sums() != null) {
-        List<KnownSums.Known> _ = options.sums().compare();
+      if (options.checksums() != null) {
+        List<KnownChecksums.Known> _ = options.checksums().compare();
       }
       return report;
     } finally {
@@ -208,13 +208,16 @@ public final class TransferEngine implements AutoCloseable {
     }
   }
 
-  /// The most that the readers of a load take for themselves.
+  /// The most that the readers of a load take for themselves, besides the memory that the bytes go to.
   ///
-  /// @param bufferBytes of each reader, for what does not lie in host memory as it does in the file
+  /// @param through whether bytes may go through a buffer to host memory, because they do not lie there as
+  ///     in the file
   /// @throws TransferException if a file cannot be opened
   public MemoryUse readersUse(
-      List<Read> reads, long bufferBytes, Device device, TransferOptions options) {
-    return readersUse(reads.size(), bufferBytes, threads(reads, device, options), device, options);
+      List<Read> reads, boolean through, Device device, TransferOptions options) {
+    long longest = through ? reads.stream().mapToLong(Read::length).max().orElse(0) : 0;
+    return using(
+        () -> readersUse(reads.size(), longest, threads(reads, device, options), device, options));
   }
 
   private MemoryUse readersUse(

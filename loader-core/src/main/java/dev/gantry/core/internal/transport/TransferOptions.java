@@ -6,9 +6,9 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.sums.KnownSums;
 import org.jspecify.annotations.Nullable;
 
 /// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// @param slabCapacity the least memory of a device that a load's slab takes, so that slabs which follow
 ///     one another have the same
 /// @param cuFileRule how cuFile is called, where it carries the bytes
-/// @param sums compared with what the CPU sees of the bytes, which are staged then rather than brought
+/// @param checksums compared with what the CPU sees of the bytes, which are staged then rather than brought
 ///     by cuFile; null to compare nothing
 public record TransferOptions(
     PlanLimits limits,
@@ -36,7 +36,7 @@ public record TransferOptions(
     Cancellation cancellation,
     long slabCapacity,
     CuFileRule cuFileRule,
-    @Nullable KnownSums sums) {
+    @Nullable KnownChecksums checksums) {
 
   /// The most readers that one transfer may have.
   public static final int MOST_THREADS = 64;
@@ -69,7 +69,7 @@ public record TransferOptions(
         cancellation,
         slabCapacity,
         cuFileRule,
-        sums);
+        checksums);
   }
 
   public TransferOptions withThreads(int chosen) {
@@ -82,7 +82,7 @@ public record TransferOptions(
         cancellation,
         slabCapacity,
         cuFileRule,
-        sums);
+        checksums);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
@@ -95,17 +95,33 @@ public record TransferOptions(
         cancellation,
         slabCapacity,
         cuFileRule,
-        sums);
+        checksums);
   }
 
   public TransferOptions withSlabCapacity(long chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, cancellation, chosen, cuFileRule, sums);
+        limits,
+        threads,
+        transport,
+        cachePolicy,
+        progress,
+        cancellation,
+        chosen,
+        cuFileRule,
+        checksums);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
     return new TransferOptions(
-        limits, threads, transport, chosen, progress, cancellation, slabCapacity, cuFileRule, sums);
+        limits,
+        threads,
+        transport,
+        chosen,
+        progress,
+        cancellation,
+        slabCapacity,
+        cuFileRule,
+        checksums);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
@@ -118,12 +134,20 @@ public record TransferOptions(
         cancellation,
         slabCapacity,
         cuFileRule,
-        sums);
+        checksums);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
     return new TransferOptions(
-        limits, threads, transport, cachePolicy, progress, chosen, slabCapacity, cuFileRule, sums);
+        limits,
+        threads,
+        transport,
+        cachePolicy,
+        progress,
+        chosen,
+        slabCapacity,
+        cuFileRule,
+        checksums);
   }
 
   public TransferOptions withCuFileRule(CuFileRule chosen) {
@@ -136,10 +160,10 @@ public record TransferOptions(
         cancellation,
         slabCapacity,
         chosen,
-        sums);
+        checksums);
   }
 
-  public TransferOptions withSums(@Nullable KnownSums chosen) {
+  public TransferOptions withChecksums(@Nullable KnownChecksums chosen) {
     return new TransferOptions(
         limits,
         threads,

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.cufile.CuFileRule.Way;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.ReadEvent;
@@ -11,7 +12,6 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.core.internal.transport.CuFileReader.Deferred;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
@@ -30,7 +30,7 @@ final class TransportReader implements AutoCloseable {
   private final PendingReads pending;
   private final CuFileReader cuFile;
   private final HostScatter scatter = new HostScatter();
-  private final @Nullable KnownSums sums;
+  private final @Nullable KnownChecksums sums;
 
   private StagedTransport.@Nullable Reader staging;
 
@@ -42,7 +42,7 @@ final class TransportReader implements AutoCloseable {
       TransferCounter counter,
       int requestsAtOnce,
       CuFileReader cuFile,
-      @Nullable KnownSums sums) {
+      @Nullable KnownChecksums sums) {
     this.staged = staged;
     this.counter = counter;
     this.cuFile = cuFile;

@@ -7,11 +7,11 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -64,7 +64,7 @@ class CacheOwnerTest {
   private void checkLoad() {
     try (GantrySession session = GantrySession.open()) {
       session.cacheRemoteFiles(folder, ROOM);
-      List<Wanted> all = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+      List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
       try (Loaded loaded = session.load(all, Device.HOST, TransferOptions.defaults())) {
         byte[] found = TestFiles.bytes(loaded.regions().getFirst());
         assertThat(Arrays.mismatch(found, BYTES)).isEqualTo(-1);

@@ -4,7 +4,7 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -26,7 +26,8 @@ final class CacheProgram {
       session.cacheRemoteFiles(Path.of(arguments[0]), 1L << 30);
       Extent all = new Extent(Location.of(arguments[1]), 0, expected.length);
       try (Loaded loaded =
-          session.load(List.of(new Wanted(all, 1)), Device.HOST, TransferOptions.defaults())) {
+          session.load(
+              List.of(new ExtentRequest(all, 1)), Device.HOST, TransferOptions.defaults())) {
         byte[] bytes = TestFiles.bytes(loaded.regions().getFirst());
         if (!Arrays.equals(bytes, expected)) {
           System.err.println("byte " + Arrays.mismatch(bytes, expected) + " differs");

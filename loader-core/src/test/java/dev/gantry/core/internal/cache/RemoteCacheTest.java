@@ -14,7 +14,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
@@ -100,7 +100,7 @@ class RemoteCacheTest {
   }
 
   private static byte[] load(GantrySession session, Location file, int length) {
-    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, length), 1));
+    List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, length), 1));
     try (Loaded loaded = session.load(all, Device.HOST, TransferOptions.defaults())) {
       return TestFiles.bytes(loaded.regions().getFirst());
     }

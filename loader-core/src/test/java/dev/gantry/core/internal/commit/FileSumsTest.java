@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.lang.foreign.MemorySegment;

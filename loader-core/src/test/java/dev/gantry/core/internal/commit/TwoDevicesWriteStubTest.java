@@ -8,7 +8,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -47,7 +47,7 @@ class TwoDevicesWriteStubTest {
   private Loaded load(int device) {
     Path file = TestFiles.write(folder.resolve("device" + device), device, LENGTH);
     return gantry.load(
-        List.of(new Wanted(new Extent(file, 0, LENGTH), 1)),
+        List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1)),
         new Device.Cuda(device),
         TransferOptions.defaults().withTransport(Transport.STAGED));
   }

@@ -16,12 +16,12 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.sums.Crc32c;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -98,7 +98,7 @@ public abstract class WriteContract {
     Transport load = device().equals(Device.HOST) ? Transport.HOST : Transport.STAGED;
     memory =
         gantry.load(
-            List.of(new Wanted(new Extent(bytes, 0, LENGTH), 256)),
+            List.of(new ExtentRequest(new Extent(bytes, 0, LENGTH), 256)),
             device(),
             TransferOptions.defaults().withTransport(load));
   }

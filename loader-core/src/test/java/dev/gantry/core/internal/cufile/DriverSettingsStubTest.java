@@ -11,7 +11,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.ProcessEnvironment;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -73,7 +73,7 @@ class DriverSettingsStubTest {
 
   private TransferReport load(GantrySession session) {
     TransferOptions options = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
-    Wanted whole = new Wanted(new Extent(file, 0, LENGTH), 8);
+    ExtentRequest whole = new ExtentRequest(new Extent(file, 0, LENGTH), 8);
     try (Loaded loaded = session.load(List.of(whole), new Device.Cuda(0), options)) {
       return loaded.report();
     }

@@ -15,8 +15,8 @@ import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.StagingPool;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -76,7 +76,7 @@ class DeviceEventsStubTest {
   }
 
   private Loaded load(GantrySession gantry, TransferOptions options) {
-    return gantry.load(List.of(new Wanted(new Extent(file, 0, LENGTH), 8)), DEVICE, options);
+    return gantry.load(List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 8)), DEVICE, options);
   }
 
   private Recorded load(TransferOptions options) {

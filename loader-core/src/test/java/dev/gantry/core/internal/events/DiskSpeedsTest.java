@@ -6,8 +6,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -99,7 +99,7 @@ class DiskSpeedsTest {
   void aLoadPastThePageCacheIsWatchedAndOneThroughItIsNot() {
     int length = 5_000_000;
     Path file = TestFiles.write(folder.resolve("file"), 1, length);
-    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, length), 1));
+    List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, length), 1));
     TransferOptions options =
         TransferOptions.defaults().withLimits(PlanLimits.DEFAULT.withRequestBytes(MIB));
     try (GantrySession session = GantrySession.open()) {

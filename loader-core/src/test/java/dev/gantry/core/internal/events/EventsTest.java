@@ -13,8 +13,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.MemoryStore;
@@ -51,8 +51,8 @@ class EventsTest {
 
   @TempDir Path folder;
 
-  private Wanted file(String name) {
-    return new Wanted(new Extent(folder.resolve(name), 0, LENGTH), 8);
+  private ExtentRequest file(String name) {
+    return new ExtentRequest(new Extent(folder.resolve(name), 0, LENGTH), 8);
   }
 
   private static TransferOptions options() {
@@ -110,7 +110,9 @@ class EventsTest {
               try (GantrySession gantry = GantrySession.open()) {
                 gantry
                     .load(
-                        List.of(new Wanted(new Extent(file, 0, LENGTH), 8)), Device.HOST, options())
+                        List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 8)),
+                        Device.HOST,
+                        options())
                     .close();
               }
             });
@@ -133,7 +135,7 @@ class EventsTest {
   @Test
   void shortReadsAreNotWrittenByDefault() {
     TestFiles.write(folder.resolve("weights"), 1, 4096);
-    Wanted small = new Wanted(new Extent(folder.resolve("weights"), 0, 4096), 8);
+    ExtentRequest small = new ExtentRequest(new Extent(folder.resolve("weights"), 0, 4096), 8);
     Recorded recorded =
         Recorded.byDefault(
             folder,

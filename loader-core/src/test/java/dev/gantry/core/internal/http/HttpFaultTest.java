@@ -15,8 +15,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -80,7 +80,7 @@ class HttpFaultTest {
   }
 
   private TransferReport load(TransferOptions options) {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
     try (Loaded loaded = session.load(wanted, Device.HOST, options)) {
       byte[] found = new byte[LENGTH];
       MemorySegment target = MemorySegment.ofArray(found);
@@ -216,7 +216,7 @@ class HttpFaultTest {
     then(Answer.SILENT);
     Cancellation cancellation = new Cancellation();
     try (GantrySession patient = GantrySession.open(Libc.INSTANCE)) {
-      List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+      List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
       CompletableFuture<Throwable> ended =
           CompletableFuture.supplyAsync(() ->
               catchThrowableOfType(
@@ -245,7 +245,7 @@ class HttpFaultTest {
   @Test
   void remoteFilesAreNotMapped() {
     assertThatThrownBy(
-            () -> session.map(List.of(new Wanted(new Extent(file, 0, LENGTH), 1))).close())
+            () -> session.map(List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1))).close())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("http files have no descriptor");
   }
@@ -269,9 +269,9 @@ class HttpFaultTest {
   @Test
   void aCancellationEndsTheOpeningOfFiles() {
     Cancellation cancellation = new Cancellation();
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         List.of("one", "two", "three").stream()
-            .map(name -> new Wanted(new Extent(server.put(name, BYTES), 0, LENGTH), 1))
+            .map(name -> new ExtentRequest(new Extent(server.put(name, BYTES), 0, LENGTH), 1))
             .toList();
     server.answer(_ -> {
       cancellation.cancel();

@@ -7,8 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -68,13 +68,13 @@ class JettyTest {
   void everyByteArrives(boolean etags) {
     files.setEtags(etags);
     Random random = new Random(5);
-    List<Wanted> remote = new ArrayList<>();
-    List<Wanted> here = new ArrayList<>();
+    List<ExtentRequest> remote = new ArrayList<>();
+    List<ExtentRequest> here = new ArrayList<>();
     for (int i = 0; i < 40; i++) {
       int length = random.nextInt(300_000);
       int offset = random.nextInt(LENGTH - length);
-      remote.add(new Wanted(new Extent(url("weights%20one.bin"), offset, length), 8));
-      here.add(new Wanted(new Extent(local, offset, length), 8));
+      remote.add(new ExtentRequest(new Extent(url("weights%20one.bin"), offset, length), 8));
+      here.add(new ExtentRequest(new Extent(local, offset, length), 8));
     }
     TransferOptions options =
         TransferOptions.defaults().withLimits(new PlanLimits(128 << 10, 4096, 1 << 20));

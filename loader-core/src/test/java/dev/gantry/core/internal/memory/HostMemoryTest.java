@@ -11,8 +11,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.StridedRange;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentSource;
 import dev.gantry.core.internal.ring.PrefetchRing;
@@ -207,7 +207,7 @@ class HostMemoryTest {
     Path file = folder.resolve("sparse");
     long most = most();
     setLength(file, most);
-    List<Wanted> wanted = List.of(new Wanted(new Extent(file, 0, most), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 0, most), 1));
     Sliced slice = new Sliced(List.of(StridedRange.of(new Extent(file, 0, most), 0)), most);
     TransferOptions one = TransferOptions.defaults().withThreads(1);
     Waiting calls = new Waiting();

@@ -8,7 +8,7 @@ import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -55,7 +55,7 @@ final class FileNamesProgram {
   }
 
   private static byte[] load(GantrySession session, Location file) {
-    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, LENGTH), 1));
+    List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
     try (Loaded loaded = session.load(all, Device.HOST, TransferOptions.defaults())) {
       byte[] bytes = TestFiles.bytes(loaded.regions().getFirst());
       if (!Arrays.equals(bytes, TestFiles.bytes(SEED, LENGTH))) {

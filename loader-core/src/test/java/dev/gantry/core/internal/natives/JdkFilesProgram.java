@@ -6,7 +6,7 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -27,7 +27,7 @@ final class JdkFilesProgram {
     try (GantrySession session = GantrySession.open()) {
       NewFile made = new NewFile(file, List.of(new Memory.OnHost(MemorySegment.ofArray(bytes))));
       session.write(List.of(made), WriteOptions.defaults());
-      List<Wanted> wanted = List.of(new Wanted(new Extent(file, 1001, 50_000), 8));
+      List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 1001, 50_000), 8));
       try (Loaded loaded = session.load(wanted, Device.HOST, TransferOptions.defaults());
           Loaded mapped = session.map(wanted)) {
         for (Loaded each : List.of(loaded, mapped)) {

@@ -39,7 +39,7 @@ class PlannerPropertyTest {
   /// Near one another or far apart, on borders of blocks and beside them, some empty, some
   /// repeated.
   @Provide
-  Arbitrary<List<Wanted>> wanted() {
+  Arbitrary<List<ExtentRequest>> wanted() {
     Arbitrary<Long> near = Arbitraries.longs().between(0, 64 * BLOCK_BYTES);
     Arbitrary<Long> borders =
         Arbitraries.longs()
@@ -54,18 +54,18 @@ class PlannerPropertyTest {
             Arbitraries.of(0L, 1L, (long) BLOCK_BYTES, 3L * BLOCK_BYTES + 1),
             Arbitraries.longs().between(0, 300),
             Arbitraries.longs().between(0, 40_000));
-    Arbitrary<Wanted> one =
+    Arbitrary<ExtentRequest> one =
         Combinators.combine(
                 Arbitraries.of(FILES), offsets, lengths, Arbitraries.of(1, 2, 4, 8, 16, 256))
             .as((file, offset, length, alignment) ->
-                new Wanted(new Extent(file, offset, length), alignment));
+                new ExtentRequest(new Extent(file, offset, length), alignment));
     return one.list()
         .ofMaxSize(40)
         .flatMap(list ->
             Arbitraries.integers()
                 .between(0, list.size())
                 .map(repeated -> {
-                  List<Wanted> all = new ArrayList<>(list);
+                  List<ExtentRequest> all = new ArrayList<>(list);
                   all.addAll(list.subList(0, repeated));
                   return all;
                 }));
@@ -83,7 +83,7 @@ class PlannerPropertyTest {
 
   @Property
   void everyPlacementHoldsItsExtentsBytes(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     List<SyntheticSlab> slabs = SyntheticSlab.carryOut(plan);
 
@@ -102,7 +102,7 @@ class PlannerPropertyTest {
 
   @Property
   void readsAreAlignedBoundedAndInsideTheirSlabs(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     for (Read read : plan.reads()) {
       assertThat(read.fileOffset() % BLOCK_BYTES).isZero();
@@ -121,7 +121,7 @@ class PlannerPropertyTest {
 
   @Property
   void nothingIsWrittenTwice(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     List<TreeMap<Long, Long>> ends = new ArrayList<>();
     plan.slabSizes().forEach(_ -> ends.add(new TreeMap<>()));
@@ -140,7 +140,7 @@ class PlannerPropertyTest {
 
   @Property
   void whatStaysInPlaceKeepsItsPhaseAndEverythingIsAligned(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     Set<Integer> movedTo =
         plan.relocations().stream().map(Relocation::toSlab).collect(Collectors.toSet());
@@ -162,7 +162,7 @@ class PlannerPropertyTest {
 
   @Property
   void slabsAreWholeBlocksAndKeepTheirBound(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     List<Cluster> clusters = Cluster.of(wanted);
     for (int slab = 0; slab < plan.slabSizes().size(); slab++) {
@@ -187,7 +187,7 @@ class PlannerPropertyTest {
 
   @Property
   void noMoreIsReadThanTheExtentsBlocksAndTheGapsThatAreAllowed(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     List<Cluster> clusters = Cluster.of(wanted);
     long blocks = 0;
@@ -217,12 +217,12 @@ class PlannerPropertyTest {
 
   @Property
   void theFileMustHaveWhatIsWantedAndNoMore(
-      @ForAll("wanted") List<Wanted> wanted, @ForAll("limits") PlanLimits limits) {
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);
     for (Location file : FILES) {
       long end =
           wanted.stream()
-              .map(Wanted::extent)
+              .map(ExtentRequest::extent)
               .filter(extent -> extent.file().equals(file) && extent.length() > 0)
               .mapToLong(Extent::end)
               .max()
@@ -237,7 +237,7 @@ class PlannerPropertyTest {
     }
   }
 
-  private static int firstMention(List<Wanted> wanted, Location file) {
+  private static int firstMention(List<ExtentRequest> wanted, Location file) {
     for (int i = 0; i < wanted.size(); i++) {
       Extent extent = wanted.get(i).extent();
       if (extent.length() > 0 && extent.file().equals(file)) {
@@ -261,9 +261,9 @@ class PlannerPropertyTest {
       return end - start;
     }
 
-    static List<Cluster> of(List<Wanted> wanted) {
+    static List<Cluster> of(List<ExtentRequest> wanted) {
       List<Extent> sorted =
-          new ArrayList<>(new HashSet<>(wanted.stream().map(Wanted::extent).toList()));
+          new ArrayList<>(new HashSet<>(wanted.stream().map(ExtentRequest::extent).toList()));
       sorted.removeIf(extent -> extent.length() == 0);
       sorted.sort(
           Comparator.comparing((Extent extent) -> extent.file().path())

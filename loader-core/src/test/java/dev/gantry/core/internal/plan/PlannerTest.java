@@ -20,8 +20,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class PlannerTest {
   private static final Location FILE = Location.of("weights");
 
-  private static Wanted wanted(long offset, long length, int alignment) {
-    return new Wanted(new Extent(FILE, offset, length), alignment);
+  private static ExtentRequest wanted(long offset, long length, int alignment) {
+    return new ExtentRequest(new Extent(FILE, offset, length), alignment);
   }
 
   private static PlanLimits blocks(long request, long gap, long slab) {
@@ -54,7 +54,7 @@ class PlannerTest {
 
   @Test
   void slabsOfRelocatedExtentsAreWholeBlocksToo() {
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < 3; i++) {
       wanted.add(wanted(1 + i * 8192L, 5000, 8));
     }
@@ -95,7 +95,7 @@ class PlannerTest {
   @ParameterizedTest
   @ValueSource(longs = {1 << 20, 8 << 20, 12_288})
   void manySmallNeighboursTakeAsFewReadsAsTheirBytes(long request) {
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < 20_000; i++) {
       wanted.add(wanted(4096 + i * 1000L, 1000, 8));
     }
@@ -108,7 +108,7 @@ class PlannerTest {
   @Test
   void halfAMillionExtentsInTheWorstOrder() {
     int count = 500_000;
-    List<Wanted> wanted = new ArrayList<>(count);
+    List<ExtentRequest> wanted = new ArrayList<>(count);
     for (int i = 0; i < count; i++) {
       // A stride without a common divisor visits every place once, far from the last.
       wanted.add(wanted(i * 271_829L % count * 2048, 100, 8));

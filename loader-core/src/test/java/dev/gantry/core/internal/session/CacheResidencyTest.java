@@ -12,8 +12,8 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -42,12 +42,12 @@ class CacheResidencyTest {
 
   @TempDir Path folder;
   private Path file;
-  private List<Wanted> wanted;
+  private List<ExtentRequest> wanted;
 
   @BeforeEach
   void writeFile() {
     file = TestFiles.write(folder.resolve("weights"), 3, LENGTH);
-    wanted = List.of(new Wanted(new Extent(file, 0, LENGTH), 8));
+    wanted = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 8));
     try (SourceFile open =
         new Stores(Libc.INSTANCE).open(Location.of(file), CachePolicy.BY_RESIDENCY)) {
       assumeTrue(open.descriptors().direct() >= 0, open.descriptors().directAbsence());

@@ -16,8 +16,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
@@ -59,12 +59,12 @@ class LoadFaultTest {
 
   @TempDir Path folder;
   private Path file;
-  private List<Wanted> wanted;
+  private List<ExtentRequest> wanted;
 
   @BeforeEach
   void writeFile() {
     file = TestFiles.write(folder.resolve("weights"), 7, BLOCKS * 4096);
-    wanted = List.of(new Wanted(new Extent(file, 0, BLOCKS * 4096L), 8));
+    wanted = List.of(new ExtentRequest(new Extent(file, 0, BLOCKS * 4096L), 8));
   }
 
   /// A request a block.
@@ -133,8 +133,8 @@ class LoadFaultTest {
 
   @Test
   void oneFileOfSeveralThatCannotBeOpened() {
-    List<Wanted> more = new ArrayList<>(wanted);
-    more.add(new Wanted(new Extent(folder.resolve("missing"), 0, 1), 1));
+    List<ExtentRequest> more = new ArrayList<>(wanted);
+    more.add(new ExtentRequest(new Extent(folder.resolve("missing"), 0, 1), 1));
     assertThatThrownBy(() -> gantry.load(more, Device.HOST, options(2)))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("missing")

@@ -13,8 +13,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -61,14 +61,14 @@ class LoadTest {
     return TransferOptions.defaults().withLimits(new PlanLimits(3 * 4096, 8192, 16 * 4096));
   }
 
-  private List<Wanted> random(long seed, int count) {
+  private List<ExtentRequest> random(long seed, int count) {
     Random random = new Random(seed);
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       int length = random.nextInt(random.nextBoolean() ? 200 : 70_000);
       int offset = random.nextInt(LENGTH - length + 1);
       Path file = random.nextBoolean() ? first : second;
-      wanted.add(new Wanted(new Extent(file, offset, length), 1 << random.nextInt(9)));
+      wanted.add(new ExtentRequest(new Extent(file, offset, length), 1 << random.nextInt(9)));
     }
     return wanted;
   }
@@ -77,7 +77,7 @@ class LoadTest {
   @EnumSource
   void bytesAreRightWhateverIsWantedOfTheFiles(CachePolicy policy) {
     for (int threads = 1; threads <= 8; threads++) {
-      List<Wanted> wanted = random(threads, 30);
+      List<ExtentRequest> wanted = random(threads, 30);
       TransferOptions options = small().withCachePolicy(policy).withThreads(threads);
       try (Loaded loaded = gantry.load(wanted, Device.HOST, options)) {
         assertThat(TestFiles.firstDifference(loaded, wanted))
@@ -90,10 +90,10 @@ class LoadTest {
 
   @Test
   void wholeFilesWithTheDefaults() {
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         List.of(
-            new Wanted(new Extent(first, 0, LENGTH), 8),
-            new Wanted(new Extent(second, 0, LENGTH), 8));
+            new ExtentRequest(new Extent(first, 0, LENGTH), 8),
+            new ExtentRequest(new Extent(second, 0, LENGTH), 8));
     try (Loaded loaded = gantry.load(wanted, Device.HOST, TransferOptions.defaults())) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       assertThat(loaded.report().reads()).isEqualTo(2);
@@ -105,11 +105,11 @@ class LoadTest {
 
   @Test
   void aSelectionReadsOnlyItsBlocks() {
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         List.of(
-            new Wanted(new Extent(first, 100, 1000), 4),
-            new Wanted(new Extent(first, 400_000, 4), 4),
-            new Wanted(new Extent(second, LENGTH - 1, 1), 1));
+            new ExtentRequest(new Extent(first, 100, 1000), 4),
+            new ExtentRequest(new Extent(first, 400_000, 4), 4),
+            new ExtentRequest(new Extent(second, LENGTH - 1, 1), 1));
     try (Loaded loaded = gantry.load(wanted, Device.HOST, small())) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       assertThat(loaded.report().bytes()).isEqualTo(3 * 4096);
@@ -121,7 +121,7 @@ class LoadTest {
   void nothingIsNothing() {
     try (Loaded loaded =
         gantry.load(
-            List.of(new Wanted(new Extent(folder.resolve("missing"), 5, 0), 8)),
+            List.of(new ExtentRequest(new Extent(folder.resolve("missing"), 5, 0), 8)),
             Device.HOST,
             small())) {
       assertThat(loaded.regions()).containsExactly(new Region(null, 0, 0));
@@ -134,7 +134,7 @@ class LoadTest {
   /// What is relocated leaves a slab behind from which nothing was taken: that one goes at once.
   @Test
   void aSlabFromWhichEverythingMovedIsNotKept() {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 4097, 40_000), 8));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 4097, 40_000), 8));
     try (Loaded loaded = gantry.load(wanted, Device.HOST, TransferOptions.defaults())) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       assertThat(LiveResources.snapshot().slabs()).isEqualTo(1);
@@ -144,7 +144,7 @@ class LoadTest {
 
   @Test
   void whoRetainedARegionKeepsItPastLoadAndSession() {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 10, 50), 2));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 10, 50), 2));
     Loaded loaded = gantry.load(wanted, Device.HOST, small());
     Region region = loaded.regions().getFirst();
     Runnable release = region.retain();
@@ -160,7 +160,7 @@ class LoadTest {
   @Test
   void aClosedSessionSaysSo() {
     gantry.close();
-    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, 1), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 0, 1), 1));
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> gantry.load(wanted, Device.HOST, small()))
         .withMessage("this session is closed");
@@ -171,7 +171,7 @@ class LoadTest {
 
   @Test
   void aSessionThatClosesWaitsForItsLoads() throws Exception {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, LENGTH), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 0, LENGTH), 1));
     Thread closer = new Thread(gantry::close);
     Set<Thread.State> seen = EnumSet.noneOf(Thread.State.class);
     TransferOptions options =
@@ -199,7 +199,7 @@ class LoadTest {
   @ParameterizedTest
   @EnumSource(names = {"GDS", "COMPAT", "STAGED"})
   void aPathThatCannotEndOnTheHostIsRefused(Transport path) {
-    List<Wanted> wanted = List.of(new Wanted(new Extent(first, 0, 1), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 0, 1), 1));
     assertThatExceptionOfType(DeviceUnavailableException.class)
         .isThrownBy(() -> gantry.load(wanted, Device.HOST, small().withTransport(path)))
         .withMessageContaining(path.toString());
@@ -210,7 +210,7 @@ class LoadTest {
     try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
       List<Callable<String>> loads = new ArrayList<>();
       for (int i = 0; i < 40; i++) {
-        List<Wanted> wanted = random(i, 10);
+        List<ExtentRequest> wanted = random(i, 10);
         CachePolicy policy = i % 2 == 0 ? CachePolicy.DIRECT : CachePolicy.BY_RESIDENCY;
         loads.add(() -> {
           TransferOptions options = small().withCachePolicy(policy).withThreads(3);

@@ -14,7 +14,7 @@ import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
@@ -50,13 +50,13 @@ class MapTest {
     gantry.close();
   }
 
-  private Wanted wanted(long offset, long length, int alignment) {
-    return new Wanted(new Extent(file, offset, length), alignment);
+  private ExtentRequest wanted(long offset, long length, int alignment) {
+    return new ExtentRequest(new Extent(file, offset, length), alignment);
   }
 
   @Test
   void extentsOfOneFileShareOneMapping() throws IOException {
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         List.of(wanted(LENGTH - 3, 3, 1), wanted(8, 100, 8), wanted(5000, 0, 8), wanted(8, 1, 8));
     try (Loaded loaded = gantry.map(wanted)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
@@ -91,7 +91,7 @@ class MapTest {
 
   @Test
   void aMappingBeginsWithAPageHoweverLargeThatIs() throws IOException {
-    List<Wanted> wanted = List.of(wanted(3 * LargePages.BYTES + 5 * 4096 + 8, 9000, 8));
+    List<ExtentRequest> wanted = List.of(wanted(3 * LargePages.BYTES + 5 * 4096 + 8, 9000, 8));
     try (GantrySession large = GantrySession.open(new LargePages());
         Loaded loaded = large.map(wanted)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
@@ -141,7 +141,7 @@ class MapTest {
 
   @Test
   void whatWouldBeMisalignedIsCopied() {
-    List<Wanted> wanted = List.of(wanted(4097, 1000, 4), wanted(4100, 1000, 4));
+    List<ExtentRequest> wanted = List.of(wanted(4097, 1000, 4), wanted(4100, 1000, 4));
     try (Loaded loaded = gantry.map(wanted)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       assertThat(loaded.regions().get(0).slab()).isInstanceOf(HostSlab.class);
@@ -168,7 +168,7 @@ class MapTest {
                 gantry.map(
                     List.of(
                         wanted(0, 8, 8),
-                        new Wanted(new Extent(folder.resolve("missing"), 0, 8), 8))));
+                        new ExtentRequest(new Extent(folder.resolve("missing"), 0, 8), 8))));
     assertThat(failure).hasMessageContaining("missing").hasMessageContaining("ENOENT");
   }
 

@@ -22,9 +22,9 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.ring.RingOptions;
@@ -99,11 +99,11 @@ class MemoryUseGpuTest {
   }
 
   /// Large ones and small ones, of which some are moved.
-  private List<Wanted> wanted() {
-    List<Wanted> wanted = new ArrayList<>();
+  private List<ExtentRequest> wanted() {
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int length : new int[] {1, 5_000_000, 4096, 77, 2_000_000, 1_500_000}) {
       long offset = wanted.isEmpty() ? 0 : wanted.getLast().extent().end();
-      wanted.add(new Wanted(new Extent(file, offset, length), 8));
+      wanted.add(new ExtentRequest(new Extent(file, offset, length), 8));
     }
     return wanted;
   }
@@ -113,7 +113,7 @@ class MemoryUseGpuTest {
   void aLoad(int threads, long requestBytes, long slabCapacity) {
     TransferOptions options = options(threads, requestBytes).withSlabCapacity(slabCapacity);
     try (GantrySession session = together(threads)) {
-      LoadMemory told = session.loadMemory(wanted(), DEVICE, options);
+      LoadMemory told = session.forecast().load(wanted(), DEVICE, options);
       assertThat(told.most().pinnedBytes()).isEqualTo(2 * threads * requestBytes);
       assertThat(told.most().deviceBytes()).isGreaterThan(FILE_BYTES / 10 * 9);
       Loaded loaded = session.load(wanted(), DEVICE, options);
@@ -131,7 +131,7 @@ class MemoryUseGpuTest {
   void aLoadOfOneReader(Transport transport) {
     TransferOptions options = options(1, 1 << 20).withTransport(transport);
     try (GantrySession session = GantrySession.open()) {
-      MemoryUse told = session.loadMemory(wanted(), DEVICE, options).most();
+      MemoryUse told = session.forecast().load(wanted(), DEVICE, options).most();
       session.load(wanted(), DEVICE, options).close();
       assertThat(LiveResources.mostUsed()).isEqualTo(told);
     } catch (DeviceUnavailableException e) {
@@ -145,7 +145,8 @@ class MemoryUseGpuTest {
     TransferOptions options = options(64, 64 << 20);
     MemoryUse many = new MemoryUse(5, 1L << 40, 7);
     try (GantrySession session = GantrySession.open()) {
-      assertThat(session.atOnce(many, DEVICE, options)).isEqualTo(new MemoryUse(5, 1L << 30, 7));
+      assertThat(session.forecast().atOnce(many, DEVICE, options))
+          .isEqualTo(new MemoryUse(5, 1L << 30, 7));
     }
   }
 
@@ -154,7 +155,7 @@ class MemoryUseGpuTest {
     List<Long> bytes = List.of(1_000_000L, 0L, 1_500_000L, 63L, 600_000L);
     TransferOptions options = options(1, 1 << 20);
     try (GantrySession session = GantrySession.open()) {
-      LoadMemory told = session.fillMemory(bytes, DEVICE, options);
+      LoadMemory told = session.forecast().fill(bytes, DEVICE, options);
       List<HostFill> fills = bytes.stream().map(size -> new HostFill(size, _ -> {})).toList();
       session.fill(fills, DEVICE, options).close();
       assertThat(LiveResources.mostUsed()).isEqualTo(told.most());
@@ -172,7 +173,7 @@ class MemoryUseGpuTest {
                 new Extent(file, 0, FILE_BYTES),
                 new Memory.OnDevice(DEVICE, slab.address(), FILE_BYTES)));
     try (GantrySession session = together(2)) {
-      MemoryUse told = session.readMemory(parts, options);
+      MemoryUse told = session.forecast().read(parts, options);
       assertThat(told).isEqualTo(new MemoryUse(0, 4 << 20, 0));
       var _ = session.read(parts, options);
       assertThat(LiveResources.mostUsed()).isEqualTo(told.plus(new MemoryUse(FILE_BYTES, 0, 0)));
@@ -223,7 +224,7 @@ class MemoryUseGpuTest {
     RingOptions options = new RingOptions(DEVICE, 3, 65 * BLOCK, BLOCK, transfer, false);
     try (GantrySession session =
         transport == Transport.STAGED ? together(2) : GantrySession.open()) {
-      MemoryUse told = session.ringMemory(options, Rows.ROWS, 0);
+      MemoryUse told = session.forecast().ring(options, Rows.ROWS, 0);
       assertThat(told.deviceBytes()).isEqualTo(3L * 65 * BLOCK);
       long others =
           transport == Transport.STAGED
@@ -256,7 +257,7 @@ class MemoryUseGpuTest {
       out.setLength(huge);
     }
     TransferOptions options = options(1, 64 << 20).withCachePolicy(CachePolicy.BUFFERED);
-    List<Wanted> all = List.of(new Wanted(new Extent(file, 0, huge), 1));
+    List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, huge), 1));
     try (GantrySession session = GantrySession.open()) {
       assertThatThrownBy(() -> session.load(all, DEVICE, options))
           .isInstanceOf(TransferException.class)

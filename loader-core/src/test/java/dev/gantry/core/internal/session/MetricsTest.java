@@ -16,8 +16,8 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.AppendedFile;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -44,7 +44,7 @@ class MetricsTest {
             .withLimits(new PlanLimits(REQUEST, 16 << 10, LENGTH))
             .withCachePolicy(policy);
     Extent whole = new Extent(folder.resolve(name), 0, LENGTH);
-    return session.load(List.of(new Wanted(whole, 8)), Device.HOST, options);
+    return session.load(List.of(new ExtentRequest(whole, 8)), Device.HOST, options);
   }
 
   @Test

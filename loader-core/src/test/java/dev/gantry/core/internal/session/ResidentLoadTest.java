@@ -10,7 +10,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.resident.ResidentSource;
@@ -80,11 +80,11 @@ class ResidentLoadTest {
         assertThat(held.device()).isEqualTo(device);
         Location kept = held.entry();
         // The last one is not aligned.
-        List<Wanted> wanted =
+        List<ExtentRequest> wanted =
             List.of(
-                new Wanted(new Extent(kept, HEADER, 4096), 256),
-                new Wanted(new Extent(kept, END - 8, 8), 1),
-                new Wanted(new Extent(kept, HEADER + 2, 4), 4));
+                new ExtentRequest(new Extent(kept, HEADER, 4096), 256),
+                new ExtentRequest(new Extent(kept, END - 8, 8), 1),
+                new ExtentRequest(new Extent(kept, HEADER + 2, 4), 4));
         try (Loaded loaded = session.load(wanted, device, TransferOptions.defaults())) {
           for (int i = 0; i < 3; i++) {
             assertThat(copy(loaded.regions().get(i)))
@@ -92,7 +92,7 @@ class ResidentLoadTest {
           }
           assertThat(loaded.regions().getFirst().isReadOnly()).isTrue();
           assertThat(loaded.regions().get(2).isReadOnly()).isFalse();
-          assertThat(session.loadMemory(wanted, device, TransferOptions.defaults()).slabs())
+          assertThat(session.forecast().load(wanted, device, TransferOptions.defaults()).slabs())
               .contains(4096L);
         }
         session.freeIdle();
@@ -100,7 +100,8 @@ class ResidentLoadTest {
         // Reads by the CPU cross from the memory file to the device's and back.
         Extent whole = new Extent(kept, 0, BYTES);
         TransferOptions options = TransferOptions.defaults();
-        try (Loaded loaded = session.load(List.of(new Wanted(whole, 1)), Device.HOST, options)) {
+        try (Loaded loaded =
+            session.load(List.of(new ExtentRequest(whole, 1)), Device.HOST, options)) {
           assertThat(copy(loaded.regions().getFirst())).isEqualTo(bytes);
         }
       }

@@ -12,7 +12,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentImage;
 import dev.gantry.core.internal.resident.ResidentServer;
 import dev.gantry.core.internal.resident.ResidentSource;
@@ -149,12 +149,13 @@ class ResidentProcessTest {
     }
 
     private static Loaded load(GantrySession session, ResidentWeights held, Device device) {
-      List<Wanted> wanted =
+      List<ExtentRequest> wanted =
           IntStream.range(0, (BYTES - HEADER) / PIECE)
-              .mapToObj(i -> new Wanted(new Extent(held.entry(), HEADER + i * PIECE, PIECE), 256))
+              .mapToObj(
+                  i -> new ExtentRequest(new Extent(held.entry(), HEADER + i * PIECE, PIECE), 256))
               .toList();
-      Wanted rest =
-          new Wanted(
+      ExtentRequest rest =
+          new ExtentRequest(
               new Extent(
                   held.entry(),
                   HEADER + (long) wanted.size() * PIECE,
@@ -226,7 +227,7 @@ class ResidentProcessTest {
       try (GantrySession session = GantrySession.open();
           ResidentWeights held = ResidentWeights.hold(ResidentWeights.location(socket))) {
         // The bytes that lie in the host's memory are there in any case.
-        Wanted header = new Wanted(new Extent(held.entry(), 0, HEADER), 1);
+        ExtentRequest header = new ExtentRequest(new Extent(held.entry(), 0, HEADER), 1);
         session.load(List.of(header), Device.HOST, TransferOptions.defaults()).close();
         System.out.println(held.device());
         try (Loaded loaded = Client.load(session, held, held.device())) {

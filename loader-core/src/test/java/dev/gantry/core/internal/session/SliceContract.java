@@ -167,7 +167,8 @@ abstract class SliceContract {
     assertThat(TestFiles.bytes(loaded.getFirst().regions().get(1))).isEqualTo(expected);
     assertThat(loaded.getFirst().regions().getFirst().length()).isZero();
     loaded.forEach(Loaded::close);
-    LoadMemory memory = gantry.sliceMemory(parts.getFirst(), device, TransferOptions.defaults());
+    LoadMemory memory =
+        gantry.forecast().slices(parts.getFirst(), device, TransferOptions.defaults());
     assertThat(memory.slabOf()).containsExactly(LoadMemory.NOWHERE, 0, LoadMemory.NOWHERE);
   }
 

@@ -7,7 +7,7 @@ import static org.junit.jupiter.api.Assumptions.abort;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.testing.TestFiles;
@@ -23,7 +23,7 @@ abstract class CompatTransportContract extends TransportContract {
   @BeforeEach
   void cuFileTakesFiles(@TempDir Path probes) {
     Path probe = TestFiles.write(probes.resolve("probe"), 1, 4096);
-    List<Wanted> wanted = List.of(new Wanted(new Extent(probe, 0, 4096), 1));
+    List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(probe, 0, 4096), 1));
     try (GantrySession session = GantrySession.open();
         Loaded loaded =
             session.load(

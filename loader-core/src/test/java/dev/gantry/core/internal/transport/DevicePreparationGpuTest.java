@@ -9,7 +9,7 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.testing.NoLeaks;
@@ -44,7 +44,7 @@ class DevicePreparationGpuTest {
       DevicePreparation.await();
       long prepared = pinned();
       assertThat(prepared).isPositive();
-      List<Wanted> all = List.of(new Wanted(new Extent(file, 0, 1 << 20), 1));
+      List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, 1 << 20), 1));
       try (Loaded loaded = session.load(all, GPU, options)) {
         assertThat(TestFiles.firstDifference(loaded, all)).isEmpty();
       }
@@ -68,7 +68,7 @@ class DevicePreparationGpuTest {
     try (GantrySession session = GantrySession.open()) {
       session.prepare(absent);
       DevicePreparation.await();
-      List<Wanted> all = List.of(new Wanted(new Extent(file, 0, 100), 1));
+      List<ExtentRequest> all = List.of(new ExtentRequest(new Extent(file, 0, 100), 1));
       assertThatExceptionOfType(DeviceUnavailableException.class)
           .isThrownBy(() -> session.load(all, absent, TransferOptions.defaults()))
           .withMessageContaining("cuda:4711 is not available");

@@ -11,8 +11,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.testing.stub.StubControls;
 import java.util.ArrayList;
 import java.util.List;
@@ -56,8 +56,8 @@ class DirectBatchesStubTest extends TransportContract {
         .withThreads(3);
   }
 
-  private List<Wanted> scattered() {
-    List<Wanted> all = new ArrayList<>();
+  private List<ExtentRequest> scattered() {
+    List<ExtentRequest> all = new ArrayList<>();
     for (int i = 0; i < 200; i++) {
       all.add(wanted(first, i * 15_000L, 3000, 8));
     }

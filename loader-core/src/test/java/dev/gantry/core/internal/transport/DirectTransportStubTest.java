@@ -19,7 +19,7 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.testing.PageCache;
@@ -61,7 +61,7 @@ class DirectTransportStubTest extends TransportContract {
     assertThat(cuFile.count("opened")).isZero();
   }
 
-  private List<Wanted> wholeFile() {
+  private List<ExtentRequest> wholeFile() {
     return List.of(wanted(first, 0, LENGTH, 8));
   }
 
@@ -93,8 +93,8 @@ class DirectTransportStubTest extends TransportContract {
     byte[] bytes = TestFiles.bytes(21, LENGTH);
     try (RangeServer server = new RangeServer()) {
       gantry.cacheRemoteFiles(folder.resolve("cache"), 1 << 30);
-      List<Wanted> remote =
-          List.of(new Wanted(new Extent(server.put("first", bytes), 0, LENGTH), 8));
+      List<ExtentRequest> remote =
+          List.of(new ExtentRequest(new Extent(server.put("first", bytes), 0, LENGTH), 8));
       assertThat(loadRemote(remote, bytes).bytesByTransport()).containsOnlyKeys(Transport.STAGED);
       TransferReport cached = loadRemote(remote, bytes);
       assertThat(cached.bytesByTransport()).containsOnlyKeys(Transport.GDS);
@@ -117,7 +117,7 @@ class DirectTransportStubTest extends TransportContract {
     end.countDown();
   }
 
-  private TransferReport loadRemote(List<Wanted> remote, byte[] bytes) {
+  private TransferReport loadRemote(List<ExtentRequest> remote, byte[] bytes) {
     try (Loaded loaded = gantry.load(remote, device(), direct())) {
       assertThat(TestFiles.bytes(loaded.regions().getFirst())).isEqualTo(bytes);
       return loaded.report();

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.internal.natives.CudaDriver;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.testing.NoLeaks;
@@ -29,11 +29,11 @@ class ReplicasGpuTest {
   @Test
   void theHostAndTwoGpusHaveTheFile() {
     Path file = TestFiles.write(folder.resolve("file"), 3, LENGTH);
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         List.of(
-            new Wanted(new Extent(file, 0, 7), 1),
-            new Wanted(new Extent(file, 4097, 30_000_000), 256),
-            new Wanted(new Extent(file, 35_000_001, 5_000_000), 2));
+            new ExtentRequest(new Extent(file, 0, 7), 1),
+            new ExtentRequest(new Extent(file, 4097, 30_000_000), 256),
+            new ExtentRequest(new Extent(file, 35_000_001, 5_000_000), 2));
     int count = CudaDriver.load().orElseThrow(AssertionError::new).deviceCount();
     Device first = new Device.Cuda(0);
     List<Device> devices =

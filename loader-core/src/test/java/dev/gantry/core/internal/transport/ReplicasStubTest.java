@@ -17,9 +17,9 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.testing.NoLeaks;
@@ -60,7 +60,7 @@ class ReplicasStubTest {
           .withThreads(3)
           .withLimits(new PlanLimits(2L * BLOCK, BLOCK, 40L * BLOCK));
 
-  private List<Wanted> wanted;
+  private List<ExtentRequest> wanted;
 
   /// What one device's load reads, and what of it goes to the device.
   private long readBytes;
@@ -76,10 +76,10 @@ class ReplicasStubTest {
     Random random = new Random(5);
     for (int at = 0; at < LENGTH; ) {
       int bytes = Math.min(LENGTH - at, 1 + random.nextInt(9 * BLOCK));
-      wanted.add(new Wanted(new Extent(file, at, bytes), 1 << random.nextInt(9)));
+      wanted.add(new ExtentRequest(new Extent(file, at, bytes), 1 << random.nextInt(9)));
       at += bytes;
     }
-    wanted.add(new Wanted(new Extent(file, 10, 0), 8));
+    wanted.add(new ExtentRequest(new Extent(file, 10, 0), 8));
     long before = cuda.count("to device bytes");
     try (Loaded one = gantry.load(wanted, FIRST, options.withTransport(Transport.STAGED))) {
       readBytes = one.report().bytes();

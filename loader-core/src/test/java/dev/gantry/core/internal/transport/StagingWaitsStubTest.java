@@ -25,10 +25,10 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
 import dev.gantry.core.internal.plan.ReadPlan;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Function;
@@ -126,7 +126,7 @@ class StagingWaitsStubTest {
   /// Loads the file, one block a read, and compares it.
   private TransferReport load(TransferOptions options) {
     ReadPlan plan =
-        Planner.plan(List.of(new Wanted(new Extent(file, 0, LENGTH), 1)), options.limits());
+        Planner.plan(List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1)), options.limits());
     DeviceSlab slab = DeviceSlab.allocate(CudaContext.of(DEVICE), LENGTH);
     try (Arena arena = Arena.ofConfined()) {
       TransferReport report =

@@ -16,13 +16,13 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.Planner;
-import dev.gantry.core.internal.plan.Wanted;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.sums.Crc32c;
-import dev.gantry.core.internal.sums.KnownSums;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
@@ -89,11 +89,11 @@ public abstract class TransportContract {
         .withLimits(new PlanLimits(64 << 10, 16 << 10, 1 << 20));
   }
 
-  static Wanted wanted(Path file, long offset, long length, int alignment) {
-    return new Wanted(new Extent(file, offset, length), alignment);
+  static ExtentRequest wanted(Path file, long offset, long length, int alignment) {
+    return new ExtentRequest(new Extent(file, offset, length), alignment);
   }
 
-  TransferReport loadAndCompare(List<Wanted> wanted, TransferOptions options) {
+  TransferReport loadAndCompare(List<ExtentRequest> wanted, TransferOptions options) {
     try (Loaded loaded = gantry.load(wanted, device(), options)) {
       assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
       TransferReport report = loaded.report();
@@ -108,7 +108,7 @@ public abstract class TransportContract {
   @ParameterizedTest
   @EnumSource
   void wholeFilesHotAndCold(CachePolicy policy) {
-    List<Wanted> wanted = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
+    List<ExtentRequest> wanted = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
     TransferOptions options = options().withCachePolicy(policy);
     TransferReport hot;
     try (Arena arena = Arena.ofConfined()) {
@@ -143,7 +143,7 @@ public abstract class TransportContract {
   @ValueSource(ints = {1, 2, 5, 16})
   void anyExtentsOfBothFilesByAnyNumberOfReaders(int threads) {
     Random random = new Random(threads);
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < 60; i++) {
       int length = random.nextInt(i % 2 == 0 ? 300 : 150_000);
       int offset = random.nextInt(LENGTH - length + 1);
@@ -173,7 +173,7 @@ public abstract class TransportContract {
 
   @Test
   void manySlabsOfOneBlock() {
-    List<Wanted> wanted = new ArrayList<>();
+    List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < 50; i++) {
       wanted.add(wanted(first, i * 10_000L + i, 4000, 4));
     }
@@ -229,8 +229,8 @@ public abstract class TransportContract {
   }
 
   /// Tensors that overlap, lie beside one another, and are loaded in part.
-  private List<KnownSums.Known> knownSums() {
-    List<KnownSums.Known> known = new ArrayList<>();
+  private List<KnownChecksums.Known> knownSums() {
+    List<KnownChecksums.Known> known = new ArrayList<>();
     Random random = new Random(5);
     for (Path file : List.of(first, second)) {
       byte[] bytes = TestFiles.bytes(file.equals(first) ? 21 : 22, LENGTH);
@@ -238,7 +238,7 @@ public abstract class TransportContract {
         int length = random.nextInt(i % 2 == 0 ? 300 : 1_500_000);
         int offset = random.nextInt(LENGTH - length + 1);
         known.add(
-            new KnownSums.Known(
+            new KnownChecksums.Known(
                 new Extent(file, offset, length),
                 "tensor " + known.size(),
                 Crc32c.of(MemorySegment.ofArray(bytes).asSlice(offset, length))));
@@ -251,25 +251,25 @@ public abstract class TransportContract {
   @EnumSource
   void whatTheCpuReadsIsComparedWithKnownSums(CachePolicy policy) {
     Transport only = transport();
-    List<KnownSums.Known> known = knownSums();
+    List<KnownChecksums.Known> known = knownSums();
     TransferOptions options = options().withCachePolicy(policy);
-    List<Wanted> whole = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
+    List<ExtentRequest> whole = List.of(wanted(first, 0, LENGTH, 8), wanted(second, 0, LENGTH, 8));
     if (only == Transport.GDS || only == Transport.COMPAT) {
-      TransferOptions verified = options.withSums(new KnownSums(known));
+      TransferOptions verified = options.withChecksums(new KnownChecksums(known));
       assertThatThrownBy(() -> gantry.load(whole, device(), verified))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("brings bytes past it");
       return;
     }
     // Chosen by evidence, nothing goes past the CPU.
-    KnownSums all = new KnownSums(known);
-    TransferReport report = loadAndCompare(whole, options.withSums(all));
+    KnownChecksums all = new KnownChecksums(known);
+    TransferReport report = loadAndCompare(whole, options.withChecksums(all));
     assertThat(report.bytesByTransport()).doesNotContainKeys(Transport.GDS, Transport.COMPAT);
     assertThat(all.compare()).isEmpty();
 
-    KnownSums some = new KnownSums(known);
-    List<Wanted> half = List.of(wanted(first, 0, LENGTH / 2, 8));
-    var _ = loadAndCompare(half, options.withSums(some));
+    KnownChecksums some = new KnownChecksums(known);
+    List<ExtentRequest> half = List.of(wanted(first, 0, LENGTH / 2, 8));
+    var _ = loadAndCompare(half, options.withChecksums(some));
     assertThat(some.compare())
         .as("of which bytes lack")
         .hasSizeBetween(20, known.size() - 1)
@@ -283,13 +283,15 @@ public abstract class TransportContract {
     if (transport() == Transport.GDS || transport() == Transport.COMPAT) {
       return;
     }
-    List<KnownSums.Known> known = List.of(knownSums().get(1), knownSums().get(21));
+    List<KnownChecksums.Known> known = List.of(knownSums().get(1), knownSums().get(21));
     Extent damaged = known.getLast().extent();
     byte[] bytes = Files.readAllBytes(second);
     bytes[Math.toIntExact(damaged.end() - 1)] ^= 4;
     Files.write(second, bytes);
-    TransferOptions options = options().withCachePolicy(policy).withSums(new KnownSums(known));
-    List<Wanted> tensors = known.stream().map(each -> new Wanted(each.extent(), 8)).toList();
+    TransferOptions options =
+        options().withCachePolicy(policy).withChecksums(new KnownChecksums(known));
+    List<ExtentRequest> tensors =
+        known.stream().map(each -> new ExtentRequest(each.extent(), 8)).toList();
     assertThatThrownBy(() -> gantry.load(tensors, device(), options))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining(second.toString())

@@ -47,12 +47,12 @@ public final class IntoLoad {
         plain.add(new ReadInto(tensor.name(), tensor.extent(), each.getValue()));
       } else {
         LoadMemory fill =
-            session.fillMemory(List.of(tensor.bytes()), each.getValue().device(), options);
+            session.forecast().fill(List.of(tensor.bytes()), each.getValue().device(), options);
         most = most.max(decoded.plus(fill.most()));
         decoded = decoded.plus(fill.stays());
       }
     }
-    return most.max(decoded.plus(session.readMemory(plain, options)));
+    return most.max(decoded.plus(session.forecast().read(plain, options)));
   }
 
   /// Into arrays of the tensors' types and shapes.

@@ -41,7 +41,9 @@ record PartsMemory(
                 .toList(),
             options);
     List<Use> uses = parts.stream().map(part -> use(part.pieces().getFirst(), casts)).toList();
-    return session.atOnce(factors.most().max(factors.stays().plus(most(uses))), device, options);
+    return session
+        .forecast()
+        .atOnce(factors.most().max(factors.stays().plus(most(uses))), device, options);
   }
 
   private LoadMemory memory(List<StoredTensor> tensors, TransferOptions transfer) {

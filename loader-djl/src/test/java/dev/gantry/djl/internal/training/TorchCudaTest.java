@@ -12,7 +12,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.Wanted;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -68,7 +68,7 @@ class TorchCudaTest {
     try (GantrySession session = GantrySession.open();
         Loaded loaded =
             session.load(
-                List.of(new Wanted(new Extent(file, 0, ELEMENTS * 4L), 4)),
+                List.of(new ExtentRequest(new Extent(file, 0, ELEMENTS * 4L), 4)),
                 CUDA,
                 TransferOptions.defaults())) {
       Region region = loaded.regions().getFirst();
@@ -108,9 +108,9 @@ class TorchCudaTest {
   void aThousandTensorsOfOneSlabGiveItBackTogether() throws IOException {
     Path file = folder.resolve("many");
     Files.write(file, new byte[4096 * 1000]);
-    List<Wanted> wanted =
+    List<ExtentRequest> wanted =
         LongStream.range(0, 1000)
-            .mapToObj(i -> new Wanted(new Extent(file, i * 4096, 4096), 2))
+            .mapToObj(i -> new ExtentRequest(new Extent(file, i * 4096, 4096), 2))
             .toList();
     long[] handles;
     try (GantrySession session = GantrySession.open();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.sums;
+package dev.gantry.core.internal.checksum;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -17,7 +17,7 @@ import java.util.Map;
 ///
 /// Ranges may overlap, and come in pieces of any size and order, from any thread. A range of which
 /// pieces lack is not compared: a part of a tensor was loaded, or no CPU saw the bytes. Thread-safe.
-public final class KnownSums {
+public final class KnownChecksums {
   /// What is read and summed at a time: it is still in a processor's own cache then.
   public static final long STEP_BYTES = 512 << 10;
 
@@ -75,7 +75,7 @@ public final class KnownSums {
 
   private final long longest;
 
-  public KnownSums(List<Known> all) {
+  public KnownChecksums(List<Known> all) {
     all.stream()
         .sorted(Comparator.comparingLong(known -> known.extent().offset()))
         .forEach(known ->

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.sums;
+package dev.gantry.core.internal.checksum;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -17,17 +17,17 @@ import java.util.Random;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 
-class KnownSumsTest {
+class KnownChecksumsTest {
   private static final int LENGTH = 5000;
   private static final Location FILE = Location.of(Path.of("file"));
 
-  private static List<KnownSums.Known> known(Random random, byte[] bytes) {
-    List<KnownSums.Known> known = new ArrayList<>();
+  private static List<KnownChecksums.Known> known(Random random, byte[] bytes) {
+    List<KnownChecksums.Known> known = new ArrayList<>();
     for (int i = random.nextInt(12); i >= 0; i--) {
       int length = random.nextInt(random.nextBoolean() ? 20 : LENGTH);
       int offset = random.nextInt(LENGTH - length + 1);
       known.add(
-          new KnownSums.Known(
+          new KnownChecksums.Known(
               new Extent(FILE, offset, length),
               "tensor " + i,
               Crc32c.of(MemorySegment.ofArray(bytes).asSlice(offset, length))));
@@ -36,7 +36,7 @@ class KnownSumsTest {
   }
 
   /// Cuts from 0 to the end, in any order.
-  private static void addInPieces(Random random, byte[] bytes, KnownSums sums) {
+  private static void addInPieces(Random random, byte[] bytes, KnownChecksums sums) {
     List<int[]> pieces = new ArrayList<>();
     for (int at = 0; at < LENGTH; ) {
       int step = Math.min(LENGTH - at, 1 + random.nextInt(1000));
@@ -55,7 +55,7 @@ class KnownSumsTest {
   void anyRangesAreComparedWhateverThePiecesAre(@ForAll long seed) {
     Random random = new Random(seed);
     byte[] bytes = TestFiles.bytes(seed, LENGTH);
-    KnownSums sums = new KnownSums(known(random, bytes));
+    KnownChecksums sums = new KnownChecksums(known(random, bytes));
     addInPieces(random, bytes, sums);
     assertThat(sums.compare()).isEmpty();
     // They are forgotten then.
@@ -66,14 +66,14 @@ class KnownSumsTest {
   void aChangedByteIsFoundInTheRangesThatHaveIt(@ForAll long seed) {
     Random random = new Random(seed);
     byte[] bytes = TestFiles.bytes(seed, LENGTH);
-    List<KnownSums.Known> known = known(random, bytes);
+    List<KnownChecksums.Known> known = known(random, bytes);
     int at = random.nextInt(LENGTH);
     bytes[at] ^= (byte) (1 << random.nextInt(8));
-    KnownSums sums = new KnownSums(known);
+    KnownChecksums sums = new KnownChecksums(known);
     addInPieces(random, bytes, sums);
     boolean isInAny =
         known.stream()
-            .map(KnownSums.Known::extent)
+            .map(KnownChecksums.Known::extent)
             .anyMatch(extent -> extent.offset() <= at && at < extent.end());
     if (isInAny) {
       assertThatThrownBy(sums::compare)
@@ -88,8 +88,8 @@ class KnownSumsTest {
   void whatLacksBytesIsNotCompared(@ForAll long seed) {
     Random random = new Random(seed);
     byte[] bytes = TestFiles.bytes(seed, LENGTH);
-    List<KnownSums.Known> known = known(random, bytes);
-    KnownSums sums = new KnownSums(known);
+    List<KnownChecksums.Known> known = known(random, bytes);
+    KnownChecksums sums = new KnownChecksums(known);
     int from = random.nextInt(LENGTH);
     int to = from + random.nextInt(LENGTH - from);
     sums.add(FILE, from, MemorySegment.ofArray(bytes).asSlice(from, to - from));

@@ -6,13 +6,13 @@ import dev.gantry.core.MisuseException;
 
 /// An extent to load, and the alignment that its address in memory must have.
 ///
-/// @param alignmentBytes a power of two, at most [#MOST_ALIGNMENT_BYTES]
-public record Wanted(Extent extent, int alignmentBytes) {
+/// @param alignmentBytes a power of two, at most [#MAX_ALIGNMENT_BYTES]
+public record ExtentRequest(Extent extent, int alignmentBytes) {
   /// Enough for every dtype and for vector loads.
-  public static final int MOST_ALIGNMENT_BYTES = 256;
+  public static final int MAX_ALIGNMENT_BYTES = 256;
 
-  public Wanted {
-    if (Integer.bitCount(alignmentBytes) != 1 || alignmentBytes > MOST_ALIGNMENT_BYTES) {
+  public ExtentRequest {
+    if (Integer.bitCount(alignmentBytes) != 1 || alignmentBytes > MAX_ALIGNMENT_BYTES) {
       throw new MisuseException("no alignment: " + alignmentBytes);
     }
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.sums;
+package dev.gantry.core.internal.checksum;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -14,15 +14,15 @@ import net.jqwik.api.constraints.Size;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-class BlockSumsTest {
+class BlockChecksumsTest {
   @Property
   void areThoseOfTheBlocksHoweverTheBytesCome(
       @ForAll @IntRange(max = 300) int length,
       @ForAll @IntRange(min = 1, max = 100) int block,
       @ForAll @Size(min = 1, max = 9) List<@IntRange(min = 1, max = 120) Integer> pieces) {
     MemorySegment bytes = MemorySegment.ofArray(TestFiles.bytes(length, length));
-    BlockSums whole = new BlockSums(length, block);
-    BlockSums known = new BlockSums(length, block);
+    BlockChecksums whole = new BlockChecksums(length, block);
+    BlockChecksums known = new BlockChecksums(length, block);
     int done = 0;
     for (int i = 0; done < length; i++) {
       MemorySegment piece =
@@ -46,7 +46,7 @@ class BlockSumsTest {
   @Test
   @Timeout(value = 20, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
   void moreBytesThanWereToComeAreRefused() {
-    BlockSums sums = new BlockSums(10, 4);
+    BlockChecksums sums = new BlockChecksums(10, 4);
     sums.add(MemorySegment.ofArray(new byte[7]));
     assertThatThrownBy(() -> sums.add(MemorySegment.ofArray(new byte[4])))
         .hasMessage("4 bytes, where 3 are still to come");
@@ -58,10 +58,10 @@ class BlockSumsTest {
 
   @Test
   void whatIsKnownOnlyAsASumMustNotCrossBlocks() {
-    BlockSums sums = new BlockSums(10, 4);
+    BlockChecksums sums = new BlockChecksums(10, 4);
     sums.add(1, 3);
     assertThatThrownBy(() -> sums.add(1, 2)).hasMessage("2 bytes, where a block ends after 1");
     assertThatThrownBy(sums::sums).hasMessage("only 3 of 10 bytes were summed");
-    assertThatThrownBy(() -> new BlockSums(1, 0)).hasMessage("1 bytes in blocks of 0");
+    assertThatThrownBy(() -> new BlockChecksums(1, 0)).hasMessage("1 bytes in blocks of 0");
   }
 }

@@ -8,14 +8,14 @@ import java.util.Queue;
 /// Lets the kernels of a ring run after each other, two at a time where there are three slots or more. All
 /// at once they would share the link, end together, and leave it idle while the next batches are planned
 /// (H200, batches of 38 MB, three slots: 43 GB/s of 55). Thread-safe.
-final class KernelTurns {
+final class KernelPacer {
   private final int atOnce;
 
   /// Of the kernels that were queued last, in order.
   private final Queue<CudaDriver.Event> running = new ArrayDeque<>();
 
   /// @param slots of the ring
-  KernelTurns(int slots) {
+  KernelPacer(int slots) {
     this.atOnce = Math.clamp(slots - 1L, 1, 2);
   }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.sums;
+package dev.gantry.core.internal.checksum;
 
 import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
@@ -7,7 +7,7 @@ import java.util.Arrays;
 
 /// The CRC32C of each block of bytes that come in pieces of any size.
 /// Not thread-safe.
-public final class BlockSums {
+public final class BlockChecksums {
   private final long length;
   private final long blockBytes;
   private final int[] sums;
@@ -15,7 +15,7 @@ public final class BlockSums {
 
   /// @param length of all bytes
   /// @param blockBytes the size of a block; the last may be shorter
-  public BlockSums(long length, long blockBytes) {
+  public BlockChecksums(long length, long blockBytes) {
     if (length < 0 || blockBytes < 1) {
       throw new MisuseException(length + " bytes in blocks of " + blockBytes);
     }

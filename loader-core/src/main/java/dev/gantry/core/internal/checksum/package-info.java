@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// CRC32C checksums of memory, of blocks, and of what transfers bring.
 @NullMarked
-package dev.gantry.core.internal.sums;
+package dev.gantry.core.internal.checksum;
 
 import org.jspecify.annotations.NullMarked;
