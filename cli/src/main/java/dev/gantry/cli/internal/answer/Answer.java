@@ -2,15 +2,14 @@
 package dev.gantry.cli.internal.answer;
 
 import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Json.JsonObject;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.cli.internal.output.Transfers;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import java.io.PrintWriter;
-import java.util.LinkedHashMap;
 import java.util.Locale;
-import java.util.Map;
 import java.util.SequencedMap;
 
 /// What a model answered, and how its weights came.
@@ -55,14 +54,17 @@ public record Answer(SequencedMap<String, Output> outputs, double seconds, Trans
 
   @Override
   public Object json() {
-    Map<String, Object> answers = new LinkedHashMap<>();
+    JsonObject answers = Json.object();
     outputs.forEach((name, output) ->
-        answers.put(name, Json.object("shape", output.shape, "values", output.values)));
-    return Json.object(
-        "outputs",
-        answers,
-        "load",
-        Json.object(
-            "seconds", seconds, "bytes", transfer.bytes(), "transport", Transfers.json(transfer)));
+        answers.with(
+            name, Json.object().with("shape", output.shape).with("values", output.values)));
+    return Json.object()
+        .with("outputs", answers)
+        .with(
+            "load",
+            Json.object()
+                .with("seconds", seconds)
+                .with("bytes", transfer.bytes())
+                .with("transport", Transfers.json(transfer)));
   }
 }

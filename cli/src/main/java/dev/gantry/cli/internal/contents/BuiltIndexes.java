@@ -55,50 +55,38 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
 
   @Override
   public Object json() {
-    return Json.object(
-        "files",
-        files.stream().map(BuiltIndexes::json).toList(),
-        "sums",
-        sums.stream().map(BuiltIndexes::json).toList());
+    return Json.object()
+        .with("files", files.stream().map(BuiltIndexes::json).toList())
+        .with("sums", sums.stream().map(BuiltIndexes::json).toList());
   }
 
   private static Object json(Built built) {
-    return Json.object(
-        "file",
-        built.file(),
-        "index",
-        TfRecordIndex.indexFile(built.file()),
-        "records",
-        built.summary().records(),
-        "bytes",
-        built.summary().recordBytes(),
-        "features",
-        Json.byName(built.summary().features(), TfRecordIndex.Feature::name, BuiltIndexes::json),
-        "seconds",
-        built.seconds());
+    return Json.object()
+        .with("file", built.file())
+        .with("index", TfRecordIndex.indexFile(built.file()))
+        .with("records", built.summary().records())
+        .with("bytes", built.summary().recordBytes())
+        .with(
+            "features",
+            Json.byName(
+                built.summary().features(), TfRecordIndex.Feature::name, BuiltIndexes::json))
+        .with("seconds", built.seconds());
   }
 
   private static Object json(Summed summed) {
-    return Json.object(
-        "file",
-        summed.file(),
-        "sums",
-        SafetensorsSums.sumsFile(summed.file()),
-        "tensors",
-        summed.tensors(),
-        "seconds",
-        summed.seconds());
+    return Json.object()
+        .with("file", summed.file())
+        .with("sums", SafetensorsSums.sumsFile(summed.file()))
+        .with("tensors", summed.tensors())
+        .with("seconds", summed.seconds());
   }
 
   private static Object json(TfRecordIndex.Feature feature) {
-    return Json.object(
-        "kind",
-        feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""),
-        "missing",
-        feature.missing(),
-        "length",
-        feature.elements().isPresent() ? feature.elements().getAsLong() : "varies",
-        "absence",
-        feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
+    return Json.object()
+        .with("kind", feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""))
+        .with("missing", feature.missing())
+        .with("length", feature.elements().isPresent() ? feature.elements().getAsLong() : "varies")
+        .with(
+            "absence", feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
   }
 }

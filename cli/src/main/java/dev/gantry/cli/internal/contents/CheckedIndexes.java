@@ -31,17 +31,15 @@ public record CheckedIndexes(List<Checked> files) implements Report {
 
   @Override
   public Object json() {
-    return Json.object(
-        "files",
-        files.stream()
-            .map(each ->
-                Json.object(
-                    "file",
-                    each.file(),
-                    "usable",
-                    each.state().isUsable(),
-                    "reason",
-                    each.state().absence()))
-            .toList());
+    return Json.object()
+        .with(
+            "files",
+            files.stream()
+                .map(each ->
+                    Json.object()
+                        .with("file", each.file())
+                        .with("usable", each.state().isUsable())
+                        .with("reason", each.state().absence()))
+                .toList());
   }
 }

@@ -38,7 +38,7 @@ public sealed interface IndexState {
   }
 
   default Object json() {
-    return Json.object("usable", isUsable(), "reason", absence());
+    return Json.object().with("usable", isUsable()).with("reason", absence());
   }
 
   /// Empty where it is usable.

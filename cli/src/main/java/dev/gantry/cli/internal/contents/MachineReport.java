@@ -166,123 +166,89 @@ public record MachineReport(
   @Override
   public Object json() {
     HostFacts host = diagnosis.host();
-    return Json.object(
-        "cuda",
-        Json.object(
-            "version",
-            diagnosis.cudaVersion(),
-            "absence",
-            diagnosis.cudaAbsence(),
-            "devices",
-            diagnosis.devices().stream().map(MachineReport::json).toList(),
-            "peers",
-            peers().stream()
-                .map(pair ->
-                    Json.object("from", pair.from(), "to", pair.to(), "refusal", pair.refusal()))
-                .toList()),
-        "cufile",
-        Json.object(
-            "library",
-            diagnosis.cuFileLibrary(),
-            "absence",
-            diagnosis.cuFileAbsence(),
-            "directAbsence",
-            diagnosis.directAbsence()),
-        "libtorch",
-        Json.object("flavor", libtorch.flavor(), "source", libtorch.source()),
-        "host",
-        Json.object(
-            "iommu",
-            host.iommu(),
-            "acs",
-            host.acs(),
-            "nvidiaFs",
-            host.nvidiaFs(),
-            "udev",
-            host.udev()),
-        "cache",
-        cache.map(MachineReport::json),
-        "device",
-        device,
-        "files",
-        files.stream().map(MachineReport::json).toList(),
-        "disks",
-        disks.stream().map(MachineReport::json).toList(),
-        "remedies",
-        findings.stream().map(MachineReport::json).toList());
+    return Json.object()
+        .with(
+            "cuda",
+            Json.object()
+                .with("version", diagnosis.cudaVersion())
+                .with("absence", diagnosis.cudaAbsence())
+                .with("devices", diagnosis.devices().stream().map(MachineReport::json).toList())
+                .with(
+                    "peers",
+                    peers().stream()
+                        .map(pair ->
+                            Json.object()
+                                .with("from", pair.from())
+                                .with("to", pair.to())
+                                .with("refusal", pair.refusal()))
+                        .toList()))
+        .with(
+            "cufile",
+            Json.object()
+                .with("library", diagnosis.cuFileLibrary())
+                .with("absence", diagnosis.cuFileAbsence())
+                .with("directAbsence", diagnosis.directAbsence()))
+        .with(
+            "libtorch",
+            Json.object().with("flavor", libtorch.flavor()).with("source", libtorch.source()))
+        .with(
+            "host",
+            Json.object()
+                .with("iommu", host.iommu())
+                .with("acs", host.acs())
+                .with("nvidiaFs", host.nvidiaFs())
+                .with("udev", host.udev()))
+        .with("cache", cache.map(MachineReport::json))
+        .with("device", device)
+        .with("files", files.stream().map(MachineReport::json).toList())
+        .with("disks", disks.stream().map(MachineReport::json).toList())
+        .with("remedies", findings.stream().map(MachineReport::json).toList());
   }
 
   private static Object json(Diagnosis.CudaDevice cuda) {
-    return Json.object(
-        "device",
-        cuda.device(),
-        "name",
-        cuda.name(),
-        "pci",
-        cuda.pciAddress(),
-        "freeBytes",
-        cuda.freeBytes(),
-        "totalBytes",
-        cuda.totalBytes(),
-        "bar1Bytes",
-        cuda.barBytes());
+    return Json.object()
+        .with("device", cuda.device())
+        .with("name", cuda.name())
+        .with("pci", cuda.pciAddress())
+        .with("freeBytes", cuda.freeBytes())
+        .with("totalBytes", cuda.totalBytes())
+        .with("bar1Bytes", cuda.barBytes());
   }
 
   private static Object json(RemoteCache.Use use) {
-    return Json.object(
-        "folder",
-        use.folder(),
-        "files",
-        use.files(),
-        "bytes",
-        use.bytes(),
-        "mostBytes",
-        use.mostBytes());
+    return Json.object()
+        .with("folder", use.folder())
+        .with("files", use.files())
+        .with("bytes", use.bytes())
+        .with("mostBytes", use.mostBytes());
   }
 
   private static Object json(FileDiagnosis file) {
-    return Json.object(
-        "file",
-        file.prediction().file(),
-        "transport",
-        file.prediction().transport(),
-        "reason",
-        file.prediction().reason(),
-        "directAbsence",
-        file.directAbsence(),
-        "bytes",
-        file.size(),
-        "residentBytes",
-        file.residentBytes());
+    return Json.object()
+        .with("file", file.prediction().file())
+        .with("transport", file.prediction().transport())
+        .with("reason", file.prediction().reason())
+        .with("directAbsence", file.directAbsence())
+        .with("bytes", file.size())
+        .with("residentBytes", file.residentBytes());
   }
 
   private static Object json(DiskSpeeds.Disk disk) {
-    return Json.object(
-        "disk",
-        disk.name(),
-        "bytesPerSecond",
-        Math.round(disk.bandwidth()),
-        "requestSeconds",
-        disk.latency(),
-        "requestBytes",
-        disk.bytes() / disk.requests(),
-        "atOnce",
-        disk.underWay(),
-        "depth",
-        disk.depth());
+    return Json.object()
+        .with("disk", disk.name())
+        .with("bytesPerSecond", Math.round(disk.bandwidth()))
+        .with("requestSeconds", disk.latency())
+        .with("requestBytes", disk.bytes() / disk.requests())
+        .with("atOnce", disk.underWay())
+        .with("depth", disk.depth());
   }
 
   private static Object json(Remedy.Finding finding) {
-    return Json.object(
-        "remedy",
-        finding.remedy().id(),
-        "about",
-        finding.about(),
-        "reason",
-        finding.reason(),
-        "do",
-        finding.remedy().sentence(),
-        "see",
-        finding.remedy().section());
+    return Json.object()
+        .with("remedy", finding.remedy().id())
+        .with("about", finding.about())
+        .with("reason", finding.reason())
+        .with("do", finding.remedy().sentence())
+        .with("see", finding.remedy().section());
   }
 }

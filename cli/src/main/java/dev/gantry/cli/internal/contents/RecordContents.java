@@ -61,17 +61,12 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
     }
 
     Object json() {
-      return Json.object(
-          "file",
-          file,
-          "compression",
-          RecordContents.name(compression),
-          "records",
-          records,
-          "bytes",
-          bytes,
-          "index",
-          index.json());
+      return Json.object()
+          .with("file", file)
+          .with("compression", RecordContents.name(compression))
+          .with("records", records)
+          .with("bytes", bytes)
+          .with("index", index.json());
     }
   }
 
@@ -122,33 +117,22 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
             .filter(file -> !file.index().isUsable())
             .findFirst()
             .orElseGet(files::getFirst);
-    return Json.object(
-        "format",
-        "tfrecord",
-        "compression",
-        compression(),
-        "records",
-        records(),
-        "bytes",
-        bytes(),
-        "features",
-        Json.byName(features, FeatureSpec::name, RecordContents::json),
-        "featuresAbsence",
-        absence,
-        "index",
-        index.index().json(),
-        "files",
-        files.stream().map(RecordFile::json).toList());
+    return Json.object()
+        .with("format", "tfrecord")
+        .with("compression", compression())
+        .with("records", records())
+        .with("bytes", bytes())
+        .with("features", Json.byName(features, FeatureSpec::name, RecordContents::json))
+        .with("featuresAbsence", absence)
+        .with("index", index.index().json())
+        .with("files", files.stream().map(RecordFile::json).toList());
   }
 
   private static Object json(FeatureSpec feature) {
-    return Json.object(
-        "kind",
-        name(feature.kind()),
-        "dtype",
-        feature.dtype().name(),
-        "length",
-        varies(feature) ? "varies" : elements(feature));
+    return Json.object()
+        .with("kind", name(feature.kind()))
+        .with("dtype", feature.dtype().name())
+        .with("length", varies(feature) ? "varies" : elements(feature));
   }
 
   private static boolean varies(FeatureSpec feature) {

@@ -13,29 +13,27 @@ import java.io.PrintWriter;
 public record ShardContents(ShardSet set) implements Report {
   @Override
   public Object json() {
-    return Json.object(
-        "format",
-        ShardSet.FORMAT,
-        "fields",
-        Json.byName(
-            set.fields(),
-            Field::name,
-            field -> Json.object("dtype", field.dtype().name(), "shape", field.shape())),
-        "samples",
-        set.samples(),
-        "bytes",
-        set.totalBytes(),
-        "blockBytes",
-        set.blockBytes(),
-        "shards",
-        set.shards().stream().map(ShardContents::json).toList(),
-        "metadata",
-        set.metadata());
+    return Json.object()
+        .with("format", ShardSet.FORMAT)
+        .with(
+            "fields",
+            Json.byName(
+                set.fields(),
+                Field::name,
+                field ->
+                    Json.object().with("dtype", field.dtype().name()).with("shape", field.shape())))
+        .with("samples", set.samples())
+        .with("bytes", set.totalBytes())
+        .with("blockBytes", set.blockBytes())
+        .with("shards", set.shards().stream().map(ShardContents::json).toList())
+        .with("metadata", set.metadata());
   }
 
   private static Object json(Shard shard) {
-    return Json.object(
-        "file", shard.location(), "samples", shard.samples(), "bytes", shard.bytes());
+    return Json.object()
+        .with("file", shard.location())
+        .with("samples", shard.samples())
+        .with("bytes", shard.bytes());
   }
 
   @Override

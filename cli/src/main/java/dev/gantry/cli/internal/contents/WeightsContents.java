@@ -15,27 +15,21 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
 
   @Override
   public Object json() {
-    return Json.object(
-        "format",
-        weights.format(),
-        "tensors",
-        Json.byName(weights.tensors().values(), StoredTensor::name, WeightsContents::json),
-        "metadata",
-        weights.metadata());
+    return Json.object()
+        .with("format", weights.format())
+        .with(
+            "tensors",
+            Json.byName(weights.tensors().values(), StoredTensor::name, WeightsContents::json))
+        .with("metadata", weights.metadata());
   }
 
   private static Object json(StoredTensor tensor) {
-    return Json.object(
-        "dtype",
-        tensor.dtype().name(),
-        "shape",
-        tensor.shape(),
-        "file",
-        tensor.extent().file(),
-        "offset",
-        tensor.extent().offset(),
-        "length",
-        tensor.extent().length());
+    return Json.object()
+        .with("dtype", tensor.dtype().name())
+        .with("shape", tensor.shape())
+        .with("file", tensor.extent().file())
+        .with("offset", tensor.extent().offset())
+        .with("length", tensor.extent().length());
   }
 
   @Override

@@ -81,7 +81,7 @@ public final class RecordDigests implements Report {
 
   @Override
   public Object json() {
-    return Json.object("records", digests, "bytes", bytes);
+    return Json.object().with("records", digests).with("bytes", bytes);
   }
 
   @Override

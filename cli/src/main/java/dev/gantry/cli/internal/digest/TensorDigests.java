@@ -115,19 +115,17 @@ public record TensorDigests(
 
   @Override
   public Object json() {
-    return Json.object(
-        kind,
-        Json.byName(digests, Digest::name, TensorDigests::json),
-        "samples",
-        samples,
-        "bytes",
-        bytes,
-        "transport",
-        Transfers.json(transfer));
+    return Json.object()
+        .with(kind, Json.byName(digests, Digest::name, TensorDigests::json))
+        .with("samples", samples)
+        .with("bytes", bytes)
+        .with("transport", Transfers.json(transfer));
   }
 
   private static Object json(Digest digest) {
-    return Json.object(
-        "dtype", digest.dtype().name(), "shape", digest.shape(), "sha256", digest.sha256());
+    return Json.object()
+        .with("dtype", digest.dtype().name())
+        .with("shape", digest.shape())
+        .with("sha256", digest.sha256());
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.cli.internal.map;
 
 import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Json.JsonObject;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.TensorShape;
@@ -11,12 +12,10 @@ import dev.gantry.djl.internal.mapping.Named;
 import dev.gantry.djl.internal.mapping.RuleDraft;
 import java.io.PrintWriter;
 import java.util.Collection;
-import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.SequencedSet;
 
 /// A block's parameters beside the tensors of some weights, and rules to paste.
@@ -80,42 +79,43 @@ public record MapReport(BlockMap map) implements Report {
 
   @Override
   public Object json() {
-    SequencedMap<String, Object> parameters = new LinkedHashMap<>();
+    JsonObject parameters = Json.object();
     for (BlockMap.Match match : map.matches()) {
       for (int i = 0; i < match.parameters().members().size(); i++) {
-        SequencedMap<String, Object> matched =
-            put(match.parameters().members().get(i).named(), parameters);
-        matched.put("tensor", match.tensors().members().get(i).named().name());
-        matched.put("transposed", match.transposed());
-        matched.put("by", match.reason().name().toLowerCase(Locale.ROOT));
+        add(match.parameters().members().get(i).named(), parameters)
+            .with("tensor", match.tensors().members().get(i).named().name())
+            .with("transposed", match.transposed())
+            .with("by", match.reason().name().toLowerCase(Locale.ROOT));
       }
     }
     map.ambiguous()
         .forEach((parameter, tensors) -> {
           for (int i = 0; i < parameter.members().size(); i++) {
             int member = i;
-            put(parameter.members().get(i).named(), parameters)
-                .put(
+            add(parameter.members().get(i).named(), parameters)
+                .with(
                     "candidates",
                     tensors.stream()
                         .map(family -> family.members().get(member).named().name())
                         .toList());
           }
         });
-    putAll(map.missing(), parameters);
-    SequencedMap<String, Object> unused = new LinkedHashMap<>();
-    putAll(map.unused(), unused);
-    return Json.object(
-        "parameters", parameters, "unused", unused, "rules", RuleDraft.of(map).java());
+    addAll(map.missing(), parameters);
+    JsonObject unused = Json.object();
+    addAll(map.unused(), unused);
+    return Json.object()
+        .with("parameters", parameters)
+        .with("unused", unused)
+        .with("rules", RuleDraft.of(map).java());
   }
 
-  private static void putAll(List<Family> families, SequencedMap<String, Object> all) {
-    families.forEach(family -> family.members().forEach(member -> put(member.named(), all)));
+  private static void addAll(List<Family> families, JsonObject all) {
+    families.forEach(family -> family.members().forEach(member -> add(member.named(), all)));
   }
 
-  private static SequencedMap<String, Object> put(Named named, SequencedMap<String, Object> all) {
-    SequencedMap<String, Object> described = Json.object("shape", named.shape());
-    all.put(named.name(), described);
+  private static JsonObject add(Named named, JsonObject all) {
+    JsonObject described = Json.object().with("shape", named.shape());
+    all.with(named.name(), described);
     return described;
   }
 }

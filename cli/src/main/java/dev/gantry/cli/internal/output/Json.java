@@ -12,7 +12,6 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.function.Function;
 
 /// JSON documents of maps, iterables, numbers, flags and shapes. All other values become their text.
@@ -37,26 +36,18 @@ public final class Json {
 
   private Json() {}
 
-  /// An object. A member whose value is an empty [Optional] is left out.
-  ///
-  /// @param members names and values in turn
-  public static SequencedMap<String, Object> object(Object... members) {
-    SequencedMap<String, Object> object = new LinkedHashMap<>();
-    for (int i = 0; i < members.length; i += 2) {
-      Object value =
-          members[i + 1] instanceof Optional<?> some ? some.orElse(null) : members[i + 1];
-      if (value != null) {
-        object.put((String) members[i], value);
-      }
-    }
-    return object;
+  /// An object without members, to be given some.
+  public static JsonObject object() {
+    return new JsonObject();
   }
 
   /// An object with a member for each element.
-  public static <T> SequencedMap<String, Object> byName(
-      Collection<T> elements, Function<? super T, String> name, Function<? super T, ?> value) {
-    SequencedMap<String, Object> object = new LinkedHashMap<>();
-    elements.forEach(element -> object.put(name.apply(element), value.apply(element)));
+  public static <T> JsonObject byName(
+      Collection<T> elements,
+      Function<? super T, String> name,
+      Function<? super T, ? extends Object> value) {
+    JsonObject object = object();
+    elements.forEach(element -> object.with(name.apply(element), value.apply(element)));
     return object;
   }
 
@@ -81,8 +72,26 @@ public final class Json {
     out.flush();
   }
 
+  /// An object whose members keep their order.
+  public static final class JsonObject {
+    private final Map<String, Object> members = new LinkedHashMap<>();
+
+    private JsonObject() {}
+
+    /// Adds a member, unless the value is an empty [Optional].
+    public JsonObject with(String name, Object value) {
+      if (!(value instanceof Optional<?> some)) {
+        members.put(name, value);
+      } else if (some.isPresent()) {
+        members.put(name, some.get());
+      }
+      return this;
+    }
+  }
+
   private static void write(Object value, JsonGenerator json) throws IOException {
     switch (value) {
+      case JsonObject object -> write(object.members, json);
       case Map<?, ?> object -> {
         json.writeStartObject();
         for (Map.Entry<?, ?> member : object.entrySet()) {

@@ -72,32 +72,23 @@ public record LoadRuns(
 
   @Override
   public Object json() {
-    return Json.object(
-        "devices",
-        devices,
-        "bytes",
-        bytes,
-        "runs",
-        runs.stream().map(this::json).toList(),
-        "mostMemory",
-        Json.object(
-            "hostBytes",
-            most.hostBytes(),
-            "pinnedBytes",
-            most.pinnedBytes(),
-            "deviceBytes",
-            most.deviceBytes()),
-        "verified",
-        verified);
+    return Json.object()
+        .with("devices", devices)
+        .with("bytes", bytes)
+        .with("runs", runs.stream().map(this::json).toList())
+        .with(
+            "mostMemory",
+            Json.object()
+                .with("hostBytes", most.hostBytes())
+                .with("pinnedBytes", most.pinnedBytes())
+                .with("deviceBytes", most.deviceBytes()))
+        .with("verified", verified);
   }
 
   private Object json(Run run) {
-    return Json.object(
-        "seconds",
-        run.seconds(),
-        "gbPerSecond",
-        rate(run),
-        "transport",
-        Transfers.json(run.transfer()));
+    return Json.object()
+        .with("seconds", run.seconds())
+        .with("gbPerSecond", rate(run))
+        .with("transport", Transfers.json(run.transfer()));
   }
 }

@@ -43,14 +43,13 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
 
   @Override
   public Object json() {
-    return Json.object(
-        "files",
-        files.stream()
-            .map(each -> Json.object("file", each.file(), "bytes", each.bytes()))
-            .toList(),
-        "bytes",
-        bytes(),
-        "seconds",
-        seconds);
+    return Json.object()
+        .with(
+            "files",
+            files.stream()
+                .map(each -> Json.object().with("file", each.file()).with("bytes", each.bytes()))
+                .toList())
+        .with("bytes", bytes())
+        .with("seconds", seconds);
   }
 }
