@@ -86,7 +86,7 @@ tests() {
 }
 
 make_file() {
-  [[ -f $1 ]] || main dev.gantry.benchmarks.MakeCheckpoint "$1" 8600000000 256
+  [[ -f $1 ]] || main dev.gantry.benchmarks.Measure make "$1" 8600000000 256
 }
 
 # limits FILE FOLDER [reads|writes]
@@ -104,7 +104,7 @@ several_gpus() {
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | tr '\n' ';') $(nproc) cores, $(uname -r)"
   [[ -x $program ]] || PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native "$here/rings.cu" -o "$program" || return
   "$program" "$2" "$3"
-  main dev.gantry.benchmarks.SeveralGpusBench "$1" "$2" "$3"
+  main dev.gantry.benchmarks.Measure several-gpus "$1" "$2" "$3"
   "$program" "$2" "$3"
 }
 
@@ -118,12 +118,12 @@ save() {
     echo "== ceilings of saves, turn $turn"
     limits "$1" "$folder" writes | grep -E 'D2H|O_DIRECT'
     echo "== saves, ours, turn $turn"
-    main dev.gantry.benchmarks.SaveBench cuda:0 "$folder/checkpoints" once "$1"
+    main dev.gantry.benchmarks.Measure save cuda:0 "$folder/checkpoints" once "$1"
     rm -rf "$folder/checkpoints"
     sync
   done
   echo "== snapshots"
-  main dev.gantry.benchmarks.SaveBench cuda:0 "$folder/checkpoints" rows "$@"
+  main dev.gantry.benchmarks.Measure save cuda:0 "$folder/checkpoints" rows "$@"
   rm -rf "$folder/checkpoints"
 }
 
@@ -132,7 +132,7 @@ datasets() {
   local code=$1/busy.ptx
   mkdir -p "$1"
   PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native -ptx "$here/busy.cu" -o "$code" || return
-  main dev.gantry.benchmarks.datasets.DatasetBench cuda:0 "$2" "$1" 8600000000 "$code"
+  main dev.gantry.benchmarks.Measure datasets cuda:0 "$2" "$1" 8600000000 "$code"
 }
 
 all_datasets() {
@@ -152,7 +152,7 @@ all_datasets() {
 first_device() {
   local file=$1
   shift
-  GANTRY_STARTED=$(date +%s%N) "$java" "${options[@]}" "$@" -cp "$here/lib/*" dev.gantry.benchmarks.FirstDeviceLoad "$file" cuda:0 ${prepare:-}
+  GANTRY_STARTED=$(date +%s%N) "$java" "${options[@]}" "$@" -cp "$here/lib/*" dev.gantry.benchmarks.Measure first-device "$file" cuda:0 ${prepare:-}
 }
 
 all_first_device() {
@@ -176,7 +176,7 @@ first_answer() {
   local location=$1 device=$2 way=$3
   shift 3
   GANTRY_STARTED=$(date +%s%N) "$java" "${options[@]}" -Dorg.slf4j.simpleLogger.defaultLogLevel=warn "$@" -cp "$here/lib/*" \
-    dev.gantry.benchmarks.FirstAnswer "$location" "$device" "$way"
+    dev.gantry.benchmarks.Measure first-answer "$location" "$device" "$way"
 }
 
 all_first_answer() {
@@ -203,7 +203,7 @@ model() {
   mkdir -p "$1"
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
   find_libtorch
-  main dev.gantry.benchmarks.ModelBench "$1" 19
+  main dev.gantry.benchmarks.Measure model "$1" 19
 }
 
 gpu_memory() {
@@ -272,22 +272,22 @@ case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
-  save-turns) make_file "${2:?run.sh save-turns FILE}" && main dev.gantry.benchmarks.SaveBench cuda:0 "$(dirname "$2")/checkpoints" turns "$2" ;;
-  overlap-save) find_libtorch && main dev.gantry.benchmarks.OverlapSaveBench "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
+  save-turns) make_file "${2:?run.sh save-turns FILE}" && main dev.gantry.benchmarks.Measure save cuda:0 "$(dirname "$2")/checkpoints" turns "$2" ;;
+  overlap-save) find_libtorch && main dev.gantry.benchmarks.Measure overlap-save "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
-  two-gpus) main dev.gantry.benchmarks.datasets.TwoGpuBench "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
+  two-gpus) main dev.gantry.benchmarks.Measure two-gpus "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
   replicas | slices | slice-readers) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
   first-answer) find_libtorch && all_first_answer "${2:?run.sh first-answer FILE}" ;;
-  plans) main dev.gantry.benchmarks.datasets.PlanBench "${2:?run.sh plans FOLDER}" cuda:0 ;;
+  plans) main dev.gantry.benchmarks.Measure plans "${2:?run.sh plans FOLDER}" cuda:0 ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
   sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
-  first) find_libtorch && main dev.gantry.benchmarks.FirstLoad "${2:-5}" 10 100 500 ;;
+  first) find_libtorch && main dev.gantry.benchmarks.Measure first "${2:-5}" 10 100 500 ;;
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
-  into) find_libtorch && main dev.gantry.benchmarks.IntoBench "${2:?run.sh into FOLDER}" ;;
+  into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

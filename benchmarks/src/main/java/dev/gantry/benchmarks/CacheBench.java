@@ -50,10 +50,6 @@ public final class CacheBench {
   }
 
   public static void main(String[] arguments) throws IOException {
-    if (arguments.length != 3) {
-      System.err.println("usage: CacheBench FOLDER FILES MIB");
-      System.exit(64);
-    }
     new CacheBench(Path.of(arguments[0]))
         .run(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
   }

@@ -71,10 +71,6 @@ public final class SaveBench {
   }
 
   public static void main(String[] arguments) {
-    if (arguments.length < 4) {
-      System.err.println("usage: SaveBench DEVICE FOLDER rows|once|turns|sweep FILE...");
-      System.exit(64);
-    }
     Device device = Device.parse(arguments[0]);
     for (String argument : List.of(arguments).subList(3, arguments.length)) {
       Path file = Path.of(argument);

@@ -16,13 +16,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /// What a Java program has without Gantry.
-final class JvmPeers {
+public final class JvmPeers {
   private static final long PART_BYTES = 8L << 20;
 
   private JvmPeers() {}
 
   /// DJL's own reader of safetensors, which brings all bytes into one array of the heap first.
-  static Contender djl(Path file) {
+  public static Contender djl(Path file) {
     return new Contender() {
       @Override
       public String name() {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.harness.Contender;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -61,11 +62,11 @@ final class CopyCeiling {
 
   /// @param bytes of all files
   /// @param bufferBytes of each thread's own buffer
-  static Contestant contestant(List<Path> files, long bytes, int threads, int bufferBytes) {
+  static Contender contestant(List<Path> files, long bytes, int threads, int bufferBytes) {
     // On memory that is there already.
     ThreadLocal<ByteBuffer> buffers =
         ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(bufferBytes));
-    return new Contestant(
+    return Contender.of(
         "copy, %s, %.1f MB".formatted(threads(threads), bufferBytes / 1e6),
         bytes,
         () -> each(files, threads, file -> copy(file, buffers.get())));

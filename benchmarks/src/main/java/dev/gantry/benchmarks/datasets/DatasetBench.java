@@ -28,7 +28,7 @@ import java.util.Locale;
 import java.util.function.Supplier;
 
 /// How fast batches come into a device's memory:
-/// `DatasetBench DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]`.
+/// `datasets DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]`.
 ///
 /// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
 /// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
@@ -57,11 +57,6 @@ public final class DatasetBench {
   }
 
   public static void main(String[] arguments) throws IOException {
-    if (arguments.length < 4) {
-      System.err.println(
-          "usage: DatasetBench DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]");
-      System.exit(64);
-    }
     Device device = Device.parse(arguments[0]);
     Path folder = Path.of(arguments[2]);
     try (GantrySession session = GantrySession.open()) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.ring.PrefetchRing;
@@ -38,8 +40,8 @@ record DecodeBench(GantrySession session, RecordFiles records) {
   void run(int turns) throws Exception {
     check();
     long bytes = records.bytes();
-    Turns all =
-        new Turns(
+    Comparison all =
+        new Comparison(
             "batches, " + records.kind(),
             records.count(),
             bytes,
@@ -48,9 +50,9 @@ record DecodeBench(GantrySession session, RecordFiles records) {
                 CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
                 peer(1),
                 CopyCeiling.contestant(records.files(), bytes, 2, CHUNK_BYTES),
-                new Contestant("gantry, ring of 2 on the host", records.count(), this::gantry),
+                Contender.of("gantry, ring of 2 on the host", records.count(), this::gantry),
                 peer(2)));
-    all.run(turns);
+    var _ = all.print(turns);
     inMemory(turns);
   }
 
@@ -88,8 +90,8 @@ record DecodeBench(GantrySession session, RecordFiles records) {
         batches.from(batches.start()));
   }
 
-  private Contestant peer(int threads) {
-    return new Contestant(
+  private Contender peer(int threads) {
+    return Contender.of(
         "tensorflow-hadoop and protobuf, " + CopyCeiling.threads(threads),
         records.count(),
         () -> CopyCeiling.each(records.files(), threads, file -> peer(file, (_, _, _) -> {})));
@@ -167,17 +169,17 @@ record DecodeBench(GantrySession session, RecordFiles records) {
       }
       MemorySegment slot = arena.allocate(parser().batchBytes(records.batchSize()));
       ByteBuffer copies = slot.asByteBuffer();
-      Turns all =
-          new Turns(
+      Comparison all =
+          new Comparison(
               "decoding in memory, " + records.kind(),
               ours.size(),
               bytes,
               List.of(),
               List.of(
-                  new Contestant("copy", ours.size(), () -> copy(theirs, copies)),
-                  new Contestant("gantry", ours.size(), () -> decode(ours, slot)),
-                  new Contestant("protobuf", ours.size(), () -> parse(theirs))));
-      all.run(turns);
+                  Contender.of("copy", ours.size(), () -> copy(theirs, copies)),
+                  Contender.of("gantry", ours.size(), () -> decode(ours, slot)),
+                  Contender.of("protobuf", ours.size(), () -> parse(theirs))));
+      var _ = all.print(turns);
     }
   }
 

@@ -5,7 +5,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
 
 /// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
-/// can do: `HostDatasetBench make|records|decode|shards|small|heap FOLDER BYTES`.
+/// can do: `host-datasets make|records|decode|shards|small|heap FOLDER BYTES`.
 ///
 /// `make` makes samples of so many bytes in `FOLDER`, where they are not there; what comes after it
 /// must be given the same number. A run counts from opening the files to the last batch or record;
@@ -23,11 +23,6 @@ public final class HostDatasetBench {
   private HostDatasetBench() {}
 
   public static void main(String[] arguments) throws Exception {
-    if (arguments.length != 3) {
-      System.err.println(
-          "usage: HostDatasetBench make|records|decode|shards|small|heap FOLDER BYTES");
-      System.exit(64);
-    }
     Path folder = Path.of(arguments[1]);
     try (GantrySession session = GantrySession.open()) {
       ImageSamples samples = ImageSamples.in(folder, Long.parseLong(arguments[2]), session);

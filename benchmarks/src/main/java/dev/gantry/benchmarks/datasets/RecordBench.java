@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -19,15 +21,15 @@ record RecordBench(GantrySession session, RecordFiles records) {
     ThreadLocal<ByteBuffer> buffer =
         ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(CHUNK_BYTES));
     long bytes = records.bytes();
-    Turns all =
-        new Turns(
+    Comparison all =
+        new Comparison(
             "framing, " + records.kind(),
             records.count(),
             bytes,
             records.files(),
             List.of(
                 CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
-                new Contestant(
+                Contender.of(
                     "copy and CRC32C, 1 thread",
                     bytes,
                     () ->
@@ -40,11 +42,11 @@ record RecordBench(GantrySession session, RecordFiles records) {
                 CopyCeiling.contestant(records.files(), bytes, 2, CHUNK_BYTES),
                 gantry(2),
                 hadoop(2)));
-    all.run(turns);
+    var _ = all.print(turns);
   }
 
-  private Contestant gantry(int threads) {
-    return new Contestant(
+  private Contender gantry(int threads) {
+    return Contender.of(
         "gantry, " + CopyCeiling.threads(threads),
         records.count(),
         () -> CopyCeiling.each(records.files(), threads, this::read));
@@ -62,8 +64,8 @@ record RecordBench(GantrySession session, RecordFiles records) {
     return bytes == 0 ? 0 : count;
   }
 
-  private Contestant hadoop(int threads) {
-    return new Contestant(
+  private Contender hadoop(int threads) {
+    return Contender.of(
         "tensorflow-hadoop, " + CopyCeiling.threads(threads),
         records.count(),
         () ->

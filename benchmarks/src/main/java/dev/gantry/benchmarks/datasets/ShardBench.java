@@ -6,6 +6,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.formats.Shuffle;
@@ -62,7 +64,7 @@ final class ShardBench {
     List<Path> files = shards.shards().stream().map(Shard::file).toList();
     long bytes = shards.totalBytes();
     int batchBytes = BATCH_SIZE * ImageSamples.IMAGE_BYTES;
-    List<Contestant> contestants = new ArrayList<>();
+    List<Contender> contestants = new ArrayList<>();
     for (int threads : new int[] {1, 2}) {
       contestants.add(CopyCeiling.contestant(files, bytes, threads, CACHED_BYTES));
       contestants.add(CopyCeiling.contestant(files, bytes, threads, batchBytes));
@@ -72,9 +74,11 @@ final class ShardBench {
       SampleDigest digest = new SampleDigest();
       way.epoch().run(batch -> add(digest, batch));
       digest.require(way.name(), expected);
-      contestants.add(new Contestant(way.name(), shards.samples(), () -> count(way.epoch())));
+      contestants.add(Contender.of(way.name(), shards.samples(), () -> count(way.epoch())));
     }
-    new Turns("raw shards to NDArrays", shards.samples(), bytes, files, contestants).run(turns);
+    var _ =
+        new Comparison("raw shards to NDArrays", shards.samples(), bytes, files, contestants)
+            .print(turns);
   }
 
   private static long count(Epoch epoch) throws Exception {

@@ -9,6 +9,8 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.ring.PrefetchRing;
@@ -85,16 +87,18 @@ final class SmallBench {
     try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
       ArrayDataset arrays = arrays(manager);
       check(single);
-      List<Contestant> contestants =
+      List<Contender> contestants =
           List.of(
-              new Contestant("ring, blocks of 32", samples, () -> ring(shards, blocks)),
-              new Contestant("ring, single samples", samples, () -> ring(shards, single)),
-              new Contestant("gantry, file order", samples, () -> gantry(new Shuffle.None())),
-              new Contestant("gantry, blocks of 32", samples, () -> gantry(blocks)),
-              new Contestant("gantry, single samples", samples, () -> gantry(single)),
-              new Contestant("DJL ArrayDataset, random", samples, () -> each(arrays, EPOCHS)));
-      new Turns("batches of 32 x 784 bytes", samples, samples * IMAGE_BYTES, files, contestants)
-          .run(turns);
+              Contender.of("ring, blocks of 32", samples, () -> ring(shards, blocks)),
+              Contender.of("ring, single samples", samples, () -> ring(shards, single)),
+              Contender.of("gantry, file order", samples, () -> gantry(new Shuffle.None())),
+              Contender.of("gantry, blocks of 32", samples, () -> gantry(blocks)),
+              Contender.of("gantry, single samples", samples, () -> gantry(single)),
+              Contender.of("DJL ArrayDataset, random", samples, () -> each(arrays, EPOCHS)));
+      var _ =
+          new Comparison(
+                  "batches of 32 x 784 bytes", samples, samples * IMAGE_BYTES, files, contestants)
+              .print(turns);
     }
   }
 

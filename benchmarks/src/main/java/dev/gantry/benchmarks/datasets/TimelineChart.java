@@ -9,7 +9,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Draws what [OverlapBench] saw: `TimelineChart CSV HTML TITLE`. When batches were read, one line
+/// Draws what [OverlapBench] saw: `timeline CSV HTML TITLE`. When batches were read, one line
 /// for the even ones and one for the odd, above the kernels that used them.
 public final class TimelineChart {
   /// Where the loop has found its pace.
@@ -22,10 +22,6 @@ public final class TimelineChart {
   private TimelineChart() {}
 
   public static void main(String[] arguments) throws IOException {
-    if (arguments.length < 3) {
-      System.err.println("usage: TimelineChart CSV HTML TITLE");
-      System.exit(64);
-    }
     List<double[]> steps =
         Files.readAllLines(Path.of(arguments[0])).stream()
             .skip(1 + FIRST_BATCH)

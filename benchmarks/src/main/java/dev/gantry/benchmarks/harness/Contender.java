@@ -25,6 +25,26 @@ public interface Contender extends AutoCloseable {
     void run() throws Exception;
   }
 
+  /// Work that returns how much it did: samples, or bytes.
+  @FunctionalInterface
+  interface Counted {
+    long run() throws Exception;
+  }
+
+  /// A contender that counts as long as its work runs.
+  ///
+  /// @param expected what the work must return: proof that it skipped no part
+  static Contender of(String name, long expected, Counted work) {
+    return of(
+        name,
+        () -> {
+          long done = work.run();
+          if (done != expected) {
+            throw new WrongBytesException(name + ": " + done + " done, not " + expected);
+          }
+        });
+  }
+
   /// A contender that counts as long as its work runs.
   static Contender of(String name, Work work) {
     return new Contender() {

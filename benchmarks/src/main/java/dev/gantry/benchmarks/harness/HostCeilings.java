@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.HashSet;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
@@ -88,7 +89,14 @@ public final class HostCeilings {
   ///
   /// @param file is made by each run, and removed after it
   public static Contender directWrite(Path file, int threads, long bytes) {
-    return new Writing(file, threads, bytes / DIRECT_BYTES * DIRECT_BYTES);
+    return new Writing("O_DIRECT write and sync, ", file, threads, bytes, Set.of(DIRECT));
+  }
+
+  /// Writes a file through the page cache, until it is on the disk.
+  ///
+  /// @param file is made by each run, and removed after it
+  public static Contender cachedWrite(Path file, int threads, long bytes) {
+    return new Writing("write and sync, ", file, threads, bytes, Set.of());
   }
 
   private static ByteBuffer aligned(int bytes) {
@@ -110,7 +118,8 @@ public final class HostCeilings {
       this.name = name;
       this.file = file;
       this.pool = new Threads(threads);
-      this.options = options;
+      this.options = new HashSet<>(options);
+      this.options.add(StandardOpenOption.READ);
       buffers = new ByteBuffer[threads];
       for (int thread = 0; thread < threads; thread++) {
         buffers[thread] = aligned(bufferBytes);
@@ -124,11 +133,8 @@ public final class HostCeilings {
 
     @Override
     public double run() throws Exception {
-      OpenOption[] all = new OpenOption[options.size() + 1];
-      options.toArray(all);
-      all[options.size()] = StandardOpenOption.READ;
       long start = System.nanoTime();
-      try (FileChannel channel = FileChannel.open(file, all)) {
+      try (FileChannel channel = FileChannel.open(file, options)) {
         long size = channel.size();
         AtomicLong next = new AtomicLong();
         pool.run(thread -> {
@@ -159,16 +165,19 @@ public final class HostCeilings {
   }
 
   private static final class Writing implements Contender {
+    private final String name;
     private final Path file;
-    private final int threads;
     private final long bytes;
+    private final Set<OpenOption> options;
     private final Threads pool;
     private final ByteBuffer[] buffers;
 
-    Writing(Path file, int threads, long bytes) {
+    Writing(String name, Path file, int threads, long bytes, Set<OpenOption> options) {
+      this.name = name + Threads.count(threads);
       this.file = file;
-      this.threads = threads;
-      this.bytes = bytes;
+      this.bytes = bytes / DIRECT_BYTES * DIRECT_BYTES;
+      this.options = new HashSet<>(options);
+      this.options.addAll(Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE));
       this.pool = new Threads(threads);
       buffers = new ByteBuffer[threads];
       for (int thread = 0; thread < threads; thread++) {
@@ -179,13 +188,12 @@ public final class HostCeilings {
 
     @Override
     public String name() {
-      return "O_DIRECT write and sync, " + Threads.count(threads);
+      return name;
     }
 
     @Override
     public double run() throws Exception {
-      try (FileChannel channel =
-          FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE, DIRECT)) {
+      try (FileChannel channel = FileChannel.open(file, options)) {
         long start = System.nanoTime();
         AtomicLong next = new AtomicLong();
         pool.run(thread -> {

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks;
+
+import ai.djl.Model;
+import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import dev.gantry.benchmarks.harness.ChildJvm;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.result.Spread;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.Session;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.Weights;
+import dev.gantry.djl.WeightsWriter;
+import dev.gantry.formats.internal.weights.LoadedTensors;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.StoredTensor;
+import java.io.BufferedInputStream;
+import java.io.InputStream;
+import java.lang.management.ManagementFactory;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
+
+/// First loads of processes. Those that are started by a script say when they reached what, in milliseconds from the
+/// process's start, which `GANTRY_STARTED` gives in nanoseconds of the epoch.
+public final class FirstLoads {
+  private static final int LAYERS = 100;
+  private static final int LOADS = 3;
+
+  private final StringBuilder line = new StringBuilder();
+  private final Instant started =
+      Instant.EPOCH.plusNanos(Long.parseLong(System.getenv("GANTRY_STARTED")));
+
+  private FirstLoads() {}
+
+  private synchronized void tell(String what) {
+    double millis = Duration.between(started, Instant.now()).toNanos() / 1e6;
+    line.append(String.format(Locale.ROOT, "%s %.0f ms  ", what, millis));
+  }
+
+  /// The first loads onto a device; with `prepare`, after [Session#prepare].
+  static void device(String[] arguments) {
+    FirstLoads moments = new FirstLoads();
+    moments.tell("main");
+    Device device = Device.parse(arguments[1]);
+    try (GantrySession session = GantrySession.open()) {
+      if (arguments.length > 2) {
+        session.prepare(device);
+      }
+      moments.tell("session");
+      List<StoredTensor> tensors =
+          List.copyOf(
+              WeightsFormats.open(session, Location.of(Path.of(arguments[0]))).tensors().values());
+      moments.tell("header");
+      for (int i = 1; i <= LOADS; i++) {
+        LoadedTensors.load(session, tensors, device, TransferOptions.defaults()).close();
+        moments.tell("load " + i);
+      }
+    }
+    System.out.println(moments.line);
+  }
+
+  /// The first answer with DJL. With `together` another thread opens the weights and makes the device ready while DJL's
+  /// engine starts. The answer is a product with the first tensor as a row.
+  static void answer(String[] arguments) {
+    FirstLoads moments = new FirstLoads();
+    String location = arguments[0];
+    Device device = Device.parse(arguments[1]);
+    boolean together = arguments[2].equals("together");
+    moments.tell("main");
+    CompletableFuture<Weights> opened =
+        together
+            ? CompletableFuture.supplyAsync(() -> {
+              Session.shared().prepare(device);
+              moments.tell("prepared");
+              Weights weights = Weights.open(location);
+              moments.tell("open");
+              return weights;
+            })
+            : new CompletableFuture<>();
+    moments.tell("engine " + Engine.getInstance().getVersion());
+    if (!together) {
+      opened.complete(Weights.open(location));
+    }
+    ai.djl.Device target =
+        switch (device) {
+          case Device.Cuda(int ordinal) -> ai.djl.Device.gpu(ordinal);
+          case Device.Host _ -> ai.djl.Device.cpu();
+        };
+    try (Weights weights = opened.join();
+        NDManager manager = NDManager.newBaseManager(target)) {
+      moments.tell("both");
+      NDList arrays = weights.load(manager);
+      moments.tell(arrays.size() + " arrays");
+      // DJL makes no BFLOAT16 arrays.
+      NDArray row = arrays.getFirst().reshape(1, -1).toType(DataType.FLOAT32, false);
+      NDArray input = manager.ones(new Shape(row.getShape().get(1), 1));
+      moments.tell("answer of " + row.matMul(input).toFloatArray().length);
+    }
+    System.out.println(moments.line);
+  }
+
+  /// A load in a fresh JVM with the options of this one, by a way of Gantry's or DJL's. Counts from `main` to all tensors
+  /// loaded.
+  ///
+  /// @param torch `loaded` if libtorch was loaded before that
+  /// @param figures milliseconds of each run: from `main`, of the CPU, from the start of the process
+  private record Fresh(String way, Path folder, String torch, List<double[]> figures)
+      implements Contender {
+    @Override
+    public String name() {
+      return way + ", libtorch " + torch;
+    }
+
+    @Override
+    public double run() throws Exception {
+      Process process =
+          new ProcessBuilder(
+                  ChildJvm.command(FirstLoads.class, List.of(way, folder.toString(), torch)))
+              .redirectError(ProcessBuilder.Redirect.INHERIT)
+              .start();
+      String[] parts;
+      try (var out = process.inputReader()) {
+        parts = String.valueOf(out.readLine()).split(" ", -1);
+      }
+      if (process.waitFor() != 0) {
+        throw new IllegalStateException(name() + " failed");
+      }
+      double[] millis = Arrays.stream(parts).mapToDouble(Double::parseDouble).toArray();
+      figures.add(millis);
+      return millis[0] / 1e3;
+    }
+
+    /// Without the turn that does not count.
+    double median(int figure) {
+      return Spread.of(figures.stream().skip(1).map(millis -> millis[figure]).toList()).median();
+    }
+  }
+
+  static void inTurns(String[] arguments) throws Exception {
+    for (String megabytes : Arrays.asList(arguments).subList(1, arguments.length)) {
+      Path folder = Files.createTempDirectory("first-load");
+      make(folder, Integer.parseInt(megabytes));
+      List<Fresh> ways = new ArrayList<>();
+      for (String torch : List.of("loaded", "not yet")) {
+        for (String way : List.of("gantry", "decode", "model")) {
+          ways.add(new Fresh(way, folder, torch, new ArrayList<>()));
+        }
+      }
+      long bytes = Files.size(folder.resolve("model.safetensors"));
+      var _ =
+          new Comparison(
+                  "first load of " + megabytes + " MB", 0, bytes, List.of(), List.copyOf(ways))
+              .print(Integer.parseInt(arguments[0]));
+      ways.forEach(way ->
+          System.out.printf(
+              Locale.ROOT,
+              "%s MB, %s\t%.0f ms from main\t%.0f ms of the CPU\t%.0f ms from the process's"
+                  + " start%n",
+              megabytes,
+              way.name(),
+              way.median(0),
+              way.median(1),
+              way.median(2)));
+      try (Stream<Path> files = Files.list(folder)) {
+        for (Path file : files.toList()) {
+          Files.delete(file);
+        }
+      }
+      Files.delete(folder);
+    }
+  }
+
+  private static Block block(int megabytes) {
+    SequentialBlock block = new SequentialBlock();
+    for (int i = 0; i < LAYERS; i++) {
+      block.add(Linear.builder().setUnits(width(megabytes)).build());
+    }
+    return block;
+  }
+
+  private static long width(int megabytes) {
+    return (long) Math.sqrt(megabytes * 1e6 / LAYERS / Float.BYTES);
+  }
+
+  private static void make(Path folder, int megabytes) throws Exception {
+    Files.writeString(folder.resolve("size"), Integer.toString(megabytes));
+    try (NDManager manager = NDManager.newBaseManager();
+        Model model = Model.newInstance("model", "PyTorch")) {
+      Block block = block(megabytes);
+      block.initialize(manager, DataType.FLOAT32, new Shape(1, width(megabytes)));
+      model.setBlock(block);
+      model.save(folder, "model");
+      NDList arrays = new NDList();
+      block
+          .getParameters()
+          .forEach(parameter -> {
+            NDArray array = parameter.getValue().getArray();
+            array.setName(parameter.getKey());
+            arrays.add(array);
+          });
+      WeightsWriter.builder().setFile(folder.resolve("model.safetensors")).build().write(arrays);
+    }
+  }
+
+  /// The program of a [Fresh].
+  static void main(String[] arguments) throws Exception {
+    Path folder = Path.of(arguments[1]);
+    if (arguments[2].equals("loaded")) {
+      try (NDManager manager = NDManager.newBaseManager()) {
+        var _ = manager.create(1f);
+      }
+    }
+    // What a program has anyway.
+    Block block = block(Integer.parseInt(Files.readString(folder.resolve("size"))));
+    long cpu = cpuNanos();
+    long begin = System.nanoTime();
+    Path file = folder.resolve("model.safetensors");
+    int tensors =
+        switch (arguments[0]) {
+          case "gantry" -> Weights.open(file).load(NDManager.newBaseManager()).size();
+          case "decode" -> {
+            try (InputStream in = new BufferedInputStream(Files.newInputStream(file))) {
+              yield NDList.decode(NDManager.newBaseManager(), in).size();
+            }
+          }
+          case "model" -> {
+            Model model = Model.newInstance("model", "PyTorch");
+            model.setBlock(block);
+            model.load(folder, "model");
+            yield block.getParameters().size();
+          }
+          default -> throw new IllegalArgumentException(arguments[0]);
+        };
+    long end = System.nanoTime();
+    double used = (cpuNanos() - cpu) / 1e6;
+    double sinceStart =
+        System.currentTimeMillis() - ManagementFactory.getRuntimeMXBean().getStartTime();
+    if (tensors != 2 * LAYERS) {
+      throw new IllegalStateException(tensors + " tensors");
+    }
+    System.out.println((end - begin) / 1e6 + " " + used + " " + sinceStart);
+    System.exit(0);
+  }
+
+  private static long cpuNanos() {
+    return ((com.sun.management.OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean())
+        .getProcessCpuTime();
+  }
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.util.Pair;
+import dev.gantry.benchmarks.bench.JvmPeers;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.HostCeilings;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
+import dev.gantry.djl.CheckpointSaver;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.SaveRequest;
+import dev.gantry.djl.Weights;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import java.util.stream.Stream;
+
+/// Loads, saves and operations of DJL's arrays on the CPU, beside DJL's own ways and what the JDK can do.
+final class HostArrays {
+  private static final int TURNS = 10;
+  private static final int TENSORS = 64;
+  private static final int ELEMENTS = 16;
+  private static final long OPERATIONS = 200_000;
+  private static final int CORES = Runtime.getRuntime().availableProcessors();
+
+  private HostArrays() {}
+
+  private static long bytes(String[] arguments) {
+    return (arguments.length > 0 ? Long.parseLong(arguments[0]) : 500) * 1_000_000;
+  }
+
+  /// From an F32 file in the page cache to arrays.
+  static void decode(String[] arguments) throws Exception {
+    Path file = Files.createTempFile("gantry-decode-", ".safetensors");
+    try {
+      long bytes = RandomCheckpoint.make(file, bytes(arguments), TENSORS, "F32");
+      var _ =
+          new Comparison(
+                  "a file's arrays",
+                  0,
+                  bytes,
+                  List.of(file),
+                  List.of(
+                      HostCeilings.pageCache(file, CORES),
+                      Contender.of("gantry", TENSORS, () -> load(file)),
+                      JvmPeers.djl(file)))
+              .print(TURNS);
+    } finally {
+      Files.delete(file);
+    }
+  }
+
+  private static long load(Path file) {
+    try (NDManager manager = NDManager.newBaseManager();
+        Weights weights = Weights.open(file);
+        NDList arrays = weights.load(manager)) {
+      return arrays.size();
+    }
+  }
+
+  /// From the F32 parameters of a model to the disk, durably: ours with manifest and checksums, DJL's two ways with the
+  /// file synchronised. Files are removed off the clock.
+  static void save(String[] arguments) throws Exception {
+    Path folder = Files.createTempDirectory("gantry-save-");
+    long units = (long) Math.sqrt(bytes(arguments) / (double) TENSORS / Float.BYTES);
+    long bytes = TENSORS * units * units * Float.BYTES;
+    SequentialBlock block = new SequentialBlock();
+    for (int i = 0; i < TENSORS; i++) {
+      block.add(Linear.builder().setUnits(units).optBias(false).build());
+    }
+    try (Model model = Model.newInstance("save")) {
+      block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, units));
+      model.setBlock(block);
+      NDList arrays = new NDList();
+      for (Pair<String, Parameter> parameter : block.getParameters()) {
+        NDArray array = parameter.getValue().getArray();
+        array.setName(parameter.getKey());
+        arrays.add(array);
+      }
+      Path file = folder.resolve("file");
+      var _ =
+          new Comparison(
+                  "durable saves of arrays",
+                  0,
+                  bytes,
+                  List.of(),
+                  List.of(
+                      HostCeilings.directWrite(file, CORES, bytes),
+                      HostCeilings.cachedWrite(file, CORES, bytes),
+                      Contender.of("gantry", () -> checkpoint(folder, model)),
+                      Contender.of("DJL NDList.encode", () -> encode(file, arrays)),
+                      Contender.of("DJL Model.save", () -> save(folder, model))))
+              .print(TURNS, () -> empty(folder));
+    } finally {
+      empty(folder);
+      Files.delete(folder);
+    }
+  }
+
+  private static void checkpoint(Path folder, Model model) {
+    try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
+      var _ = saver.save(SaveRequest.builder().setStep(1).setModel(model).build()).join();
+    }
+  }
+
+  private static void encode(Path file, NDList arrays) throws IOException {
+    try (FileChannel channel =
+            FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE);
+        OutputStream out = Channels.newOutputStream(channel)) {
+      arrays.encode(out, NDList.Encoding.SAFETENSORS);
+      channel.force(true);
+    }
+  }
+
+  private static void save(Path folder, Model model) throws IOException {
+    model.save(folder, "model");
+    try (Stream<Path> files = Files.list(folder)) {
+      for (Path file : files.toList()) {
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+          channel.force(true);
+        }
+      }
+    }
+  }
+
+  private static void empty(Path folder) throws IOException, InterruptedException {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted((a, b) -> b.compareTo(a)).toList()) {
+        if (!file.equals(folder)) {
+          Files.delete(file);
+        }
+      }
+    }
+    // Some disks take long to forget files.
+    var _ = new ProcessBuilder("sync").start().waitFor();
+  }
+
+  /// Operations on arrays of 16 elements, where the cost of a call is all that counts: on an array that DJL made, on one
+  /// that was loaded, and on the result of an operation on that. Samples are operations.
+  static void operations() throws Exception {
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      NDArray made = manager.create(new float[ELEMENTS]);
+      NDArray loaded = loaded(manager, LoadOptions.defaults());
+      NDArray bfloats = loaded(manager, LoadOptions.builder().optCast(DataType.BFLOAT16).build());
+      compare("add", array -> array.add(array), made, loaded, bfloats);
+      compare("exp", NDArray::exp, made, loaded, bfloats);
+      compare("relu", Activation::relu, made, loaded, bfloats);
+    }
+  }
+
+  private static void compare(
+      String title, UnaryOperator<NDArray> operation, NDArray made, NDArray loaded, NDArray bfloats)
+      throws Exception {
+    List<Contender> contenders = new ArrayList<>();
+    contenders.add(repeated("made by DJL", operation, made));
+    contenders.add(repeated("loaded F32", operation, loaded));
+    contenders.add(repeated("result of a loaded F32", operation, loaded.add(1)));
+    contenders.add(repeated("loaded BF16", operation, bfloats));
+    var _ =
+        new Comparison(
+                title + " of 16 elements",
+                OPERATIONS,
+                OPERATIONS * ELEMENTS * Float.BYTES,
+                List.of(),
+                contenders)
+            .print(TURNS);
+  }
+
+  private static Contender repeated(String name, UnaryOperator<NDArray> operation, NDArray array) {
+    return Contender.of(
+        name,
+        () -> {
+          for (long i = 0; i < OPERATIONS; i++) {
+            operation.apply(array).close();
+          }
+        });
+  }
+
+  private static NDArray loaded(NDManager manager, LoadOptions options) throws IOException {
+    Path file = Files.createTempFile("gantry-operation-", ".safetensors");
+    try {
+      var _ = RandomCheckpoint.make(file, (long) ELEMENTS * Float.BYTES, 1, "F32");
+      try (Weights weights = Weights.open(file)) {
+        return weights.load(manager, options).singletonOrThrow();
+      }
+    } finally {
+      Files.delete(file);
+    }
+  }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks;
+
+import dev.gantry.benchmarks.datasets.DatasetBench;
+import dev.gantry.benchmarks.datasets.HostDatasetBench;
+import dev.gantry.benchmarks.datasets.PlanBench;
+import dev.gantry.benchmarks.datasets.TimelineChart;
+import dev.gantry.benchmarks.datasets.TwoGpuBench;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
+import java.nio.file.Path;
+import java.util.Arrays;
+
+/// All that is measured besides `gantry bench`: `Measure NAME ARGUMENTS`. Loops and switches only: a process whose first
+/// load is measured starts here.
+public final class Measure {
+  private static final String USAGE =
+      """
+      usage: Measure NAME ARGUMENTS
+      make FILE BYTES TENSORS [BF16|F32]
+      decode [MEGABYTES]
+      save-arrays [MEGABYTES]
+      operations
+      into FOLDER [BYTES]
+      first TURNS [MEGABYTES...]
+      first-device FILE DEVICE [prepare]
+      first-answer LOCATION DEVICE plain|together
+      model FOLDER LAYERS [fp8]
+      save DEVICE FOLDER rows|once|turns|sweep FILE...
+      overlap-save FOLDER [LAYERS UNITS ROWS]
+      cache FOLDER FILES MIB
+      s3 s3://BUCKET/FOLDER/ [ROUNDS]
+      several-gpus replicas|slices|slice-readers FILE DEVICES [TURNS]
+      datasets DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]
+      host-datasets make|records|decode|shards|small|heap FOLDER BYTES
+      two-gpus FOLDER BYTES
+      plans FOLDER [DEVICE]
+      timeline CSV HTML TITLE
+      """;
+
+  private Measure() {}
+
+  public static void main(String[] arguments) throws Exception {
+    String name = arguments.length == 0 ? "" : arguments[0];
+    String[] rest = Arrays.copyOfRange(arguments, Math.min(1, arguments.length), arguments.length);
+    if (rest.length < fewest(name)) {
+      System.err.print(USAGE);
+      System.exit(64);
+    }
+    switch (name) {
+      case "make" -> make(rest);
+      case "decode" -> HostArrays.decode(rest);
+      case "save-arrays" -> HostArrays.save(rest);
+      case "operations" -> HostArrays.operations();
+      case "into" -> IntoBench.main(rest);
+      case "first" -> FirstLoads.inTurns(rest);
+      case "first-device" -> FirstLoads.device(rest);
+      case "first-answer" -> FirstLoads.answer(rest);
+      case "model" -> ModelBench.main(rest);
+      case "save" -> SaveBench.main(rest);
+      case "overlap-save" -> OverlapSaveBench.main(rest);
+      case "cache" -> CacheBench.main(rest);
+      case "s3" -> S3Bench.main(rest);
+      case "several-gpus" -> SeveralGpusBench.main(rest);
+      case "datasets" -> DatasetBench.main(rest);
+      case "host-datasets" -> HostDatasetBench.main(rest);
+      case "two-gpus" -> TwoGpuBench.main(rest);
+      case "plans" -> PlanBench.main(rest);
+      case "timeline" -> TimelineChart.main(rest);
+      default -> throw new IllegalArgumentException(name);
+    }
+  }
+
+  /// How many arguments a measurement needs; more than there can be where the usage does not name it.
+  private static int fewest(String name) {
+    for (String line : USAGE.split("\n", -1)) {
+      String[] words = line.split(" ", -1);
+      if (words[0].equals(name) && !name.isEmpty()) {
+        int needed = 0;
+        while (needed + 1 < words.length && !words[needed + 1].startsWith("[")) {
+          needed++;
+        }
+        return needed;
+      }
+    }
+    return Integer.MAX_VALUE;
+  }
+
+  private static void make(String[] arguments) throws Exception {
+    var _ =
+        RandomCheckpoint.make(
+            Path.of(arguments[0]),
+            Long.parseLong(arguments[1]),
+            Integer.parseInt(arguments[2]),
+            arguments.length > 3 ? arguments[3] : "BF16");
+  }
+}
