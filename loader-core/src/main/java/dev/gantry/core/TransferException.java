@@ -58,7 +58,7 @@ public sealed class TransferException extends GantryException {
     private static final long serialVersionUID = 1L;
 
     /// More names do not fit a message.
-    private static final int MOST_NAMES = 8;
+    private static final int MAX_NAMES = 8;
 
     @SuppressWarnings("serial") // An immutable list, which is serializable.
     private final List<String> complete;
@@ -72,12 +72,12 @@ public sealed class TransferException extends GantryException {
     }
 
     private static String subject(List<String> complete, int all, TransferException reason) {
-      String names = String.join(", ", complete.subList(0, Math.min(MOST_NAMES, complete.size())));
+      String names = String.join(", ", complete.subList(0, Math.min(MAX_NAMES, complete.size())));
       return complete.size()
           + " of "
           + all
           + " are complete"
-          + (complete.isEmpty() ? "" : " (" + names + (complete.size() > MOST_NAMES ? ", …)" : ")"))
+          + (complete.isEmpty() ? "" : " (" + names + (complete.size() > MAX_NAMES ? ", …)" : ")"))
           + ", the others may be partly overwritten; "
           + reason.getMessage();
     }

@@ -3,104 +3,60 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
 import java.net.URI;
 import java.nio.ByteBuffer;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
-import software.amazon.awssdk.crt.http.HttpRequest;
 import software.amazon.awssdk.crt.s3.S3BorrowedBuffer;
 import software.amazon.awssdk.crt.s3.S3BorrowedBufferDelivery;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
-import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
-import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// One range of an object on its way to memory. The CRT client signs, splits and retries; its buffers
-/// are copied to the target as they come, which is the only copy. The target is not touched after
-/// [#onFinished].
-final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDelivery {
-  private final S3Clients clients;
-  private final Location location;
-  private final URI url;
+/// One range of an object on its way to memory. The CRT client's buffers are copied to the target as they come, which
+/// is the only copy.
+final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
   private final String etag;
   private final ReadRequest request;
-
-  private Runnable forget = () -> {};
-  private @Nullable S3MetaRequest sent;
   private @Nullable String fault;
   private @Nullable RuntimeException defect;
   private long received;
-  private boolean cancelled;
-  private boolean ended;
 
   S3Range(S3Clients clients, Location location, URI url, String etag, ReadRequest request) {
-    this.clients = clients;
-    this.location = location;
-    this.url = url;
+    super(
+        clients,
+        "GET",
+        subject(location, request.offset(), request.target().byteSize()),
+        url,
+        request.cancellation());
     this.etag = etag;
     this.request = request;
   }
 
-  void start() {
-    Runnable registered = request.cancellation().whenCancelled(this::cancel);
-    synchronized (this) {
-      forget = registered;
-    }
-    S3MetaRequest made;
-    try {
-      made =
-          clients.begin(
-              new S3MetaRequestOptions()
-                  .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT)
-                  .withHttpRequest(message())
-                  .withEndpoint(endpoint())
-                  .withResponseHandler(this));
-    } catch (RuntimeException e) {
-      registered.run();
-      request.failed(S3Errors.of("GET", subject(), e));
-      return;
-    }
-    boolean over;
-    synchronized (this) {
-      sent = made;
-      over = ended;
-      if (cancelled && !over) {
-        made.cancel();
-      }
-    }
-    if (over) {
-      made.close();
-    }
+  @Override
+  S3MetaRequestOptions options() {
+    return new S3MetaRequestOptions()
+        .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT);
   }
 
-  private HttpRequest message() {
-    long offset = request.offset();
-    long last = offset + request.target().byteSize() - 1;
-    return new HttpRequest(
-        "GET",
-        url.getRawPath(),
-        new HttpHeader[] {
-          new HttpHeader("Host", url.getRawAuthority()),
-          new HttpHeader("Range", "bytes=" + offset + "-" + last),
-          new HttpHeader("If-Match", etag),
-          new HttpHeader("User-Agent", "gantry")
-        },
-        null);
+  @Override
+  List<HttpHeader> headers() {
+    long last = request.offset() + request.target().byteSize() - 1;
+    return List.of(
+        new HttpHeader("Range", "bytes=" + request.offset() + "-" + last),
+        new HttpHeader("If-Match", etag));
   }
 
-  private URI endpoint() {
-    return URI.create(url.getScheme() + "://" + url.getRawAuthority());
+  @Override
+  protected void completed() {
+    request.completed();
   }
 
-  /// Under the lock, so that the request is not closed meanwhile. The CRT client only takes note of it.
-  private synchronized void cancel() {
-    cancelled = true;
-    if (sent != null && !ended) {
-      sent.cancel();
-    }
+  @Override
+  protected void failed(Throwable reason) {
+    request.failed(reason);
   }
 
   /// @param start offset in the object
@@ -126,7 +82,7 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
       fault = "the server sent " + source.byteSize() + " bytes at offset " + start;
       return;
     }
-    if (!cancelled) {
+    if (!isStopped()) {
       try {
         MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
       } catch (RuntimeException e) {
@@ -139,52 +95,21 @@ final class S3Range implements S3MetaRequestResponseHandler, S3BorrowedBufferDel
   }
 
   @Override
-  public void onFinished(S3FinishedResponseContext end) {
-    S3MetaRequest finished;
-    Runnable forgotten;
-    RuntimeException failure;
-    synchronized (this) {
-      ended = true;
-      finished = sent;
-      forgotten = forget;
-      failure = failure(end);
-    }
-    forgotten.run();
-    if (finished != null) {
-      finished.close();
-    }
-    if (failure == null) {
-      request.completed();
-    } else {
-      request.failed(failure);
-    }
-  }
-
-  private @Nullable RuntimeException failure(S3FinishedResponseContext end) {
+  synchronized @Nullable RuntimeException reason(S3FinishedResponseContext end) {
     if (defect != null) {
       return defect;
     }
-    if (cancelled) {
-      return S3Errors.cancelled("GET", subject());
-    }
     if (end.getErrorCode() != 0) {
-      return S3Errors.of("GET", subject(), end);
+      return super.reason(end);
     }
     if (fault != null) {
-      return refused(fault);
+      return failure(new Failure.Remote(0, fault), null);
     }
-    if (received != request.target().byteSize()) {
-      return refused(
-          "the server sent " + received + " bytes instead of " + request.target().byteSize());
-    }
-    return null;
-  }
-
-  private TransferException refused(String reason) {
-    return new TransferException("GET", subject(), new Failure.Remote(0, reason));
-  }
-
-  private String subject() {
-    return location + " offset " + request.offset() + " length " + request.target().byteSize();
+    long wanted = request.target().byteSize();
+    return received == wanted
+        ? null
+        : failure(
+            new Failure.Remote(0, "the server sent " + received + " bytes instead of " + wanted),
+            null);
   }
 }

@@ -52,7 +52,7 @@ public final class RemoteCache implements FileCache {
   private static final long IDLE_SECONDS = 10;
   private static final long RETRY_MILLIS = 2;
   private static final long MAX_BUFFERS_BYTES = 32L << 20;
-  private static final int MOST_KNOWN = 65_536;
+  private static final int MAX_KNOWN = 65_536;
 
   /// For the process, or for the whole system.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
@@ -76,7 +76,7 @@ public final class RemoteCache implements FileCache {
       new LinkedHashMap<>(16, 0.75f, true) {
         @Override
         protected boolean removeEldestEntry(Map.Entry<URI, Known> eldest) {
-          return size() > MOST_KNOWN;
+          return size() > MAX_KNOWN;
         }
       };
 

@@ -25,7 +25,7 @@ final class FileSums {
   private static final long PIECE_BYTES = 4 * PlanLimits.DEFAULT.requestBytes();
 
   /// A processor sums some 5 GB/s, and memory gives no more to more of them.
-  private static final int MOST_THREADS = 16;
+  private static final int MAX_THREADS = 16;
 
   /// @param extent an index into the extents
   private record Piece(int extent, SourceFile file, long offset, long length) {}
@@ -49,7 +49,7 @@ final class FileSums {
       for (int i = 0; i < pieces.size(); i++) {
         indexes.add(i);
       }
-      int threads = Math.clamp(Runtime.getRuntime().availableProcessors(), 2, MOST_THREADS);
+      int threads = Math.clamp(Runtime.getRuntime().availableProcessors(), 2, MAX_THREADS);
       new WorkerThreads("checksum", "gantry-sums-", new Cancellation())
           .forEach(threads, indexes, i -> sums[i] = sum(pieces.get(i)), () -> {});
       return joined(extents.size(), pieces, sums);

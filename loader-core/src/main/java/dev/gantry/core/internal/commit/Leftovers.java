@@ -23,7 +23,7 @@ final class Leftovers {
   private static final Logger LOG = LoggerFactory.getLogger(Leftovers.class);
 
   /// Folders that this process remembers, so that many files in one do not list it each.
-  private static final int MOST_FOLDERS = 1000;
+  private static final int MAX_FOLDERS = 1000;
 
   private static final Set<Path> SEEN =
       Collections.synchronizedSet(
@@ -33,7 +33,7 @@ final class Leftovers {
 
                 @Override
                 protected boolean removeEldestEntry(Map.Entry<Path, Boolean> eldest) {
-                  return size() > MOST_FOLDERS;
+                  return size() > MAX_FOLDERS;
                 }
               }));
 

@@ -30,7 +30,7 @@ final class SnapshotCopy {
   /// The most that one thread copies at a time.
   private static final long STEP_BYTES = 16 << 20;
 
-  private static final int MOST_THREADS = 8;
+  private static final int MAX_THREADS = 8;
 
   private record HostCopy(MemorySegment from, MemorySegment to) {}
 
@@ -166,7 +166,7 @@ final class SnapshotCopy {
   }
 
   private void copyOnHost() {
-    int threads = Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
+    int threads = Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
     WorkerThreads workers = new WorkerThreads("snapshot", "gantry-snapshot-", new Cancellation());
     workers.forEach(threads, hostCopies, copy -> copy.to().copyFrom(copy.from()), () -> {});
   }

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 public final class BatchTransfers {
   /// The most entries of one batch, so that several batches share the budget and a batch that is
   /// nearly done leaves room for others.
-  public static final int MOST_ENTRIES = 32;
+  public static final int MAX_ENTRIES = 32;
 
   /// How long one look for finished entries may take, before the caller's wish to end is seen.
   private static final Duration LOOK = Duration.ofMillis(20);
@@ -114,7 +114,7 @@ public final class BatchTransfers {
     if (waiting.isEmpty()) {
       return;
     }
-    int entries = Math.min(Math.min(MOST_ENTRIES, budget.most()), waiting.size());
+    int entries = Math.min(Math.min(MAX_ENTRIES, budget.most()), waiting.size());
     try (Batch batch = batches.open(entries)) {
       while (!waiting.isEmpty()) {
         int taken = budget.take(Math.min(entries, waiting.size()), mayContinue);

@@ -14,7 +14,7 @@ public record CuFileRule(
     long batchBelowBytes, int batchFromDepth, long streamFromBytes, boolean streamUnaligned) {
   /// Larger reads never go in batches: in compatibility mode libcufile has 64 bounce buffers for them,
   /// and was seen to hang where batches need more.
-  public static final long MOST_BATCHED_BYTES = 1 << 20;
+  public static final long MAX_BATCHED_BYTES = 1 << 20;
 
   /// How cuFile is called.
   public enum Way {
@@ -40,9 +40,9 @@ public record CuFileRule(
 
   /// Synchronous reads on threads, which no measurement has beaten so far.
   public static final CuFileRule DEFAULT =
-      new CuFileRule(0, BatchTransfers.MOST_ENTRIES / 4, Long.MAX_VALUE, false);
+      new CuFileRule(0, BatchTransfers.MAX_ENTRIES / 4, Long.MAX_VALUE, false);
 
-  /// Batches wherever a thread has more than one read, up to [#MOST_BATCHED_BYTES].
+  /// Batches wherever a thread has more than one read, up to [#MAX_BATCHED_BYTES].
   public static final CuFileRule BATCHES = new CuFileRule(Long.MAX_VALUE, 2, Long.MAX_VALUE, true);
 
   /// Streams wherever there is one.
@@ -54,7 +54,7 @@ public record CuFileRule(
           ? Way.STREAM
           : Way.SYNC;
     }
-    boolean small = read.bytes() < batchBelowBytes && read.bytes() <= MOST_BATCHED_BYTES;
+    boolean small = read.bytes() < batchBelowBytes && read.bytes() <= MAX_BATCHED_BYTES;
     return small && read.depth() >= batchFromDepth ? Way.BATCH : Way.SYNC;
   }
 }

@@ -45,7 +45,7 @@ public final class RegistrationCache {
   static final long PAGE_BYTES = 64 << 10;
 
   /// Regions that are kept registered for later.
-  private static final int MOST_IDLE = 16_384;
+  private static final int MAX_IDLE = 16_384;
 
   /// The driver and libcufile, as the cache needs them.
   public interface Hardware {
@@ -267,7 +267,7 @@ public final class RegistrationCache {
       return;
     }
     regions.addIdle(region);
-    if (regions.idle.size() > MOST_IDLE) {
+    if (regions.idle.size() > MAX_IDLE) {
       deregister(device, regions, regions.idle.getFirst());
     }
   }

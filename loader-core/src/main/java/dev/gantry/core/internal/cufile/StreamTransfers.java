@@ -37,7 +37,7 @@ public final class StreamTransfers implements AutoCloseable {
 
   /// Parameters and a result of one request each. A request that finds none free waits until the
   /// stream has passed all that were queued; a short count among them is a failure.
-  private static final int MOST_REQUESTS = 128;
+  private static final int MAX_REQUESTS = 128;
 
   private static final Logger LOG = LoggerFactory.getLogger(StreamTransfers.class);
 
@@ -82,8 +82,8 @@ public final class StreamTransfers implements AutoCloseable {
     this.streams = streams;
     this.context = context;
     this.stream = stream;
-    MemorySegment blocks = arena.allocate(MOST_REQUESTS * Parameters.BYTES, Long.BYTES);
-    for (int i = 0; i < MOST_REQUESTS; i++) {
+    MemorySegment blocks = arena.allocate(MAX_REQUESTS * Parameters.BYTES, Long.BYTES);
+    for (int i = 0; i < MAX_REQUESTS; i++) {
       unused.add(new Parameters(blocks.asSlice(i * Parameters.BYTES, Parameters.BYTES)));
     }
     this.passed = Cleanup.orUndo(() -> entered(() -> open(registers)), arena::close);

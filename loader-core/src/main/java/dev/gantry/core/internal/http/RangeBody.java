@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.http;
 
 import dev.gantry.core.internal.http.Refusal.Kind;
+import dev.gantry.core.internal.store.RemoteRequest;
 import java.lang.foreign.MemorySegment;
 import java.net.http.HttpResponse.BodySubscriber;
 import java.nio.ByteBuffer;
@@ -10,10 +11,11 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Flow.Subscription;
+import java.util.concurrent.Future;
 import org.jspecify.annotations.Nullable;
 
 /// Copies an answer's body straight to where it is wanted, as it comes.
-final class RangeBody implements BodySubscriber<Void> {
+final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
   /// What may refuse an answer.
   @FunctionalInterface
   interface Check {
@@ -23,6 +25,7 @@ final class RangeBody implements BodySubscriber<Void> {
   private final MemorySegment target;
   private final CompletableFuture<Void> body = new CompletableFuture<>();
   private @Nullable Subscription subscription;
+  private @Nullable Future<?> exchange;
   private long received;
   private boolean stopped;
   private volatile long progressNanos = System.nanoTime();
@@ -47,9 +50,31 @@ final class RangeBody implements BodySubscriber<Void> {
     return Duration.ofNanos(System.nanoTime() - progressNanos);
   }
 
-  /// Touches the target no more.
-  synchronized void stop() {
-    stopped = true;
+  /// The exchange that brings the body.
+  ///
+  /// @return false if the attempt was stopped before: the exchange is given up, since it would keep this until the
+  ///     server answers
+  boolean comesBy(Future<?> sent) {
+    synchronized (this) {
+      exchange = sent;
+      if (!stopped) {
+        return true;
+      }
+    }
+    boolean _ = sent.cancel(true);
+    return false;
+  }
+
+  @Override
+  public void stop() {
+    Future<?> sent;
+    synchronized (this) {
+      stopped = true;
+      sent = exchange;
+    }
+    if (sent != null) {
+      boolean _ = sent.cancel(true);
+    }
   }
 
   @Override

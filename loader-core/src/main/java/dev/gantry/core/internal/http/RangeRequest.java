@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.http.Refusal.Kind;
+import dev.gantry.core.internal.store.RemoteRequest;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.net.URI;
@@ -20,22 +21,21 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Asks for one range until it is there, an answer is final, the attempts are used up or the
-/// request is cancelled. No thread waits meanwhile.
-abstract class RangeRequest {
+/// Asks for one range of a file.
+abstract class RangeRequest extends RemoteRequest {
   final HttpClient client;
   final HttpStore.Limits limits;
   final Location.Remote location;
   final ReadRequest request;
 
-  private Runnable forget = () -> {};
-  private int attempts;
-  private @Nullable RangeBody body;
-  private @Nullable CompletableFuture<?> exchange;
-  private boolean ended;
+  private volatile @Nullable URI answeredBy;
 
   RangeRequest(
       HttpClient client, HttpStore.Limits limits, Location.Remote location, ReadRequest request) {
+    super(
+        "GET",
+        subject(location, request.offset(), request.target().byteSize()),
+        request.cancellation());
     this.client = client;
     this.limits = limits;
     this.location = location;
@@ -54,54 +54,46 @@ abstract class RangeRequest {
   /// Whether to ask again, at another [#uri].
   abstract boolean triesAnotherPlace(Refusal refusal);
 
-  /// The range is there.
+  /// The range is there, or the file is empty.
+  ///
+  /// @param from where redirects led
   abstract void arrived(URI from);
 
-  final void start() {
-    Runnable registered = request.cancellation().whenCancelled(this::cancel);
-    synchronized (this) {
-      forget = registered;
-      if (ended) {
-        return;
-      }
-    }
-    attempt();
+  @Override
+  protected void completed() {
+    URI from = answeredBy;
+    arrived(from == null ? uri() : from);
+    request.completed();
   }
 
-  private void attempt() {
-    RangeBody fresh = new RangeBody(request.target());
-    synchronized (this) {
-      if (ended) {
-        return;
-      }
-      attempts++;
-      body = fresh;
+  @Override
+  protected void failed(Throwable reason) {
+    request.failed(reason);
+  }
+
+  @Override
+  protected void attempt() {
+    RangeBody body = new RangeBody(request.target());
+    if (!begins(body)) {
+      return;
     }
     CompletableFuture<HttpResponse<Void>> sent;
     try {
-      sent = client.sendAsync(message(), answer -> fresh.after(() -> check(answer)));
+      sent = client.sendAsync(message(), answer -> body.after(() -> check(answer)));
     } catch (RuntimeException | Error e) {
-      end(fresh, e);
+      boolean _ = end(body, e);
       return;
     }
-    boolean over;
-    synchronized (this) {
-      exchange = sent;
-      over = ended;
-    }
-    if (over) {
-      // It was cancelled before it could be told: the
-      // server's answer would keep this until it comes.
-      boolean _ = sent.cancel(true);
+    if (!body.comesBy(sent)) {
       return;
     }
-    watch(fresh, sent, limits.idle());
+    watch(body, sent, limits.idle());
     var _ =
         sent.whenComplete((answer, failure) -> {
           if (failure == null) {
-            succeed(fresh, answer.uri());
+            succeed(body, answer.uri());
           } else {
-            fail(fresh, failure instanceof CompletionException ? failure.getCause() : failure);
+            fail(body, failure instanceof CompletionException ? failure.getCause() : failure);
           }
         });
   }
@@ -135,37 +127,14 @@ abstract class RangeRequest {
                 } else {
                   String reason = "no byte came for " + limits.idle().toMillis() + " ms";
                   fail(watched, new Refusal(Kind.PASSING, 0, reason));
-                  boolean _ = sent.cancel(true);
                 }
               }
             });
   }
 
   private void succeed(RangeBody filled, URI from) {
-    if (!isEnding(filled, true)) {
-      return;
-    }
-    arrived(from);
-    request.completed();
-  }
-
-  /// Whether this attempt has ended just now, and with it, where `forGood`, the request. From then
-  /// on nothing of the attempt touches the target.
-  private boolean isEnding(RangeBody attempt, boolean forGood) {
-    Runnable forgotten;
-    synchronized (this) {
-      if (ended || attempt != body) {
-        return false;
-      }
-      body = null;
-      ended = forGood;
-      forgotten = forget;
-    }
-    attempt.stop();
-    if (forGood) {
-      forgotten.run();
-    }
-    return true;
+    answeredBy = from;
+    boolean _ = end(filled, null);
   }
 
   private void fail(RangeBody attempt, @Nullable Throwable failure) {
@@ -179,17 +148,17 @@ abstract class RangeRequest {
           case null, default -> null;
         };
     if (refusal == null) {
-      end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
+      boolean _ = end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
     } else if (refusal.kind() == Kind.EMPTY_FILE) {
       succeed(attempt, uri());
     } else if (refusal.kind() == Kind.PASSING
-        && attempts < limits.attempts()
+        && attempts() < limits.attempts()
         && !client.isTerminated()) {
-      again(attempt, pause(refusal));
+      retry(attempt, pause(refusal));
     } else if (triesAnotherPlace(refusal)) {
-      again(attempt, Duration.ZERO);
+      retry(attempt, Duration.ZERO);
     } else {
-      end(attempt, exception(refusal));
+      boolean _ = end(attempt, exception(refusal));
     }
   }
 
@@ -199,55 +168,16 @@ abstract class RangeRequest {
   }
 
   private Duration pause(Refusal refusal) {
-    long millis = limits.pause().toMillis() << (2 * (attempts - 1));
+    long millis = limits.pause().toMillis() << (2 * (attempts() - 1));
     Duration pause =
         Duration.ofMillis(millis + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
     return refusal.waiting().compareTo(pause) > 0 ? refusal.waiting() : pause;
   }
 
-  private void again(RangeBody attempt, Duration pause) {
-    if (isEnding(attempt, false)) {
-      CompletableFuture.delayedExecutor(pause.toMillis(), TimeUnit.MILLISECONDS)
-          .execute(this::attempt);
-    }
-  }
-
-  private void end(RangeBody attempt, Throwable reason) {
-    if (isEnding(attempt, true)) {
-      request.failed(reason);
-    }
-  }
-
-  private void cancel() {
-    RangeBody cancelled;
-    CompletableFuture<?> sent;
-    synchronized (this) {
-      if (ended) {
-        return;
-      }
-      ended = true;
-      cancelled = body;
-      sent = exchange;
-    }
-    if (cancelled != null) {
-      cancelled.stop();
-    }
-    if (sent != null) {
-      boolean _ = sent.cancel(true);
-    }
-    request.failed(new TransferException("GET", subject(), new Failure.Cancelled()));
-  }
-
   private TransferException exception(Refusal refusal) {
-    String tries = attempts > 1 ? ", after " + attempts + " attempts" : "";
-    return new TransferException(
-        "GET",
-        subject(),
+    String tries = attempts() > 1 ? ", after " + attempts() + " attempts" : "";
+    return failure(
         new Failure.Remote(refusal.status(), refusal.reason() + tries),
         refusal.status() == 0 ? refusal.getCause() : null);
-  }
-
-  private String subject() {
-    return location + " offset " + request.offset() + " length " + request.target().byteSize();
   }
 }

@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Pairs of pinned buffers for threads that stage.
 ///
-/// At most `mostPairs` exist at once, and of all of them at most `mostBytes`, or one pair whatever its
+/// At most `maxPairs` exist at once, and of all of them at most `maxBytes`, or one pair whatever its
 /// size; a thread that needs another waits. Each load or save has a [Share]. A pair that becomes free goes to the
 /// smallest share that waits, and a share that has two pairs or more than a waiting one is asked to give one back. So
 /// every load gets a pair within a request's time, as long as there are no more loads than pairs. Thread-safe.
@@ -38,8 +38,8 @@ public final class StagingPool {
   }
 
   private final CudaContext context;
-  private final int mostPairs;
-  private final long mostBytes;
+  private final int maxPairs;
+  private final long maxBytes;
 
   /// In order of arrival. Empty of unserved waiters unless there is no room for the next.
   private final List<Waiter> waiters = new ArrayList<>();
@@ -50,10 +50,10 @@ public final class StagingPool {
   /// How often something changed for those who wait.
   private long changes;
 
-  public StagingPool(CudaContext context, int mostPairs, long mostBytes) {
+  public StagingPool(CudaContext context, int maxPairs, long maxBytes) {
     this.context = context;
-    this.mostPairs = mostPairs;
-    this.mostBytes = mostBytes;
+    this.maxPairs = maxPairs;
+    this.maxBytes = maxBytes;
   }
 
   /// For one load or save.
@@ -66,7 +66,7 @@ public final class StagingPool {
   /// @param bufferBytes the size of each of their buffers
   public long mostBytes(int threads, long bufferBytes) {
     long pairBytes = Math.multiplyExact(2, bufferBytes);
-    long pairs = Math.min(Math.min(threads, mostPairs), Math.max(1, mostBytes / pairBytes));
+    long pairs = Math.min(Math.min(threads, maxPairs), Math.max(1, maxBytes / pairBytes));
     return pairs * pairBytes;
   }
 
@@ -208,7 +208,7 @@ public final class StagingPool {
   }
 
   private boolean hasRoom(long pairBytes) {
-    return pairsInUse == 0 || (pairsInUse < mostPairs && pairBytes <= mostBytes - bytesInUse);
+    return pairsInUse == 0 || (pairsInUse < maxPairs && pairBytes <= maxBytes - bytesInUse);
   }
 
   private void count(Waiter served) {

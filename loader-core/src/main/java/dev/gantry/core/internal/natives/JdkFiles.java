@@ -41,10 +41,10 @@ public final class JdkFiles implements FileCalls {
   /// As strerror(3) says it.
   private static final String STALE = "Stale file handle";
 
-  private static final long MOST_BYTES = 1 << 30;
-  private static final int MOST_ATTEMPTS = 10;
+  private static final long MAX_BYTES = 1 << 30;
+  private static final int MAX_ATTEMPTS = 10;
   private static final int PAGE_BYTES = 4096;
-  private static final int MOST_DESCRIPTORS = 1024;
+  private static final int MAX_DESCRIPTORS = 1024;
 
   private final Map<Integer, Handle> handles = new ConcurrentHashMap<>();
   private final AtomicInteger next = new AtomicInteger(FIRST_DESCRIPTOR);
@@ -149,7 +149,7 @@ public final class JdkFiles implements FileCalls {
       StatResult after = stat(file);
       // Otherwise another file took the name meanwhile; or
       // the file system gives new numbers at each look.
-      if (before.status() < 0 || before.isSameFile(after) || attempt == MOST_ATTEMPTS) {
+      if (before.status() < 0 || before.isSameFile(after) || attempt == MAX_ATTEMPTS) {
         return new Opened(channel, after);
       }
       channel.close();
@@ -241,7 +241,7 @@ public final class JdkFiles implements FileCalls {
   }
 
   private static ByteBuffer buffer(MemorySegment memory, long length) {
-    return memory.asSlice(0, Math.min(length, MOST_BYTES)).asByteBuffer();
+    return memory.asSlice(0, Math.min(length, MAX_BYTES)).asByteBuffer();
   }
 
   @Override
@@ -266,7 +266,7 @@ public final class JdkFiles implements FileCalls {
 
   @Override
   public long mostDescriptors() {
-    return MOST_DESCRIPTORS;
+    return MAX_DESCRIPTORS;
   }
 
   @Override

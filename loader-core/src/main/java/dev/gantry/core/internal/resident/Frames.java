@@ -34,8 +34,8 @@ final class Frames {
   private static final long MAGIC = 0x5345525952544e47L;
 
   private static final int HEADER_BYTES = 20;
-  private static final int MOST_TEXT_BYTES = 64 << 20;
-  private static final int MOST_DESCRIPTORS = 100_000;
+  private static final int MAX_TEXT_BYTES = 64 << 20;
+  private static final int MAX_DESCRIPTORS = 100_000;
 
   private Frames() {}
 
@@ -63,8 +63,8 @@ final class Frames {
       ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
       header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(text.length);
       left.add(new Piece(header.array(), List.of()));
-      for (int from = 0; from < fds.size(); from += LocalSockets.MOST_DESCRIPTORS) {
-        int to = Math.min(fds.size(), from + LocalSockets.MOST_DESCRIPTORS);
+      for (int from = 0; from < fds.size(); from += LocalSockets.MAX_DESCRIPTORS) {
+        int to = Math.min(fds.size(), from + LocalSockets.MAX_DESCRIPTORS);
         left.add(new Piece(new byte[1], List.copyOf(fds.subList(from, to))));
       }
       left.add(new Piece(text, List.of()));
@@ -120,10 +120,10 @@ final class Frames {
                 + PROTOCOL
                 + ": start both with the same version of Gantry");
       }
-      if (length < 0 || length > MOST_TEXT_BYTES || count < 0 || count > MOST_DESCRIPTORS) {
+      if (length < 0 || length > MAX_TEXT_BYTES || count < 0 || count > MAX_DESCRIPTORS) {
         throw refused("the server's answer is not as its protocol says");
       }
-      for (int from = 0; from < count; from += LocalSockets.MOST_DESCRIPTORS) {
+      for (int from = 0; from < count; from += LocalSockets.MAX_DESCRIPTORS) {
         receiveAll(socket, arena.allocate(1), fds, deadline);
       }
       MemorySegment body = arena.allocate(Math.max(1, length)).asSlice(0, length);

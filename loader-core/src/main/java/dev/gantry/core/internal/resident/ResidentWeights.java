@@ -170,10 +170,10 @@ public final class ResidentWeights implements AutoCloseable {
   }
 
   static void requireShort(Path socket) {
-    if (socket.toString().getBytes(StandardCharsets.UTF_8).length > LocalSockets.MOST_PATH_BYTES) {
+    if (socket.toString().getBytes(StandardCharsets.UTF_8).length > LocalSockets.MAX_PATH_BYTES) {
       throw new MisuseException(
           "the socket's path must have at most "
-              + LocalSockets.MOST_PATH_BYTES
+              + LocalSockets.MAX_PATH_BYTES
               + " bytes (was "
               + socket
               + ")");

@@ -78,7 +78,7 @@ final class CuFileReader {
   /// @return whether there are enough: see [#flush]
   boolean collect(Deferred read) {
     collected.add(read);
-    return collected.size() >= BatchTransfers.MOST_ENTRIES;
+    return collected.size() >= BatchTransfers.MAX_ENTRIES;
   }
 
   /// Does what was collected.

@@ -29,10 +29,10 @@ public final class LocalSockets {
   public static final int POLLOUT = 4;
 
   /// The longest path that a Unix socket takes, in bytes.
-  public static final int MOST_PATH_BYTES = 107;
+  public static final int MAX_PATH_BYTES = 107;
 
   /// The most descriptors in one message: the kernel's limit is 253.
-  public static final int MOST_DESCRIPTORS = 250;
+  public static final int MAX_DESCRIPTORS = 250;
 
   /// Seals of a memory file: no more seals, no other size, no writing but to private mappings.
   public static final int SEALED = 1 | 2 | 4 | 8;
@@ -59,7 +59,7 @@ public final class LocalSockets {
 
   private static final int MESSAGE_BYTES = 56;
   private static final int POLL_BYTES = 8;
-  private static final int MOST_SENT_BYTES = 64 << 10;
+  private static final int MAX_SENT_BYTES = 64 << 10;
 
   private static final Linker LINKER = Linker.nativeLinker();
   private static final Linker.Option ERRNO = Linker.Option.captureCallState("errno");
@@ -134,7 +134,7 @@ public final class LocalSockets {
   private static int withAddress(MethodHandle function, int fd, Path path) {
     byte[] name = path.toString().getBytes(StandardCharsets.UTF_8);
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment address = arena.allocate(2 + MOST_PATH_BYTES + 1);
+      MemorySegment address = arena.allocate(2 + MAX_PATH_BYTES + 1);
       address.set(JAVA_SHORT, 0, (short) AF_UNIX);
       MemorySegment.copy(name, 0, address, JAVA_BYTE, 2, name.length);
       return call(function, fd, address.address(), address.byteSize(), 0);
@@ -197,11 +197,11 @@ public final class LocalSockets {
 
   /// Sends bytes from `from` on, and descriptors with the first of them.
   ///
-  /// @param fds at most [#MOST_DESCRIPTORS]
+  /// @param fds at most [#MAX_DESCRIPTORS]
   /// @return how many bytes were sent
   public static int send(int fd, byte[] bytes, int from, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment sent = arena.allocate(Math.min(bytes.length - from, MOST_SENT_BYTES));
+      MemorySegment sent = arena.allocate(Math.min(bytes.length - from, MAX_SENT_BYTES));
       MemorySegment.copy(bytes, from, sent, JAVA_BYTE, 0, (int) sent.byteSize());
       MemorySegment control = control(arena, fds.size());
       control.set(JAVA_LONG, 0, CONTROL_HEADER_BYTES + 4L * fds.size());
@@ -221,7 +221,7 @@ public final class LocalSockets {
   /// @return how many bytes came; 0 at the end
   public static int receive(int fd, MemorySegment bytes, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment control = control(arena, MOST_DESCRIPTORS);
+      MemorySegment control = control(arena, MAX_DESCRIPTORS);
       MemorySegment message = message(arena, bytes, control);
       int count = call(RECVMSG, fd, message.address(), MSG_CMSG_CLOEXEC, 0);
       long controlBytes = message.get(JAVA_LONG, 40);
