@@ -30,6 +30,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.spi.Copy2D;
 import java.io.FileOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -544,6 +545,7 @@ class ArchitectureTest {
                     .or(type(Path.class))
                     .or(resideInAPackage("org.jspecify.."))
                     .or(resideInAPackage("dev.gantry.core"))
+                    .or(type(Copy2D.class))
                     .or(resideInAPackage("dev.gantry.core.internal.plan.."))));
     check(
         noClasses()
