@@ -171,12 +171,12 @@ final class LoadCommand extends ReportCommand {
         options = options.withTransport(transport);
       }
       if (threads != null) {
-        MisuseException.requireRange("--threads", threads, 1, TransferOptions.MOST_THREADS);
+        MisuseException.requireRange("--threads", threads, 1, TransferOptions.MAX_THREADS);
         options = options.withThreads(threads);
       }
       if (requestMib != null) {
         MisuseException.requireRange(
-            "--request-mib", requestMib, 1, PlanLimits.MOST_REQUEST_BYTES >> 20);
+            "--request-mib", requestMib, 1, PlanLimits.MAX_REQUEST_BYTES >> 20);
         options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
       }
       MisuseException.requireRange("--repeat", repeat, 1, Integer.MAX_VALUE);

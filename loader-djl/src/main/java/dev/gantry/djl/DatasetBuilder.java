@@ -153,7 +153,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// longer delays of the storage.
   public T optPrefetch(int batches) {
     MisuseException.requireRange(
-        "optPrefetch", batches, RingOptions.LEAST_SLOTS, RingOptions.MOST_SLOTS);
+        "optPrefetch", batches, RingOptions.MIN_SLOTS, RingOptions.MAX_SLOTS);
     slots = batches;
     return self();
   }

@@ -19,7 +19,7 @@ import java.util.stream.LongStream;
 /// @param channelsFirst whether the channels are the last axis, and become the first
 public record FieldNormalization(
     List<Float> scale, List<Float> shift, DType to, boolean channelsFirst) {
-  private static final int MOST_CHANNELS = Normalization.MOST_CHANNELS;
+  private static final int MOST_CHANNELS = Normalization.MAX_CHANNELS;
 
   public FieldNormalization {
     scale = List.copyOf(scale);

@@ -149,7 +149,8 @@ public final class SafetensorsSums {
   }
 
   /// @param location the file as loads name it
-  private static List<KnownChecksums.Known> read(GantrySession session, Path file, Location location) {
+  private static List<KnownChecksums.Known> read(
+      GantrySession session, Path file, Location location) {
     Path sums = sumsFile(file);
     if (!Files.exists(sums)) {
       throw new MisuseException(

@@ -38,7 +38,7 @@ public record BatchPlan<T>(
     normalized = List.copyOf(normalized);
   }
 
-  /// Without gathers, and with nothing to normalise.
+  /// A plan without gathers, and with nothing to normalise.
   public BatchPlan(List<Read> reads, HostWrites hostWrites, List<Copy2D> copies, T label) {
     this(reads, hostWrites, copies, Gathers.NONE, List.of(), label, null);
   }

@@ -17,7 +17,7 @@ public final class Gathers {
   /// For a batch of which nothing is gathered.
   public static final Gathers NONE = new Builder(0).build();
 
-  // Of one gather: its file, where it begins there, its length, and where it goes.
+  // The columns of a gather: its file, where it begins there, its length, and where it goes.
   private static final int WIDTH = 4;
   private static final int OFFSET = 1;
   private static final int LENGTH = 2;
@@ -95,7 +95,7 @@ public final class Gathers {
     return count;
   }
 
-  /// Of all gathers together.
+  /// The bytes of all gathers together.
   public long bytes() {
     return bytes;
   }

@@ -43,7 +43,7 @@ public record Normalization(
   public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
 
   /// As in normalize.cu.
-  public static final int MOST_CHANNELS = 256;
+  public static final int MAX_CHANNELS = 256;
 
   public Normalization {
     scale = List.copyOf(scale);
@@ -51,7 +51,7 @@ public record Normalization(
     if (!SOURCES.contains(from) || !TARGETS.contains(to)) {
       throw new MisuseException(from + " cannot become " + to);
     }
-    MisuseException.requireRange("scales", scale.size(), 1, MOST_CHANNELS);
+    MisuseException.requireRange("scales", scale.size(), 1, MAX_CHANNELS);
     MisuseException.requireRange("shifts", shift.size(), scale.size(), scale.size());
     MisuseException.requireRange("pixels", pixels, 1, Integer.MAX_VALUE / scale.size());
   }
@@ -60,17 +60,17 @@ public record Normalization(
     return scale.size();
   }
 
-  /// Of a sample.
+  /// The elements of a sample.
   public long elements() {
     return pixels * channels();
   }
 
-  /// Of a sample as it is read.
+  /// The bytes of a sample as it is read.
   public long fromBytes() {
     return elements() * from.alignmentBytes();
   }
 
-  /// Of a sample that was made.
+  /// The bytes of a sample that was made.
   public long toBytes() {
     return elements() * to.alignmentBytes();
   }

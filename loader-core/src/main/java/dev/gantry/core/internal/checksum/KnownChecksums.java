@@ -70,7 +70,7 @@ public final class KnownChecksums {
     }
   }
 
-  /// By file, in the order of offsets.
+  /// The ranges of each file, in the order of offsets.
   private final Map<Location, List<Range>> ranges = new LinkedHashMap<>();
 
   private final long longest;

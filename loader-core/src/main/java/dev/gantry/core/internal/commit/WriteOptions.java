@@ -36,7 +36,7 @@ public record WriteOptions(
 
   public WriteOptions {
     PlanLimits.checkRequestBytes(requestBytes);
-    MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MOST_THREADS);
+    MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MAX_THREADS);
   }
 
   /// 16 MiB requests, past the page cache if possible, with checksums; a new cancellation

@@ -35,7 +35,7 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
     }
   }
 
-  /// Without scales.
+  /// A conversion without scales.
   public static Conversion plain(DType from, DType to, long elements) {
     return new Conversion(from, to, ScaleGrid.single(elements), null);
   }

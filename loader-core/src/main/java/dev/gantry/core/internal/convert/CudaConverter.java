@@ -30,10 +30,10 @@ final class CudaConverter implements AutoCloseable {
       4 * Long.BYTES + 10 * Integer.BYTES + Codes.COUNT * Float.BYTES;
 
   /// More blocks than run at once, so that the last ones end at the same time. The best of those tried on an H200.
-  private static final long MOST_BLOCKS = 8448;
+  private static final long MAX_BLOCKS = 8448;
 
   /// The most elements of a launch with several scales, whose places the kernel computes in 32 bits.
-  private static final long MOST_ELEMENTS = Integer.MAX_VALUE;
+  private static final long MAX_ELEMENTS = Integer.MAX_VALUE;
 
   private final CudaContext context;
   private final Map<DType, CudaKernel> kernels = new ConcurrentHashMap<>();
@@ -94,7 +94,7 @@ final class CudaConverter implements AutoCloseable {
       return;
     }
     long rows = grid.matrices() * grid.rows();
-    long step = MOST_ELEMENTS / grid.columns();
+    long step = MAX_ELEMENTS / grid.columns();
     for (long row = 0; row < rows; row += step) {
       launch(task, row, Math.min(step, rows - row) * grid.columns(), parameter);
     }
@@ -107,7 +107,7 @@ final class CudaConverter implements AutoCloseable {
     fill(parameter.asByteBuffer().order(ByteOrder.nativeOrder()), task, row, elements);
     // The first store may be of elements before the first.
     long chunks = Math.ceilDiv(elements * bytes, STORE_BYTES) + 1;
-    long blocks = Math.min(MOST_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
+    long blocks = Math.min(MAX_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
     kernel(to).launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
   }
 
@@ -123,7 +123,7 @@ final class CudaConverter implements AutoCloseable {
     parameter.putLong(elements);
     parameter.putInt(several ? 1 : 0);
     parameter.putInt((int) row);
-    // Of one scale, too large numbers may be cut here: the kernel does not read them.
+    // Large numbers may be cut here if there is one scale: the kernel does not read them then.
     parameter.putInt((int) grid.rows());
     parameter.putInt((int) grid.columns());
     parameter.putInt((int) grid.blockRows());

@@ -19,7 +19,7 @@ public final class CudaNormalizer implements AutoCloseable {
   private static final int STAGE_BYTES = 16 << 10;
   private static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int PARAMETER_BYTES =
-      2 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MOST_CHANNELS * Float.BYTES;
+      2 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MAX_CHANNELS * Float.BYTES;
 
   private final CudaContext context;
   private final CudaKernel kernel;
@@ -110,7 +110,7 @@ public final class CudaNormalizer implements AutoCloseable {
         long at = numbers + 4 + i;
         parameter.setAtIndex(ValueLayout.JAVA_FLOAT, at, what.scale().get(i));
         parameter.setAtIndex(
-            ValueLayout.JAVA_FLOAT, at + Normalization.MOST_CHANNELS, what.shift().get(i));
+            ValueLayout.JAVA_FLOAT, at + Normalization.MAX_CHANNELS, what.shift().get(i));
       }
       kernel.launch(Math.toIntExact(pieces(what, rows.rows())), THREADS, parameter, stream);
     }

@@ -34,7 +34,7 @@ public final class HostNormalizer {
   private final float[] scale;
   private final float[] shift;
 
-  /// By channel and code; empty where making them takes longer than computing each element.
+  /// The results by channel and code; empty where making them takes longer than computing each element.
   private final int[][] results;
 
   /// @param rows how many samples there are

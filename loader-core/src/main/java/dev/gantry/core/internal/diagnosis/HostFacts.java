@@ -8,14 +8,14 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// What the kernel and its file systems of facts say about ways between disks and GPUs.
+/// What the kernel says, in sysfs and procfs, about ways between disks and GPUs.
 ///
 /// @param iommu whether transfers between devices go through the IOMMU
 /// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services
 /// @param nvidiaFs whether the module nvidia-fs is loaded
 /// @param udev whether udev's records of disks can be read
 public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) {
-  /// Of something that slows or prevents transfers between devices.
+  /// The state of something that slows or prevents transfers between devices.
   public enum State {
     OFF("off"),
     /// The IOMMU is there, and leaves devices of the host alone.
@@ -46,7 +46,7 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
 
   private static final String BRIDGE = "0x0604";
 
-  /// Of this machine.
+  /// Looks at this machine.
   static HostFacts look() {
     return look(Path.of("/"));
   }

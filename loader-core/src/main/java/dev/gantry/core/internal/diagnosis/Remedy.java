@@ -156,7 +156,7 @@ public enum Remedy {
     }
   }
 
-  /// Of a file that cuFile refuses; what is wrong with the machine is found there.
+  /// Finds what to do about a file that cuFile refuses; faults of the machine are found elsewhere.
   private static void ofRefusal(String about, String kind, String reason, List<Finding> findings) {
     if (reason.contains("EACCES") || reason.contains("EPERM")) {
       findings.add(new Finding(NO_PERMISSION, about, reason));

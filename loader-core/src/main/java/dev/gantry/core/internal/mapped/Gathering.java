@@ -14,7 +14,7 @@ import java.util.Optional;
 /// A batch whose rows a kernel fetches, or the CPU: its files stay where they are until this is closed,
 /// which must come after the kernel. For one thread at a time, but for [#copy].
 public final class Gathering implements AutoCloseable {
-  /// Of one thread block; larger rows have several.
+  /// The most bytes of one thread block; larger rows have several blocks.
   private static final long PIECE_BYTES = 64 << 10;
 
   private final KeptFiles files;

@@ -13,7 +13,7 @@ import java.lang.foreign.MemorySegment;
 sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
   Location location();
 
-  /// Of the file when it was opened.
+  /// The identity of the file when it was opened.
   Object identity();
 
   /// The memory that it takes.

@@ -395,7 +395,7 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// Of files that batches in random order use all the time, none is ever unused.
+  /// Marks used files that must go: batches in random order use all files all the time, so none is ever unused.
   private synchronized void letUsedLeave(long most) {
     long staying = keptBytes;
     for (KeptEntry entry : entries.values()) {

@@ -6,7 +6,7 @@ import dev.gantry.core.MisuseException;
 /// Limits of a plan.
 ///
 /// @param requestBytes the most bytes of one read, a multiple of [#BLOCK_BYTES] up to
-///     [#MOST_REQUEST_BYTES]
+///     [#MAX_REQUEST_BYTES]
 /// @param gapBytes up to this many unwanted bytes between two extents, one read takes both: that costs
 ///     less than a second request
 /// @param slabBytes the most bytes of a slab of several extents, a multiple of [#BLOCK_BYTES]; a larger
@@ -18,11 +18,11 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   public static final int BLOCK_BYTES = 4096;
 
   /// The kernel reads less than 2 GiB at once, and no more can be pinned as one buffer.
-  public static final long MOST_REQUEST_BYTES = 1L << 30;
+  public static final long MAX_REQUEST_BYTES = 1L << 30;
 
   /// One read takes both of two rows up to so many unwanted bytes apart: from the page cache these cost
   /// less than a second read.
-  private static final long MOST_ROW_GAP_BYTES = 64 << 10;
+  private static final long MAX_ROW_GAP_BYTES = 64 << 10;
 
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
   public static final PlanLimits DEFAULT = new PlanLimits(8L << 20, 256L << 10, 512L << 20);
@@ -38,7 +38,7 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
 
   /// @throws MisuseException if this is no size of a request
   public static void checkRequestBytes(long bytes) {
-    MisuseException.requireRange("optRequestBytes", bytes, BLOCK_BYTES, MOST_REQUEST_BYTES);
+    MisuseException.requireRange("optRequestBytes", bytes, BLOCK_BYTES, MAX_REQUEST_BYTES);
     if (bytes % BLOCK_BYTES != 0) {
       throw new MisuseException(
           "optRequestBytes must be a multiple of " + BLOCK_BYTES + " (was " + bytes + ")");
@@ -66,7 +66,7 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
 
   /// The same for rows of slices: gaps between them are many.
   public PlanLimits forRows() {
-    return new PlanLimits(requestBytes, Math.min(gapBytes, MOST_ROW_GAP_BYTES), slabBytes);
+    return new PlanLimits(requestBytes, Math.min(gapBytes, MAX_ROW_GAP_BYTES), slabBytes);
   }
 
   public PlanLimits withSlabBytes(long bytes) {

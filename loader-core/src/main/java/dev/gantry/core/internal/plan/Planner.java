@@ -128,7 +128,7 @@ public final class Planner {
       if (from.offset() % alignment == 0) {
         continue;
       }
-      // Not to blocks, which would waste most memory of small tensors.
+      // Padding to whole blocks would waste most memory of small tensors.
       long padded = align(from.length(), MAX_ALIGNMENT_BYTES);
       long to = takeRoom(padded);
       int slab = slabSizes.size() - 1;

@@ -87,7 +87,7 @@ abstract class Runs {
       ranges[count++] = range;
     }
 
-    /// By start, then end, then as they were asked for.
+    /// The ranges sorted by start, then by end, then as they were asked for.
     int[] sorted() {
       return inOrder
           ? Arrays.copyOf(ranges, count)

@@ -50,7 +50,7 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
-  /// Of those who queue requests on the stream.
+  /// The checks of those who queue requests on the stream.
   private final Queue<Runnable> checks = new ConcurrentLinkedQueue<>();
 
   private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();

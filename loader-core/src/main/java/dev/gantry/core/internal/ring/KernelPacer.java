@@ -11,7 +11,7 @@ import java.util.Queue;
 final class KernelPacer {
   private final int atOnce;
 
-  /// Of the kernels that were queued last, in order.
+  /// The ends of the kernels that were queued last, in order.
   private final Queue<CudaDriver.Event> running = new ArrayDeque<>();
 
   /// @param slots of the ring

@@ -26,13 +26,13 @@ public record RingOptions(
     TransferOptions transfer,
     boolean poison) {
   /// One for the consumer and one to fill.
-  public static final int LEAST_SLOTS = 2;
+  public static final int MIN_SLOTS = 2;
 
   /// The most slots that a ring may have.
-  public static final int MOST_SLOTS = 64;
+  public static final int MAX_SLOTS = 64;
 
   public RingOptions {
-    MisuseException.requireRange("slots", slots, LEAST_SLOTS, MOST_SLOTS);
+    MisuseException.requireRange("slots", slots, MIN_SLOTS, MAX_SLOTS);
     if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
       throw new MisuseException(
           "slotBytes is "

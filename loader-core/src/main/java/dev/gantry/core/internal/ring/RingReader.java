@@ -106,7 +106,7 @@ final class RingReader<T> implements Runnable {
 
   private BatchPlan<T> prepare(long number, Slot slot, BatchPlan<T> plan) {
     requireFits(number, plan);
-    // Not before: after the last batch, the slot needs no memory.
+    // After the last batch the slot needs no memory, so it gets none before there is a plan.
     slot.allocateIfNeeded();
     Optional<Gathering> gathering = transfer.gathering(plan);
     gathered = gathering.isPresent();

@@ -27,8 +27,8 @@ public record RingStatistics(
     long hostBytes,
     TransferReport transfer) {
 
-  /// Of two rings that each bring a part of every batch: batches count once, and the consumer waits for
-  /// one after the other.
+  /// The statistics of two rings that each bring a part of every batch: batches count once, and the consumer
+  /// waits for one ring after the other.
   public RingStatistics beside(RingStatistics other) {
     return new RingStatistics(
         Math.min(batches, other.batches),

@@ -139,7 +139,7 @@ public final class Rings implements AutoCloseable {
       closed = true;
       closing = List.copyOf(open);
     }
-    // Not under the lock, which each ring takes when it closes.
+    // The lock is not held: each ring takes it when it closes.
     Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
   }
 }

@@ -22,7 +22,7 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
 
   private @Nullable Slab slab;
 
-  /// Of the batch in the slot, from its plan until it is handed over.
+  /// The gathering of the batch in the slot, from its plan until it is handed over.
   private @Nullable Gathering gathering;
 
   /// Gives the slot memory if it has none: at first, and after [#giveBack] left it to others.

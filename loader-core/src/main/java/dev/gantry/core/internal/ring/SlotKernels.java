@@ -24,7 +24,7 @@ final class SlotKernels {
   private final CudaContext context;
   private final Converters converters;
 
-  /// Of the kernels' pieces; null before the first.
+  /// The table of the kernels' pieces; null before the first.
   private @Nullable PinnedSlab table;
 
   SlotKernels(CudaContext context, Converters converters) {

@@ -102,7 +102,7 @@ public final class CuFileTrial implements AutoCloseable {
     });
   }
 
-  /// By `gds` where it serves, else by `compat`.
+  /// Opens a file by `gds` where that serves, else by `compat`.
   ///
   /// @param pastCache whether reads go past the page cache; those of `gds` always do
   /// @param memoryBytes of device memory to read into

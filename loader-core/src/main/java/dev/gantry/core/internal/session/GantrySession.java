@@ -97,7 +97,7 @@ public final class GantrySession implements Session {
     return open(FileCalls.ofPlatform());
   }
 
-  /// With settings of libcufile.
+  /// Opens a session with settings of libcufile.
   public static GantrySession open(CuFileConfig settings) {
     return new GantrySession(FileCalls.ofPlatform(), List.of(), settings, false);
   }

@@ -37,7 +37,7 @@ abstract sealed class NewSlabs implements Destination {
   private final long capacity;
   private final List<List<Slab>> slabs = new ArrayList<>();
 
-  /// Of each device, one for each part.
+  /// The regions of each device, one for each part.
   private final List<List<Region>> regions = new ArrayList<>();
 
   /// @param layouts of each device
@@ -193,7 +193,7 @@ abstract sealed class NewSlabs implements Destination {
     return devices;
   }
 
-  /// Of each device.
+  /// The slabs of each device.
   final List<List<Slab>> slabs() {
     return slabs;
   }
@@ -212,7 +212,7 @@ abstract sealed class NewSlabs implements Destination {
     return slabs;
   }
 
-  /// Of each device, one for each part; there from [#allocate] on.
+  /// The regions of each device, one for each part. They are there from [#allocate] on.
   final List<List<Region>> regions() {
     return regions;
   }

@@ -24,7 +24,7 @@ final class ReadIntoOperation {
   private final TransferOptions options;
   private final MemoryCheck memories;
 
-  /// By part, how many of its bytes are still to come.
+  /// How many bytes of each part are still to come.
   private final AtomicLongArray missing;
 
   ReadIntoOperation(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
@@ -36,7 +36,7 @@ final class ReadIntoOperation {
     this.memories = MemoryCheck.ofTargets(parts);
   }
 
-  /// What the read takes for itself, of one device after the other.
+  /// The memory that the read takes for itself. It reads for one device after the other.
   static MemoryUse memory(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
     MemoryUse most = MemoryUse.NOTHING;
     for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {

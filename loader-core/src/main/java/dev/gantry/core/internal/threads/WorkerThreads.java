@@ -31,7 +31,7 @@ public final class WorkerThreads {
   private static final String KEPT_NAME = "gantry-kept";
 
   /// After that, a thread's number may have been given to another one.
-  private static final int MOST_PAUSES = 1000;
+  private static final int MAX_PAUSES = 1000;
 
   private static final long PAUSE_NANOS = 1_000_000;
 
@@ -204,7 +204,7 @@ public final class WorkerThreads {
   public static void awaitCallersOfCuFile() {
     for (Leaving one : List.copyOf(LEAVING)) {
       Cleanup.join(one.thread());
-      for (int i = 0; i < MOST_PAUSES && !one.isOver(); i++) {
+      for (int i = 0; i < MAX_PAUSES && !one.isOver(); i++) {
         LockSupport.parkNanos(PAUSE_NANOS);
       }
       LEAVING.remove(one);

@@ -30,14 +30,14 @@ public final class CopyQueue implements AutoCloseable {
   /// Whether there are any.
   private boolean unmarked;
 
-  /// Of each buffer, whether [#record] marked copies that nothing has awaited yet. A queue that had none of
+  /// Whether [#record] marked copies of a buffer that nothing has awaited yet, by buffer. A queue that had none of
   /// a buffer's copies asks the driver nothing.
   private final boolean[] running = new boolean[BUFFERS];
 
-  /// Of each buffer, the copies that [#record] marked and nothing has awaited yet.
+  /// The copies of each buffer that [#record] marked and nothing has awaited yet.
   private final CopyEvent[] marked = {new CopyEvent(), new CopyEvent()};
 
-  /// With short waits, which keep a processor busy.
+  /// Opens a queue with short waits, which keep a processor busy.
   public CopyQueue(CudaContext context) {
     this(context, false);
   }

@@ -40,7 +40,7 @@ public final class CuFileTransport implements AutoCloseable {
   private final Runnable whenClosed;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// That have requests of this file, or had.
+  /// The streams that have requests of this file, or had some.
   private final Set<StreamTransfers> streams = ConcurrentHashMap.newKeySet();
 
   private volatile String bounced = "";

@@ -30,7 +30,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// Files that stay open, however few descriptors the process may have.
   private static final int FEWEST_FILES = 8;
 
-  private static final int MOST_FILES = 16_384;
+  private static final int MAX_FILES = 16_384;
 
   private final long start = System.nanoTime();
   private final TransferCounter counter;
@@ -68,7 +68,7 @@ public final class OnDemandTransfer implements AutoCloseable {
 
   /// A quarter of the descriptors that this process may have, two for each file.
   private static int mostFiles(long mostDescriptors) {
-    return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MOST_FILES);
+    return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MAX_FILES);
   }
 
   /// As many buffers as it has readers, whatever loads have: a ring that kept theirs for long would make

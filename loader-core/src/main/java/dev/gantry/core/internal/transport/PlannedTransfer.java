@@ -127,7 +127,7 @@ public final class PlannedTransfer {
       }
     } catch (RuntimeException | Error e) {
       if (e instanceof TransferException failed && failed.failure() instanceof Failure.Cuda) {
-        // Of which copy the device does not say.
+        // The device does not say which copy failed.
         done.clear();
       }
       workers.fail(e);

@@ -84,7 +84,7 @@ public final class Replicas {
         : "";
   }
 
-  /// Those that have readers.
+  /// The devices that have readers.
   static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
         .filter(Device.Cuda.class::isInstance)

@@ -43,7 +43,7 @@ public final class TransferEngine implements AutoCloseable {
   /// Threads that stage at once, in all of a session's loads and saves.
   private static final int MAX_STAGING_PAIRS = 32;
 
-  /// Of their buffers. A gigabyte is twice what as many take by default.
+  /// The most bytes of their buffers. A gigabyte is twice what as many threads take by default.
   private static final long MAX_STAGING_BYTES = 1L << 30;
 
   private static final String FEWER_READERS =

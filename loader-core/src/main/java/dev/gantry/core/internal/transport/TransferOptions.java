@@ -39,10 +39,10 @@ public record TransferOptions(
     @Nullable KnownChecksums checksums) {
 
   /// The most readers that one transfer may have.
-  public static final int MOST_THREADS = 64;
+  public static final int MAX_THREADS = 64;
 
   public TransferOptions {
-    MisuseException.requireRange("optThreads", threads, 0, MOST_THREADS);
+    MisuseException.requireRange("optThreads", threads, 0, MAX_THREADS);
   }
 
   /// Everything chosen by evidence; a new cancellation each time.

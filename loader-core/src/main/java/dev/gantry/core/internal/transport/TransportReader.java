@@ -68,7 +68,7 @@ final class TransportReader implements AutoCloseable {
       if (staging == null) {
         return false;
       }
-      // Not counted as a part of the read.
+      // The time that this takes is not the read's.
       staging.makeRoom(read, target);
     }
     Way way =

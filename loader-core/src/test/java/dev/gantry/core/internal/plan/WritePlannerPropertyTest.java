@@ -135,7 +135,7 @@ class WritePlannerPropertyTest {
   @Example
   void filesLargerThanMemory() {
     long tebi = 1L << 40;
-    WritePlan plan = WritePlanner.plan(List.of(3L, tebi, 1L), PlanLimits.MOST_REQUEST_BYTES);
+    WritePlan plan = WritePlanner.plan(List.of(3L, tebi, 1L), PlanLimits.MAX_REQUEST_BYTES);
     assertThat(plan.size()).isEqualTo(tebi + 4);
     assertThat(plan.writes()).hasSize(1025);
     assertThat(plan.writes().getLast().pieces())
@@ -144,7 +144,7 @@ class WritePlannerPropertyTest {
 
   @Example
   void requestsThatCannotBe() {
-    for (long request : List.of(0L, -4096L, 4095L, PlanLimits.MOST_REQUEST_BYTES + 4096)) {
+    for (long request : List.of(0L, -4096L, 4095L, PlanLimits.MAX_REQUEST_BYTES + 4096)) {
       assertThatThrownBy(() -> WritePlanner.plan(List.of(1L), request))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining(String.valueOf(request));

@@ -53,7 +53,7 @@ final class NormalizedRecipes {
   private static Normalization what(Random random) {
     DType from = random.nextInt(3) == 0 ? DType.U8 : SOURCES.get(random.nextInt(SOURCES.size()));
     DType to = TARGETS.get(random.nextInt(TARGETS.size()));
-    int channels = 1 + random.nextInt(random.nextInt(10) == 0 ? Normalization.MOST_CHANNELS : 8);
+    int channels = 1 + random.nextInt(random.nextInt(10) == 0 ? Normalization.MAX_CHANNELS : 8);
     int most = (random.nextInt(4) == 0 ? 5 * BLOCK : 500) / from.alignmentBytes() / channels;
     List<Float> scale = new ArrayList<>();
     List<Float> shift = new ArrayList<>();
