@@ -280,16 +280,6 @@ public final class Weights implements AutoCloseable {
     return new TensorLoad(session, manager, settings(options), scales).memoryUse(selected(options));
   }
 
-  /// The most memory that [#copyTo(Map, LoadOptions)] of the same takes beside the arrays: its readers'
-  /// buffers, and tensors that must be decoded.
-  ///
-  /// @throws dev.gantry.core.MisuseException as the load
-  /// @throws dev.gantry.core.TransferException if a file cannot be opened
-  public MemoryUse memoryUse(Map<String, NDArray> arrays, LoadOptions options) {
-    MisuseException.requireGiven("arrays", arrays);
-    return into("copyTo", options).memoryUse(selected(options), arrays);
-  }
-
   /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.
   ///
   /// @param options of which the device is the CPU unless they name another

@@ -11,13 +11,9 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
-import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
-import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 
 /// Tensors as other native libraries take them over. Thread-safe.
 ///
@@ -39,7 +35,8 @@ public final class DlPack {
   private static final long CONTEXT_OFFSET = 48;
 
   // void deleter(DLManagedTensor *self);
-  private static final MemorySegment DELETER = deleterStub();
+  private static final MemorySegment DELETER =
+      NativeSymbols.upcall(MethodHandles.lookup(), "deleter", FunctionDescriptor.ofVoid(JAVA_LONG));
 
   private DlPack() {}
 
@@ -106,17 +103,5 @@ public final class DlPack {
     long release = managed.get(JAVA_LONG, CONTEXT_OFFSET);
     NativeHeap.free(managed);
     Releases.run(release);
-  }
-
-  private static MemorySegment deleterStub() {
-    try {
-      MethodHandle target =
-          MethodHandles.lookup()
-              .findStatic(DlPack.class, "deleter", MethodType.methodType(void.class, long.class));
-      return Linker.nativeLinker()
-          .upcallStub(target, FunctionDescriptor.ofVoid(JAVA_LONG), Arena.global());
-    } catch (NoSuchMethodException | IllegalAccessException fault) {
-      throw new ExceptionInInitializerError(fault);
-    }
   }
 }

@@ -12,11 +12,9 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
 import java.util.Optional;
 
 /// `torch_from_blob` of libtorch's stable C interface (`torch/csrc/stable/c/shim.h`), from 2.11 on.
@@ -24,7 +22,9 @@ final class FromBlobWrapper implements TensorWrapper {
   private static final String FROM_BLOB = "torch_from_blob";
 
   // void deleter(void *data, void *ctx);
-  private static final MemorySegment DELETER = deleterStub();
+  private static final MemorySegment DELETER =
+      NativeSymbols.upcall(
+          MethodHandles.lookup(), "deleter", FunctionDescriptor.ofVoid(ADDRESS, ADDRESS));
 
   // AOTITorchError torch_from_blob(void *data, int64_t
   // ndim, const int64_t *sizes, const int64_t *strides,
@@ -93,20 +93,5 @@ final class FromBlobWrapper implements TensorWrapper {
   @SuppressWarnings({"UnusedMethod", "UnusedVariable"}) // libtorch calls it, with what it has
   private static void deleter(MemorySegment data, MemorySegment context) {
     Releases.run(context.address());
-  }
-
-  private static MemorySegment deleterStub() {
-    try {
-      MethodHandle target =
-          MethodHandles.lookup()
-              .findStatic(
-                  FromBlobWrapper.class,
-                  "deleter",
-                  MethodType.methodType(void.class, MemorySegment.class, MemorySegment.class));
-      return Linker.nativeLinker()
-          .upcallStub(target, FunctionDescriptor.ofVoid(ADDRESS, ADDRESS), Arena.global());
-    } catch (NoSuchMethodException | IllegalAccessException fault) {
-      throw new ExceptionInInitializerError(fault);
-    }
   }
 }

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.torch;
 
+import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
 /// Looks up functions in one library and collects the missing ones, so that one message names them
-/// all. Only the thread that opens the library calls [#required].
+/// all. Only one thread at a time calls [#required].
 final class NativeSymbols {
   private final SymbolLookup lookup;
   private final List<String> missing = new ArrayList<>();
@@ -40,7 +42,28 @@ final class NativeSymbols {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }
 
-  /// Names that [#required] was asked for and did not find.
+  /// As [#optional(String, FunctionDescriptor)]; where there is none, it is one of [#missing].
+  Optional<MethodHandle> required(String name, FunctionDescriptor type) {
+    Optional<MethodHandle> function = optional(name, type);
+    if (function.isEmpty()) {
+      missing.add(name);
+    }
+    return function;
+  }
+
+  /// A pointer to a static method, for native code to call at any time.
+  ///
+  /// @param lookup of the class that has the method
+  static MemorySegment upcall(MethodHandles.Lookup lookup, String method, FunctionDescriptor type) {
+    try {
+      MethodHandle target = lookup.findStatic(lookup.lookupClass(), method, type.toMethodType());
+      return Linker.nativeLinker().upcallStub(target, type, Arena.global());
+    } catch (NoSuchMethodException | IllegalAccessException fault) {
+      throw new ExceptionInInitializerError(fault);
+    }
+  }
+
+  /// Names that were required and are not there.
   List<String> missing() {
     return List.copyOf(missing);
   }

@@ -12,8 +12,6 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SegmentAllocator;
 import java.lang.foreign.StructLayout;
 import java.lang.invoke.MethodHandle;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 
 /// libtorch's default random number generators, one for the CPU and one for each GPU.
@@ -27,8 +25,8 @@ public final class TorchGenerators {
   private static final StructLayout RETURNED_TENSOR =
       MemoryLayout.structLayout(JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-  private final List<String> missing = new ArrayList<>();
-  private final List<String> missingForCuda = new ArrayList<>();
+  private final NativeSymbols cpuSymbols;
+  private final NativeSymbols cudaSymbols;
 
   // const at::Generator &at::detail::getDefaultCPUGenerator();
   private final Optional<MethodHandle> cpu;
@@ -45,47 +43,35 @@ public final class TorchGenerators {
   /// @param cudaSymbols of libtorch_cuda and of what it is linked with; of nothing, where this
   ///     libtorch is for the CPU only
   TorchGenerators(NativeSymbols cpuSymbols, NativeSymbols cudaSymbols) {
+    this.cpuSymbols = cpuSymbols;
+    this.cudaSymbols = cudaSymbols;
     cpu =
-        find(
-            cpuSymbols,
-            "_ZN2at6detail22getDefaultCPUGeneratorEv",
-            FunctionDescriptor.of(ADDRESS),
-            missing);
+        cpuSymbols.required(
+            "_ZN2at6detail22getDefaultCPUGeneratorEv", FunctionDescriptor.of(ADDRESS));
     getState =
-        find(
-            cpuSymbols,
-            "_ZNK2at9Generator9get_stateEv",
-            FunctionDescriptor.of(RETURNED_TENSOR, ADDRESS),
-            missing);
+        cpuSymbols.required(
+            "_ZNK2at9Generator9get_stateEv", FunctionDescriptor.of(RETURNED_TENSOR, ADDRESS));
     setState =
-        find(
-            cpuSymbols,
+        cpuSymbols.required(
             "_ZN2at9Generator9set_stateERKNS_6TensorE",
-            FunctionDescriptor.ofVoid(ADDRESS, ADDRESS),
-            missing);
+            FunctionDescriptor.ofVoid(ADDRESS, ADDRESS));
     cuda =
-        find(
-            cudaSymbols,
+        cudaSymbols.required(
             "_ZN2at4cuda6detail23getDefaultCUDAGeneratorEa",
-            FunctionDescriptor.of(ADDRESS, JAVA_BYTE),
-            missingForCuda);
+            FunctionDescriptor.of(ADDRESS, JAVA_BYTE));
     cudaCount =
-        find(
-            cudaSymbols,
-            "_ZN3c104cuda12device_countEv",
-            FunctionDescriptor.of(JAVA_BYTE),
-            missingForCuda);
+        cudaSymbols.required("_ZN3c104cuda12device_countEv", FunctionDescriptor.of(JAVA_BYTE));
   }
 
   /// Why the generator of a device cannot be used, or empty if it can.
   public Optional<String> absence(Device device) {
-    if (!missing.isEmpty()) {
-      return Optional.of("libtorch lacks " + String.join(", ", missing));
+    if (!cpuSymbols.missing().isEmpty()) {
+      return Optional.of("libtorch lacks " + String.join(", ", cpuSymbols.missing()));
     }
     return switch (device) {
       case Device.Host() -> Optional.empty();
-      case Device.Cuda _ when !missingForCuda.isEmpty() ->
-          Optional.of("libtorch lacks " + String.join(", ", missingForCuda));
+      case Device.Cuda _ when !cudaSymbols.missing().isEmpty() ->
+          Optional.of("libtorch lacks " + String.join(", ", cudaSymbols.missing()));
       case Device.Cuda(int ordinal) when ordinal >= cudaCount() ->
           Optional.of("libtorch sees " + cudaCount() + " GPUs");
       case Device.Cuda _ -> Optional.empty();
@@ -133,14 +119,5 @@ public final class TorchGenerators {
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }
-  }
-
-  private static Optional<MethodHandle> find(
-      NativeSymbols symbols, String name, FunctionDescriptor type, List<String> missing) {
-    Optional<MethodHandle> function = symbols.optional(name, type);
-    if (function.isEmpty()) {
-      missing.add(name);
-    }
-    return function;
   }
 }

@@ -19,7 +19,7 @@ import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.weights.Names;
-import dev.gantry.djl.internal.weights.TensorLoad;
+import dev.gantry.djl.internal.weights.TensorTaker;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -36,7 +36,7 @@ import java.util.Set;
 /// its own; the model's arrays are out of date until it is closed.
 ///
 /// Call it on the thread that steps the trainer.
-public final class TrainerParts implements TensorLoad.Taker {
+public final class TrainerParts implements TensorTaker {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =

@@ -4,14 +4,12 @@ package dev.gantry.djl.internal.weights;
 import ai.djl.ndarray.NDArray;
 import dev.gantry.core.DType;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
-import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -24,7 +22,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
-import java.util.function.Function;
 
 /// Tensors into memory that is there. Everything is checked, and every tensor that must be decoded is
 /// decoded, before the first byte changes.
@@ -37,38 +34,8 @@ public final class IntoLoad {
     this.options = options;
   }
 
-  private MemoryUse memoryUseOf(Map<String, StoredTensor> tensors, Map<String, Memory> memories) {
-    List<ReadInto> plain = new ArrayList<>();
-    MemoryUse decoded = MemoryUse.NOTHING;
-    MemoryUse most = MemoryUse.NOTHING;
-    for (Map.Entry<String, Memory> each : memories.entrySet()) {
-      StoredTensor tensor = tensor(tensors, each.getKey());
-      if (tensor.isPlain()) {
-        plain.add(new ReadInto(tensor.name(), tensor.extent(), each.getValue()));
-      } else {
-        LoadMemory fill =
-            session.forecast().fill(List.of(tensor.bytes()), each.getValue().device(), options);
-        most = most.max(decoded.plus(fill.most()));
-        decoded = decoded.plus(fill.stays());
-      }
-    }
-    return most.max(decoded.plus(session.forecast().read(plain, options)));
-  }
-
   /// Into arrays of the tensors' types and shapes.
   public TransferReport arrays(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
-    return inPlace(tensors, arrays, memory -> memory(tensors, memory));
-  }
-
-  /// The most memory that [#arrays] of the same takes beside the arrays.
-  public MemoryUse memoryUse(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
-    return inPlace(tensors, arrays, memory -> memoryUseOf(tensors, memory));
-  }
-
-  private static <T> T inPlace(
-      Map<String, StoredTensor> tensors,
-      Map<String, NDArray> arrays,
-      Function<Map<String, Memory>, T> use) {
     SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
     try {
       SequencedMap<String, Memory> memory = new LinkedHashMap<>();
@@ -80,7 +47,7 @@ public final class IntoLoad {
         requireSame(tensor, own);
         memory.put(name, own.memory());
       });
-      return use.apply(memory);
+      return memory(tensors, memory);
     } finally {
       memories.values().forEach(ArrayMemory::close);
     }

@@ -217,8 +217,8 @@ public final class ParameterLoad {
           load::report);
     }
 
-    private static TensorLoad.Taker taker(Map<String, List<RowCopy>> byName) {
-      return new TensorLoad.Taker() {
+    private static TensorTaker taker(Map<String, List<RowCopy>> byName) {
+      return new TensorTaker() {
         @Override
         public void take(String tensor, NDArray rows, long firstRow) {
           byName.getOrDefault(tensor, List.of()).forEach(copy -> copy.copy(rows, firstRow));

@@ -124,7 +124,7 @@ public final class TensorLoad {
     return requests;
   }
 
-  /// Whether a [Taker] has taken something.
+  /// Whether a [TensorTaker] has taken something.
   boolean hasHandedOver() {
     return !taken.isEmpty();
   }
@@ -206,29 +206,13 @@ public final class TensorLoad {
         arrays::close);
   }
 
-  /// Where tensors go.
-  @FunctionalInterface
-  public interface Taker {
-    /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
-    void take(String tensor, NDArray rows, long firstRow);
-
-    /// The array of the tensor's type and shape that its bytes may be read straight into, instead of a
-    /// call of [#take]; empty if there is none.
-    default Optional<NDArray> place(StoredTensor tensor) {
-      return Optional.empty();
-    }
-
-    /// The tensor was read into its [#place].
-    default void placed(String tensor) {}
-  }
-
   /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
   /// than that of two slabs: one that is larger than a slab comes in several pieces. What is more than a
   /// slab is read straight into its place, if it has one: no sooner, so that a failure in the first
   /// slab's bytes changes nothing.
   ///
   /// @throws TransferException as a load does; if some have been taken already, that says so
-  public void eachPart(List<StoredTensor> tensors, Taker taker) {
+  public void eachPart(List<StoredTensor> tensors, TensorTaker taker) {
     eachPart(
         tensors.stream().map(one -> TensorRequest.of(one, Optional.empty(), scales)).toList(),
         _ -> true,
@@ -241,7 +225,7 @@ public final class TensorLoad {
   void eachPart(
       List<TensorRequest> requests,
       Predicate<StoredTensor> splits,
-      Taker taker,
+      TensorTaker taker,
       Runnable beforeLast) {
     List<TensorRequest> beside = new ArrayList<>();
     SequencedMap<StoredTensor, NDArray> places = new LinkedHashMap<>();
@@ -292,7 +276,8 @@ public final class TensorLoad {
   }
 
   /// @param before how many bytes have been loaded before
-  private void readInto(SequencedMap<StoredTensor, NDArray> places, Taker taker, long before) {
+  private void readInto(
+      SequencedMap<StoredTensor, NDArray> places, TensorTaker taker, long before) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
     places.forEach((tensor, array) -> {
@@ -328,7 +313,11 @@ public final class TensorLoad {
       List<List<TensorRequest>> requests,
       Runnable beforeLast,
       PartUser user) {
-    Progress progress = new Progress(parts);
+    PartsProgress progress =
+        new PartsProgress(
+            partTransfer(parts),
+            parts.stream().mapToLong(part -> part.bytes(replicated)).toArray(),
+            placedBytes);
     long begin = System.nanoTime();
     List<TypeChanges> changes = new ArrayList<>();
     try (PipelinedLoad ahead =
@@ -397,31 +386,6 @@ public final class TensorLoad {
             + failed.getMessage(),
         failed.failure(),
         failed);
-  }
-
-  /// Tells the settings' listener of all parts' bytes together. A part's reads take the blocks at its
-  /// edges too, which do not count.
-  private final class Progress {
-    private final TransferOptions options;
-    private final long[] bytes;
-    private final long[] done;
-    private final long total;
-
-    Progress(List<LoadPart> parts) {
-      options = partTransfer(parts);
-      bytes = parts.stream().mapToLong(part -> part.bytes(replicated)).toArray();
-      done = new long[bytes.length];
-      total = LongStream.of(bytes).sum() + placedBytes;
-    }
-
-    TransferOptions of(int part) {
-      return options.withProgress((now, _) -> tell(part, now));
-    }
-
-    private synchronized void tell(int part, long now) {
-      done[part] = Math.min(now, bytes[part]);
-      options.progress().onProgress(LongStream.of(done).sum(), total);
-    }
   }
 
   /// An array for each tensor of a part.
