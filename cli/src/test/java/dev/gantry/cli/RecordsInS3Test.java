@@ -143,7 +143,7 @@ class RecordsInS3Test {
 
   private static TfRecordDataset dataset(IndexUse use, String... files) {
     return TfRecordDataset.builder()
-        .setFiles(files)
+        .setPath(files)
         .addFeature(FeatureSpec.bytes("image", 3000))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(use)

@@ -118,8 +118,8 @@ public final class TfRecordDataset extends GantryDataset {
 
     /// The files, in their order; no folders. Some files of a set may be read without the others; [#build] refuses
     /// them where a file is missing that the set's list beside them (`_gantry-files-NAME`) names.
-    public Builder setFiles(List<Path> chosen) {
-      List<Path> given = requireFiles("setFiles", chosen);
+    public Builder setPath(List<Path> chosen) {
+      List<Path> given = requireFiles("setPath", chosen);
       chosenFiles = session -> RecordFolder.files(session, given);
       return this;
     }
@@ -128,10 +128,10 @@ public final class TfRecordDataset extends GantryDataset {
     /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names,
     /// but for indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
     /// Folders are listed by [#build], which refuses a set that is not whole.
-    public Builder setFiles(String... chosen) {
+    public Builder setPath(String... chosen) {
       List<String> given =
-          requireFiles("setFiles", Arrays.asList(MisuseException.requireGiven("setFiles", chosen)));
-      chosenFiles = session -> RecordFolder.files(session, "setFiles", given);
+          requireFiles("setPath", Arrays.asList(MisuseException.requireGiven("setPath", chosen)));
+      chosenFiles = session -> RecordFolder.files(session, "setPath", given);
       return this;
     }
 
@@ -168,11 +168,11 @@ public final class TfRecordDataset extends GantryDataset {
     public TfRecordDataset build() {
       List<Location> files = chosenFiles.apply(session());
       if (files.isEmpty()) {
-        throw new MisuseException("setFiles was not called, or with no file; it says what to read");
+        throw new MisuseException("setPath was not called, or with no file; it says what to read");
       }
       for (Location file : files) {
         if (file instanceof Location.Local(Path path, _)) {
-          requireThere("setFiles", path);
+          requireThere("setPath", path);
         }
       }
       List<FeatureSpec> known =

@@ -65,7 +65,7 @@ final class DatasetHeapProgram {
 
   private static TfRecordDataset dataset(Path records, IndexUse use) {
     return TfRecordDataset.builder()
-        .setFiles(List.of(records))
+        .setPath(List.of(records))
         .addFeature(FeatureSpec.bytes("image", IMAGE_BYTES))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(use)

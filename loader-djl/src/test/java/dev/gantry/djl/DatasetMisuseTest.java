@@ -62,8 +62,8 @@ class DatasetMisuseTest {
     isRefused(() -> builder.optData("x", null), "optData: a field's name must be given (was null)");
     isRefused(() -> builder.optTransform(null), "optTransform must be given (was null)");
     isRefused(
-        () -> TfRecordDataset.builder().setFiles((List<Path>) null),
-        "setFiles must be given (was null)");
+        () -> TfRecordDataset.builder().setPath((List<Path>) null),
+        "setPath must be given (was null)");
   }
 
   @Test
@@ -82,7 +82,7 @@ class DatasetMisuseTest {
     List<Path> records = ImageRecords.write(folder.resolve("records"), 4, 1, Compression.NONE);
     TfRecordDataset.Builder streamed =
         TfRecordDataset.builder()
-            .setFiles(records)
+            .setPath(records)
             .addFeature(FeatureSpec.bytes("image", 15))
             .optLabels()
             .setSampling(4)
@@ -104,8 +104,8 @@ class DatasetMisuseTest {
         () -> ShardDataset.builder().setPath(none).setSampling(1).build(),
         "setPath is " + none + "; there is no such file or folder");
     isRefused(
-        () -> TfRecordDataset.builder().setFiles(List.of(none)).setSampling(1).build(),
-        "setFiles is " + none + "; there is no such file or folder");
+        () -> TfRecordDataset.builder().setPath(List.of(none)).setSampling(1).build(),
+        "setPath is " + none + "; there is no such file or folder");
     Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
     isRefused(
         () -> ShardDataset.builder().setPath(shards).build(),
@@ -117,7 +117,7 @@ class DatasetMisuseTest {
     List<Path> files = ImageRecords.write(folder, 10, 1, Compression.NONE);
     TfRecordDataset.Builder builder =
         TfRecordDataset.builder()
-            .setFiles(files)
+            .setPath(files)
             .addFeature(FeatureSpec.bytes("image", 15))
             .addFeature(FeatureSpec.floats("x", 2))
             .setSampling(5);
@@ -194,7 +194,7 @@ class DatasetMisuseTest {
     List<Path> files = ImageRecords.write(folder, 10, 1, Compression.NONE);
     TfRecordDataset.Builder builder =
         TfRecordDataset.builder()
-            .setFiles(files)
+            .setPath(files)
             .addFeature(
                 new FeatureSpec.VariableLength(
                     "x", FeatureSpec.Kind.FLOAT, DType.F32, 2, 0, FeatureSpec.PadTo.LONGEST))

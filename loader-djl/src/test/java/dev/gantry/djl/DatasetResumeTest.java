@@ -160,7 +160,7 @@ class DatasetResumeTest {
     goesOnAfterAnyBatch(
         slots ->
             TfRecordDataset.builder()
-                .setFiles(files)
+                .setPath(files)
                 .addFeature(FeatureSpec.int64s("label"))
                 .addFeature(FeatureSpec.floats("x", 2))
                 .setSampling(7)
@@ -174,7 +174,7 @@ class DatasetResumeTest {
 
   private static TfRecordDataset stream(List<Path> files, int slots) {
     return TfRecordDataset.builder()
-        .setFiles(files)
+        .setPath(files)
         .addFeature(FeatureSpec.int64s("label"))
         .addFeature(FeatureSpec.floats("x", 2))
         .setSampling(7)

@@ -49,7 +49,7 @@ class EpochEndTest {
     List<Path> files = ImageRecords.write(folder, 4 * BATCHES, 2, Compression.NONE);
     assertGoesOn(() ->
         TfRecordDataset.builder()
-            .setFiles(files)
+            .setPath(files)
             .addFeature(FeatureSpec.bytes("image", 3, 5))
             .addFeature(FeatureSpec.int64s("label"))
             .setSampling(4)

@@ -130,7 +130,7 @@ class NormalizedDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
     TfRecordDataset.Builder builder =
         TfRecordDataset.builder()
-            .setFiles(files)
+            .setPath(files)
             .addFeature(FeatureSpec.bytes("image", 3, 5))
             .addFeature(FeatureSpec.int64s("label"))
             .optIndex(indexed ? IndexUse.BUILD : IndexUse.NONE)
@@ -155,7 +155,7 @@ class NormalizedDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
     try (TfRecordDataset dataset =
             TfRecordDataset.builder()
-                .setFiles(files)
+                .setPath(files)
                 .addFeature(FeatureSpec.bytes("image", 3, 5))
                 .addFeature(FeatureSpec.int64s("label"))
                 .optIndex(IndexUse.BUILD)

@@ -37,7 +37,7 @@ class ShuffleTest {
 
   private static TfRecordDataset.Builder records(List<Path> files) {
     return TfRecordDataset.builder()
-        .setFiles(files)
+        .setPath(files)
         .addFeature(FeatureSpec.floats("x", 16))
         .addFeature(FeatureSpec.int64s("label"))
         .setSampling(32)

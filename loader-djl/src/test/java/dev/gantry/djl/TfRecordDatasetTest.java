@@ -43,7 +43,7 @@ class TfRecordDatasetTest {
 
   private static TfRecordDataset.Builder dataset(List<Path> files) {
     return TfRecordDataset.builder()
-        .setFiles(files)
+        .setPath(files)
         .addFeature(FeatureSpec.bytes("image", 3, 5))
         .addFeature(FeatureSpec.floats("x", 2))
         .addFeature(FeatureSpec.int64s("label"))
@@ -214,7 +214,7 @@ class TfRecordDatasetTest {
   void guessesTheFeaturesWhereNobodyNamesThem() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 1, Compression.NONE);
     try (TfRecordDataset dataset =
-            TfRecordDataset.builder().setFiles(files).setSampling(10).build();
+            TfRecordDataset.builder().setPath(files).setSampling(10).build();
         NDManager manager = NDManager.newBaseManager()) {
       try (Batch batch = dataset.getData(manager).iterator().next()) {
         assertThat(batch.getData().get("image").getShape()).isEqualTo(new Shape(10, 15));
@@ -237,7 +237,7 @@ class TfRecordDatasetTest {
     }
     TfRecordDataset.Builder builder =
         TfRecordDataset.builder()
-            .setFiles(List.of(file))
+            .setPath(List.of(file))
             .addFeature(FeatureSpec.int64s("label"))
             .addFeature(
                 new FeatureSpec.VariableLength(
@@ -286,7 +286,7 @@ class TfRecordDatasetTest {
         assertThat(dataset.records().orElseThrow().skipped()).containsEntry("data-crc", 1L);
       }
       TfRecordDataset.Builder unnamed =
-          TfRecordDataset.builder().setFiles(files).setSampling(16).optRecords(skipping);
+          TfRecordDataset.builder().setPath(files).setSampling(16).optRecords(skipping);
       try (TfRecordDataset dataset = unnamed.build();
           Batch batch = dataset.getData(manager).iterator().next()) {
         assertThat(batch.getLabels().singletonOrThrow().toLongArray()).startsWith(0, 2, 3);
@@ -306,7 +306,7 @@ class TfRecordDatasetTest {
       names.add(Files.size(file) + " " + name);
       Files.move(file, set.resolve(name));
       if (names.size() == 2) {
-        assertThatThrownBy(() -> dataset(List.of()).setFiles(set.toString()).build())
+        assertThatThrownBy(() -> dataset(List.of()).setPath(set.toString()).build())
             .isInstanceOf(MalformedFileException.class)
             .hasMessageContainingAll(set.toString(), "no-list", "part-00000-of-00003-1a2b3c4d");
         assertThatThrownBy(() -> TfRecordDataset.buildIndexes(set.toString()))
@@ -317,7 +317,7 @@ class TfRecordDatasetTest {
         set.resolve("_gantry-files"), "gantry-files 1\n" + String.join("\n", names) + "\n");
     Path next = ImageRecords.write(folder, 20, 1, Compression.NONE).getFirst();
     Files.move(next, set.resolve("part-00000-of-00001-99999999.tfrecord"));
-    try (TfRecordDataset dataset = dataset(List.of()).setFiles(set.toString()).build();
+    try (TfRecordDataset dataset = dataset(List.of()).setPath(set.toString()).build();
         NDManager manager = NDManager.newBaseManager()) {
       assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
     }
@@ -329,14 +329,14 @@ class TfRecordDatasetTest {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
     Path last = Files.move(files.getLast(), folder.resolve("other"));
     for (IndexUse use : IndexUse.values()) {
-      assertThatThrownBy(() -> dataset(List.of()).setFiles(folder.toString()).optIndex(use).build())
+      assertThatThrownBy(() -> dataset(List.of()).setPath(folder.toString()).optIndex(use).build())
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContainingAll(folder.toString(), "_gantry-files", "write the set again");
     }
     assertThatThrownBy(() -> TfRecordDataset.buildIndexes(folder.toString()))
         .isInstanceOf(MalformedFileException.class);
     Files.move(last, files.getLast());
-    try (TfRecordDataset dataset = dataset(List.of()).setFiles(folder.toString()).build();
+    try (TfRecordDataset dataset = dataset(List.of()).setPath(folder.toString()).build();
         NDManager manager = NDManager.newBaseManager()) {
       assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
     }
@@ -349,9 +349,9 @@ class TfRecordDatasetTest {
     Path last = Files.move(files.getLast(), folder.resolve("other"));
     List<Path> found = files.subList(0, 2);
     for (IndexUse use : IndexUse.values()) {
-      assertNotWhole(() -> dataset(List.of()).setFiles(found).optIndex(use).build().close());
+      assertNotWhole(() -> dataset(List.of()).setPath(found).optIndex(use).build().close());
       assertNotWhole(() ->
-          dataset(List.of()).setFiles(found.getFirst().toString()).optIndex(use).build().close());
+          dataset(List.of()).setPath(found.getFirst().toString()).optIndex(use).build().close());
     }
     assertNotWhole(() -> TfRecordDataset.buildIndexes(found));
     assertNotWhole(() -> TfRecordDataset.buildIndexes(found.getFirst().toString()));

@@ -44,7 +44,7 @@ public final class TrainFromTfRecord {
 
   static TfRecordDataset vectors(String folder) {
     return TfRecordDataset.builder()
-        .setFiles(folder)
+        .setPath(folder)
         .addFeature(FeatureSpec.floats("vector", 64))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(IndexUse.BUILD)

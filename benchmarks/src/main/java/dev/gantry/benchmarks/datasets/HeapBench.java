@@ -47,7 +47,7 @@ final class HeapBench {
 
   private GantryDataset records(IndexUse use) {
     return TfRecordDataset.builder()
-        .setFiles(samples.records())
+        .setPath(samples.records())
         .addFeature(FeatureSpec.bytes("image", 3, 224, 224))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(use)

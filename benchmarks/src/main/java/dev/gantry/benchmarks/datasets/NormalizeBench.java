@@ -71,7 +71,7 @@ final class NormalizeBench {
 
   private TfRecordDataset.Builder builder() {
     return TfRecordDataset.builder()
-        .setFiles(samples.records())
+        .setPath(samples.records())
         .addFeature(FeatureSpec.bytes("image", 224, 224, 3))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(IndexUse.REQUIRE)

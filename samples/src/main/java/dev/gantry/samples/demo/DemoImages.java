@@ -112,7 +112,7 @@ final class DemoImages {
 
   private static TfRecordDataset.Builder records(Path folder, String part, int files) {
     return TfRecordDataset.builder()
-        .setFiles(TfRecordShards.files(folder, part, files))
+        .setPath(TfRecordShards.files(folder, part, files))
         .addFeature(FeatureSpec.bytes("image", 1, SIDE, SIDE))
         .addFeature(FeatureSpec.int64s("label"));
   }

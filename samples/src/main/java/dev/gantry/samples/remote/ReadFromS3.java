@@ -50,7 +50,7 @@ public final class ReadFromS3 {
   /// The same of a folder of TFRecord files. Indexes that are missing there are made and uploaded.
   public static TfRecordDataset records(String folder) {
     return TfRecordDataset.builder()
-        .setFiles(folder)
+        .setPath(folder)
         .addFeature(FeatureSpec.floats("vector", 64))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(IndexUse.BUILD)
