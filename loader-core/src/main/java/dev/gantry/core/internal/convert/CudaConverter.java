@@ -6,18 +6,13 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 
 /// Converts in the memory of a CUDA device, by the kernel of `convert.cu`. Thread-safe.
@@ -52,20 +47,10 @@ final class CudaConverter implements AutoCloseable {
         to,
         _ -> {
           String entry = "convert_to_" + to.name().toLowerCase(Locale.ROOT);
-          String ptx = ptx(entry + ".ptx");
           try (var _ = context.enter()) {
-            return CudaKernel.load(context.driver(), ptx, entry);
+            return CudaKernel.load(CudaConverter.class, entry);
           }
         });
-  }
-
-  static String ptx(String name) {
-    try (InputStream in =
-        Objects.requireNonNull(CudaConverter.class.getResourceAsStream(name), name)) {
-      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
-    }
   }
 
   /// Converts after all work queued on the default stream, and returns when it is done.

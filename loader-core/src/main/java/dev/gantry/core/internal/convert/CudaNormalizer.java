@@ -27,9 +27,8 @@ public final class CudaNormalizer implements AutoCloseable {
   /// Has the driver compile the kernel.
   CudaNormalizer(CudaContext context) {
     this.context = context;
-    String ptx = CudaConverter.ptx("normalize.ptx");
     try (var _ = context.enter()) {
-      this.kernel = CudaKernel.load(context.driver(), ptx, "normalize");
+      this.kernel = CudaKernel.load(CudaNormalizer.class, "normalize");
     }
   }
 

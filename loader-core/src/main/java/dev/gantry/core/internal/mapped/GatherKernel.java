@@ -4,21 +4,15 @@ package dev.gantry.core.internal.mapped;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
-import java.io.IOException;
-import java.io.InputStream;
-import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.nio.charset.StandardCharsets;
-import java.util.Objects;
 
 /// The kernel of `gather.cu` on one device. Thread-safe.
 final class GatherKernel implements AutoCloseable {
   // As in gather.cu.
   static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int THREADS = 256;
-  private static final String ENTRY = "gather";
 
   private final CudaContext context;
   private final CudaKernel kernel;
@@ -27,16 +21,7 @@ final class GatherKernel implements AutoCloseable {
   GatherKernel(CudaContext context) {
     this.context = context;
     try (var _ = context.enter()) {
-      this.kernel = CudaKernel.load(context.driver(), ptx(), ENTRY);
-    }
-  }
-
-  private static String ptx() {
-    try (InputStream in =
-        Objects.requireNonNull(GatherKernel.class.getResourceAsStream(ENTRY + ".ptx"))) {
-      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
-    } catch (IOException e) {
-      throw new UncheckedIOException(e);
+      this.kernel = CudaKernel.load(GatherKernel.class, "gather");
     }
   }
 

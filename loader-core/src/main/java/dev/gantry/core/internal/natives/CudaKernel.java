@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.natives;
 
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.Objects;
 import jcuda.Pointer;
 import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
 /// A kernel that the driver compiled from PTX, for the context that was current then. Its calls need
-/// that context to be current. Thread-safe.
+/// that context to be current, and loading needs one, too. Thread-safe.
 public final class CudaKernel {
   private final CUmodule module;
   private final CUfunction function;
@@ -20,10 +25,11 @@ public final class CudaKernel {
 
   /// Compiles and loads; the driver keeps what it compiled on disk for the next process.
   ///
-  /// @param driver loaded
-  /// @param ptx has an entry of this name
+  /// @param owner beside which the PTX lies
+  /// @param entry of the kernel, after which its file is named
   /// @throws dev.gantry.core.TransferException if the driver or the device is too old
-  public static CudaKernel load(CudaDriver driver, String ptx, String entry) {
+  public static CudaKernel load(Class<?> owner, String entry) {
+    String ptx = ptx(owner, entry + ".ptx");
     CUmodule module = new CUmodule();
     CudaDriver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData", entry);
     CUfunction function = new CUfunction();
@@ -36,6 +42,14 @@ public final class CudaKernel {
       throw failure;
     }
     return kernel;
+  }
+
+  private static String ptx(Class<?> owner, String name) {
+    try (InputStream in = Objects.requireNonNull(owner.getResourceAsStream(name), name)) {
+      return new String(in.readAllBytes(), StandardCharsets.UTF_8);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
   }
 
   /// Queues the kernel.
