@@ -4,6 +4,7 @@ package dev.gantry.cli;
 import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.cli.internal.output.StandardOutput;
 import dev.gantry.cli.internal.process.Termination;
+import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
@@ -18,6 +19,7 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Objects;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
@@ -152,7 +154,8 @@ public final class GantryCommand {
 
   private int run(CommandLine commands, String... arguments) {
     commands.setCaseInsensitiveEnumValuesAllowed(true);
-    commands.registerConverter(Location.class, GantryCommand::location);
+    commands.registerConverter(Location.class, text -> parsed(Location::of, text));
+    commands.registerConverter(Device.class, text -> parsed(Device::parse, text));
     commands.registerConverter(Path.class, GantryCommand::path);
     commands.setParameterExceptionHandler((e, _) -> {
       String hint =
@@ -188,16 +191,16 @@ public final class GantryCommand {
     }
   }
 
-  private static Location location(String text) {
+  private static <T> T parsed(Function<String, T> parser, String text) {
     try {
-      return Location.of(text);
+      return parser.apply(text);
     } catch (MisuseException e) {
       throw new TypeConversionException(e.getMessage());
     }
   }
 
   private static Path path(String text) {
-    if (location(text) instanceof Location.Local(Path path, _)) {
+    if (parsed(Location::of, text) instanceof Location.Local(Path path, _)) {
       return path;
     }
     throw new TypeConversionException("must be a local path (was " + text + ")");

@@ -19,6 +19,7 @@ import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.DevicePreparation;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
@@ -31,7 +32,6 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
-import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
@@ -44,7 +44,14 @@ final class LoadCommand extends ReportCommand {
       description = "Weights: a file, a folder or an index.json, or an http or https URL.")
   private Location file;
 
-  @Mixin private DevicesOption devices;
+  @Option(
+      names = "--device",
+      paramLabel = "DEVICE",
+      split = ",",
+      description =
+          "host or cuda:N, or several as in cuda:0,cuda:1; the first GPU, or host where there is"
+              + " none, by default.")
+  private @Nullable List<Device> devices;
 
   @Option(names = "--repeat", paramLabel = "N", defaultValue = "1", description = "Load N times.")
   private int repeat;
@@ -94,7 +101,7 @@ final class LoadCommand extends ReportCommand {
       return super.call();
     }
     TransferOptions options = options();
-    for (Device device : devices.devices()) {
+    for (Device device : devices()) {
       printMemory(device, options, spec.commandLine().getOut());
     }
     return 0;
@@ -103,7 +110,16 @@ final class LoadCommand extends ReportCommand {
   @Override
   void checkOptions() {
     options();
-    devices.prepare();
+    // The devices are opened while the weights' headers are read.
+    if (devices == null) {
+      DevicePreparation.begin(GantrySession::bestDevice);
+    } else {
+      devices.forEach(device -> DevicePreparation.begin(() -> device));
+    }
+  }
+
+  private List<Device> devices() {
+    return devices == null ? List.of(GantrySession.bestDevice()) : devices;
   }
 
   @Override
@@ -111,7 +127,7 @@ final class LoadCommand extends ReportCommand {
     TransferOptions options = options();
     WeightsCatalogue weights = Input.weights(session, file);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
-    List<Device> targets = devices.devices();
+    List<Device> targets = devices();
     List<KnownChecksums.Known> sums = verify ? RecordedSums.of(session, weights) : List.of();
     List<LoadRuns.Run> runs = new ArrayList<>();
     while (runs.size() < repeat) {

@@ -16,12 +16,6 @@ import java.util.function.Function;
 
 /// JSON documents of maps, iterables, numbers, flags and shapes. All other values become their text.
 public final class Json {
-  /// Writes a document.
-  @FunctionalInterface
-  public interface Body {
-    void write(JsonGenerator json) throws IOException;
-  }
-
   /// Takes one element of an array.
   @FunctionalInterface
   public interface Taker {
@@ -53,18 +47,13 @@ public final class Json {
 
   /// Prints one document.
   public static void print(PrintWriter out, Object document) {
-    print(out, json -> write(document, json));
-  }
-
-  /// Prints one document as it is written.
-  public static void print(PrintWriter out, Body body) {
     try (JsonGenerator json =
         JsonFactory.builder()
             .disable(StreamWriteFeature.AUTO_CLOSE_TARGET)
             .build()
             .createGenerator(out)) {
       json.useDefaultPrettyPrinter();
-      body.write(json);
+      write(document, json);
     } catch (IOException e) {
       throw new UncheckedIOException("the document has no end", e);
     }
