@@ -155,6 +155,11 @@ public final class CheckpointFolder implements StoredCheckpoint {
     files().check(tensor, crc32c);
   }
 
+  /// Whether it lies in a folder of this name, of all below one folder.
+  boolean isAt(Path other) {
+    return folder.getFileName().equals(other.getFileName());
+  }
+
   /// Whether it is the same save.
   @Override
   public boolean equals(@Nullable Object other) {

@@ -11,26 +11,22 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.FolderLock;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.Comparator;
-import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
-import java.util.function.BiPredicate;
-import java.util.function.Predicate;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -63,6 +59,9 @@ public final class CheckpointStore implements AutoCloseable {
   /// Copies checkpoints to another store, if one was named.
   private final @Nullable UploadQueue uploads;
 
+  /// What that store has.
+  private final Optional<RemoteCopies> copies;
+
   /// Shared by all who read checkpoints; removing them takes it whole.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
 
@@ -86,7 +85,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// folder's lock keeps other savers away, so no manifest is read again.
   private final List<CheckpointFolder> checkpoints;
 
-  private boolean toldOfParting;
+  private final PartingWarnings parting;
   private boolean closed;
 
   private CheckpointStore(
@@ -113,11 +112,15 @@ public final class CheckpointStore implements AutoCloseable {
                     copies.retention(),
                     this::removeUploaded))
             .orElse(null);
+    this.copies =
+        Optional.ofNullable(uploads)
+            .map(queue -> new RemoteCopies(queue.remote(), this.checkpoints));
     Optional<CheckpointFolder> there = lastThere();
     long last = there.map(CheckpointFolder::sequence).orElse(0L);
     this.position =
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
-    there.ifPresent(this::warnIfParted);
+    parting = new PartingWarnings(folder.root(), copies.map(RemoteCopies::toString).orElse(""));
+    there.ifPresent(other -> parting.warnIfParted(checkpoints, other));
     // An earlier process saved these, and did not upload them.
     checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
   }
@@ -130,45 +133,12 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// The one in the other store that was saved last.
   private Optional<CheckpointFolder> lastThere() {
-    return Optional.ofNullable(uploads)
-        .flatMap(queue -> queue.remote().checkpoints().reversed().stream().findFirst());
+    return copies.flatMap(RemoteCopies::last);
   }
 
-  /// As two machines do that go on from one checkpoint.
-  private void warnIfParted(CheckpointFolder there) {
-    if (!checkpoints.isEmpty()) {
-      CheckpointFolder here = checkpoints.getLast();
-      if (here.head().history().partedFrom(there.head().history())) {
-        LOG.warn(
-            "TWO HISTORIES: step {} (save {}) of {} and step {} (save {}) of {} are of trainings"
-                + " that parted; restoreLatest takes the one of the higher save",
-            here.step(),
-            here.sequence(),
-            folder.root(),
-            there.step(),
-            there.sequence(),
-            uploads == null ? "" : uploads.remote());
-      }
-    }
-  }
-
-  /// Tells of the first save that does not come after all others.
-  private void warnOfParting(SavePlan plan) {
-    if (!toldOfParting) {
-      Stream.concat(checkpoints.reversed().stream().limit(1), lastThere().stream())
-          .filter(last -> !plan.history().contains(last.head().history()))
-          .max(Comparator.comparingLong(CheckpointFolder::sequence))
-          .ifPresent(last -> {
-            toldOfParting = true;
-            LOG.warn(
-                "{}: TWO HISTORIES: step {} is saved, and the training did not go on from step {},"
-                    + " which was saved last before. Of each step the later save counts, and"
-                    + " restoreLatest takes the later history",
-                folder.root(),
-                plan.checkpoint().step(),
-                last.step());
-          });
-    }
+  /// The one that was saved last here, and the one that was saved last in the other store.
+  private Stream<CheckpointFolder> lasts() {
+    return Stream.concat(checkpoints.reversed().stream().limit(1), lastThere().stream());
   }
 
   /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
@@ -202,20 +172,15 @@ public final class CheckpointStore implements AutoCloseable {
     StoreFolder folder = new StoreFolder(session, root);
     folder.create();
     FolderLock lock = FolderLock.take(root, "saver");
-    boolean complete = false;
-    try {
-      folder.removeLeftovers();
-      StoreScan found = StoreScan.of(folder);
-      String name = HexFormat.of().toHexDigits(UUID.randomUUID().getLeastSignificantBits());
-      CheckpointStore store =
-          new CheckpointStore(session, folder, lock, retention, fileBytes, found, name, remote);
-      complete = true;
-      return store;
-    } finally {
-      if (!complete) {
-        lock.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          folder.removeLeftovers();
+          StoreScan found = StoreScan.of(folder);
+          String name = HexFormat.of().toHexDigits(UUID.randomUUID().getLeastSignificantBits());
+          return new CheckpointStore(
+              session, folder, lock, retention, fileBytes, found, name, remote);
+        },
+        lock::close);
   }
 
   /// What a folder of checkpoints holds.
@@ -339,29 +304,31 @@ public final class CheckpointStore implements AutoCloseable {
     Path target = folder.vacant(plan.checkpoint().step(), plan.sequence());
     // 1
     folder.make(target);
-    CheckpointFolder stored;
-    WriteReport report;
-    try {
-      // 2
-      report = session.write(SavePlan.in(target, files), options.withChecksums(true));
-      stored = new CheckpointFolder(session, target, plan.manifest(report));
-      warnOfParting(plan);
-      add(new CheckpointFolder(session, target, stored.manifest().head()));
-      // 3
-      writeManifest(stored, options);
-    } catch (RuntimeException | Error failure) {
-      removeUnfinished(target, failure);
-      throw failure;
-    }
+    SavedCheckpoint saved =
+        Cleanup.orUndo(
+            () -> {
+              // 2
+              WriteReport report =
+                  session.write(SavePlan.in(target, files), options.withChecksums(true));
+              CheckpointFolder stored =
+                  new CheckpointFolder(session, target, plan.manifest(report));
+              parting.warnOf(plan, lasts());
+              add(new CheckpointFolder(session, target, stored.manifest().head()));
+              // 3
+              writeManifest(stored, options);
+              return new SavedCheckpoint(stored, report);
+            },
+            // Unless the manifest has its name already: then all is there but the certainty.
+            () -> folder.removeUnfinished(target));
     submit(checkpoints.getLast());
     // 4
     removeSurplus();
-    return new SavedCheckpoint(stored, report);
+    return saved;
   }
 
   /// Takes the place of whatever had this folder before, such as a save that failed with its manifest.
   private void add(CheckpointFolder checkpoint) {
-    checkpoints.removeIf(one -> isAt(one, checkpoint.folder()));
+    checkpoints.removeIf(one -> one.isAt(checkpoint.folder()));
     checkpoints.add(checkpoint);
     checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
   }
@@ -384,15 +351,6 @@ public final class CheckpointStore implements AutoCloseable {
             .withRequestBytes(MANIFEST_REQUEST_BYTES)
             .withPageCache(options.pageCache())
             .withCancellation(options.cancellation()));
-  }
-
-  /// Unless the manifest has its name already: then all is there but the certainty.
-  private void removeUnfinished(Path checkpoint, Throwable failure) {
-    try {
-      folder.removeUnfinished(checkpoint);
-    } catch (TransferException besides) {
-      failure.addSuppressed(besides);
-    }
   }
 
   /// Removes checkpoints that stayed on the disk only until they were in the other store.
@@ -463,23 +421,12 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// Whether the other store has a copy of a checkpoint that lies in the folder.
   public boolean hasCopy(Path checkpoint) {
-    return copyOf(checkpoint).isPresent();
+    return copies.flatMap(there -> there.copyOf(checkpoint)).isPresent();
   }
 
   /// Whether the other store has a checkpoint that was saved before one of the folder.
   public boolean hasEarlier(Path checkpoint) {
-    return uploads != null
-        && checkpoints.stream()
-            .filter(one -> isAt(one, checkpoint))
-            .anyMatch(one ->
-                uploads.remote().checkpoints().stream()
-                    .anyMatch(there -> there.sequence() < one.sequence()));
-  }
-
-  private Optional<CheckpointFolder> copyOf(Path checkpoint) {
-    List<CheckpointFolder> others =
-        checkpoints.stream().filter(one -> !isAt(one, checkpoint)).toList();
-    return Optional.ofNullable(uploads).flatMap(queue -> queue.remote().copyOf(checkpoint, others));
+    return copies.filter(there -> there.hasEarlier(checkpoint)).isPresent();
   }
 
   /// Puts the copy in the other store in the place of a checkpoint that is damaged here, which is removed
@@ -489,26 +436,17 @@ public final class CheckpointStore implements AutoCloseable {
   /// @throws MalformedFileException if the copy is damaged, too
   /// @throws TransferException if the other store or the disk fails
   public synchronized void fetchInstead(Path damaged) {
-    if (uploads == null) {
-      throw new IllegalStateException("no other store");
-    }
-    CheckpointFolder copy = copyOf(damaged).orElseThrow();
-    boolean isHere =
-        checkpoints.stream().anyMatch(one -> one.head().equals(copy.head()) && !isAt(one, damaged));
-    if (!isHere) {
-      add(uploads.remote().fetch(copy));
-    }
+    copies
+        .orElseThrow(() -> new IllegalStateException("no other store"))
+        .fetchCopyOf(damaged)
+        .ifPresent(this::add);
     removal.writeLock().lock();
     try {
       folder.remove(damaged);
-      checkpoints.removeIf(one -> isAt(one, damaged));
+      checkpoints.removeIf(one -> one.isAt(damaged));
     } finally {
       removal.writeLock().unlock();
     }
-  }
-
-  private static boolean isAt(CheckpointFolder one, Path folder) {
-    return one.folder().getFileName().equals(folder.getFileName());
   }
 
   /// Copies the checkpoint that was saved last from the other store, if the folder has none that was saved
@@ -520,70 +458,20 @@ public final class CheckpointStore implements AutoCloseable {
   ///     none
   /// @throws TransferException if the other store or the disk fails
   public synchronized void fetchLatest(boolean fallBack) {
-    fetchBefore(Long.MAX_VALUE, fallBack);
+    copies.flatMap(there -> there.fetchBefore(Long.MAX_VALUE, fallBack)).ifPresent(this::add);
   }
 
   /// As [#fetchLatest], of those that were saved before one that is damaged and has no copy.
   public synchronized void fetchBefore(Path damaged) {
     checkpoints.stream()
-        .filter(one -> isAt(one, damaged))
+        .filter(one -> one.isAt(damaged))
         .findFirst()
-        .ifPresent(one -> fetchBefore(one.sequence(), true));
-  }
-
-  private void fetchBefore(long sequence, boolean fallBack) {
-    fetch(
-        one -> one.sequence() < sequence,
-        (here, there) -> here.sequence() >= there.sequence(),
-        fallBack);
+        .flatMap(one -> copies.flatMap(there -> there.fetchBefore(one.sequence(), true)))
+        .ifPresent(this::add);
   }
 
   /// As [#fetchLatest], for the checkpoint of a step, if the folder has none of this step.
   public synchronized void fetch(long step) {
-    fetch(one -> one.step() == step, (_, _) -> true, false);
-  }
-
-  /// @param serves whether one in the folder makes one in the other store needless, both wanted
-  private void fetch(
-      Predicate<CheckpointFolder> wanted,
-      BiPredicate<CheckpointFolder, CheckpointFolder> serves,
-      boolean fallBack) {
-    if (uploads == null) {
-      return;
-    }
-    checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
-    List<CheckpointFolder> here = checkpoints.stream().filter(wanted).toList();
-    RemoteFolder remote = uploads.remote();
-    Set<CheckpointFolder> tried = new HashSet<>();
-    MalformedFileException damage = null;
-    while (true) {
-      Optional<CheckpointFolder> next =
-          remote.checkpoints().reversed().stream()
-              .filter(wanted)
-              .filter(one -> !tried.contains(one))
-              .findFirst();
-      if (next.isEmpty() || here.stream().anyMatch(one -> serves.test(one, next.get()))) {
-        if (damage != null && here.isEmpty()) {
-          throw damage;
-        }
-        return;
-      }
-      try {
-        add(remote.fetch(next.get()));
-        return;
-      } catch (MalformedFileException damaged) {
-        if (!fallBack) {
-          throw damaged;
-        }
-        LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damaged.getMessage());
-        tried.add(next.get());
-        damage = damaged;
-      } catch (TransferException failed) {
-        // Another saver may have removed it since it was listed.
-        if (!Folder.isNotFound(failed) || !remote.refresh()) {
-          throw failed;
-        }
-      }
-    }
+    copies.flatMap(there -> there.fetchStep(step)).ifPresent(this::add);
   }
 }

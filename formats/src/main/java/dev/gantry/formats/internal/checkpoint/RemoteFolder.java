@@ -12,6 +12,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.checkpoint.Retention;
@@ -234,28 +235,27 @@ final class RemoteFolder {
     Manifest manifest = scan.require(checkpoint);
     Path target = local.vacant(manifest.step(), manifest.sequence());
     local.make(target);
-    try {
-      String folder = RemoteScan.name(checkpoint);
-      List<NewFile> files =
-          manifest.files().stream()
-              .map(file -> copy(target, folder, file.name(), file.size()))
-              .toList();
-      requireSame(
-          manifest, folder, session.write(files, WriteOptions.defaults().withChecksums(true)));
-      long size;
-      try (FileBytes bytes =
-          FileBytes.open(session, scan.at(folder + "/" + StoreFolder.MANIFEST))) {
-        size = bytes.length();
-      }
-      var _ =
-          session.write(
-              List.of(copy(target, folder, StoreFolder.MANIFEST, size)), WriteOptions.defaults());
-      return new CheckpointFolder(
-          session, target, Manifest.readHead(session, StoreFolder.manifest(target)));
-    } catch (RuntimeException | Error failure) {
-      local.removeUnfinished(target);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          String folder = RemoteScan.name(checkpoint);
+          List<NewFile> files =
+              manifest.files().stream()
+                  .map(file -> copy(target, folder, file.name(), file.size()))
+                  .toList();
+          requireSame(
+              manifest, folder, session.write(files, WriteOptions.defaults().withChecksums(true)));
+          long size;
+          try (FileBytes bytes =
+              FileBytes.open(session, scan.at(folder + "/" + StoreFolder.MANIFEST))) {
+            size = bytes.length();
+          }
+          var _ =
+              session.write(
+                  List.of(copy(target, folder, StoreFolder.MANIFEST, size)), WriteOptions.defaults());
+          return new CheckpointFolder(
+              session, target, Manifest.readHead(session, StoreFolder.manifest(target)));
+        },
+        () -> local.removeUnfinished(target));
   }
 
   private NewFile copy(Path target, String folder, String file, long size) {
