@@ -5,7 +5,11 @@ import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.ScanBuilder;
+import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// Files that are there, as Spark's tables tell of them. They are read in batches.
 public abstract class FormatTable implements SupportsRead {
@@ -28,6 +32,28 @@ public abstract class FormatTable implements SupportsRead {
   /// How many bytes a task reads.
   protected final long partitionBytes() {
     return options.number(PARTITION, PARTITION_BYTES);
+  }
+
+  /// @param columns that a query needs
+  protected abstract Scan scan(StructType columns);
+
+  @Override
+  public final ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
+    return new Builder();
+  }
+
+  private final class Builder implements SupportsPushDownRequiredColumns {
+    private StructType columns = schema;
+
+    @Override
+    public void pruneColumns(StructType required) {
+      columns = required;
+    }
+
+    @Override
+    public Scan build() {
+      return scan(columns);
+    }
   }
 
   @Override

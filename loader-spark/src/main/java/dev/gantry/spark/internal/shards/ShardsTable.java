@@ -18,13 +18,10 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.Statistics;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// A set of raw tensor shards that is there. Only the columns that a query needs are read.
 final class ShardsTable extends FormatTable {
@@ -33,27 +30,8 @@ final class ShardsTable extends FormatTable {
   }
 
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
-    return new Builder(ShardSet.open(options.path()));
-  }
-
-  private final class Builder implements SupportsPushDownRequiredColumns {
-    private final ShardSet set;
-    private StructType columns = schema;
-
-    Builder(ShardSet set) {
-      this.set = set;
-    }
-
-    @Override
-    public void pruneColumns(StructType required) {
-      columns = required;
-    }
-
-    @Override
-    public Scan build() {
-      return new ShardsScan(set, columns, partitionBytes());
-    }
+  protected Scan scan(StructType columns) {
+    return new ShardsScan(ShardSet.open(options.path()), columns, partitionBytes());
   }
 
   private static final class ShardsScan implements SupportsReportStatistics, Batch {

@@ -14,11 +14,8 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.connector.read.ScanBuilder;
-import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// TFRecord files that are there. A file with an index is read by several tasks; others, by one each.
 final class TfRecordTable extends FormatTable {
@@ -30,22 +27,8 @@ final class TfRecordTable extends FormatTable {
   }
 
   @Override
-  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
-    return new Builder();
-  }
-
-  private final class Builder implements SupportsPushDownRequiredColumns {
-    private StructType columns = schema;
-
-    @Override
-    public void pruneColumns(StructType required) {
-      columns = required;
-    }
-
-    @Override
-    public Scan build() {
-      return new Records(TfRecordFiles.of(options.path()), columns, partitionBytes());
-    }
+  protected Scan scan(StructType columns) {
+    return new Records(TfRecordFiles.of(options.path()), columns, partitionBytes());
   }
 
   private record Records(List<Path> files, StructType columns, long partitionBytes)
