@@ -369,6 +369,39 @@ class ArchitectureTest {
                     .and(resideOutsideOfPackages(allowed.toArray(String[]::new)))));
   }
 
+  /// What the three share lies below them: files, JSON, safetensors as a container of tensors, and the seams.
+  @Test
+  void weightsSamplesAndCheckpointsDoNotKnowEachOther() {
+    String root = "dev.gantry.formats.";
+    List<List<String>> kinds =
+        List.of(
+            List.of(root + "internal.weights..", root + "internal.numpy.."),
+            List.of(
+                root + "shards..",
+                root + "tfrecord..",
+                root + "internal.order..",
+                root + "internal.batches..",
+                root + "internal.examples..",
+                root + "internal.streams..",
+                root + "internal.index..",
+                root + "internal.protobuf.."),
+            List.of(root + "checkpoint..", root + "internal.checkpoint.."));
+    for (List<String> kind : kinds) {
+      String[] others =
+          kinds.stream()
+              .filter(other -> other != kind)
+              .flatMap(List::stream)
+              .toArray(String[]::new);
+      check(
+          noClasses()
+              .that()
+              .resideInAnyPackage(kind.toArray(String[]::new))
+              .should()
+              .dependOnClassesThat()
+              .resideInAnyPackage(others));
+    }
+  }
+
   @Test
   void allPackagesOfFormatsHaveSuchARule() {
     Set<String> ruled =
