@@ -8,6 +8,7 @@ import dev.gantry.core.Source;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
@@ -75,14 +76,13 @@ public final class NewShards {
     }
     NewShards shards = new NewShards(plan, values, samples);
     ShardFolder prepared = ShardFolder.prepare(own, folder);
-    try {
-      ShardSet set = plan.set(shards.write(own));
-      prepared.finish(set, options.write());
-      return set;
-    } catch (RuntimeException | Error failure) {
-      prepared.takeBack(failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          ShardSet set = plan.set(shards.write(own));
+          prepared.finish(set, options.write());
+          return set;
+        },
+        prepared::takeBack);
   }
 
   private List<Shard> write(GantrySession session) {

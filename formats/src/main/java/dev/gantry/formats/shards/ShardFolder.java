@@ -9,6 +9,7 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.FolderLock;
@@ -119,14 +120,13 @@ final class ShardFolder {
       Optional<ShardSet> _ = requireFree(session, folder, mayReplace);
     }
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of samples");
-    try {
-      ShardFolder prepared = new ShardFolder(session, folder, output, mayReplace);
-      prepared.begin();
-      return prepared;
-    } catch (RuntimeException | Error failure) {
-      output.takeBack(() -> {}, failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          ShardFolder prepared = new ShardFolder(session, folder, output, mayReplace);
+          prepared.begin();
+          return prepared;
+        },
+        () -> output.takeBack(() -> {}));
   }
 
   private void begin() {
@@ -257,11 +257,6 @@ final class ShardFolder {
   /// Takes back all that was written.
   void takeBack() {
     output.takeBack(this::remove);
-  }
-
-  /// As [#takeBack()], after `failure`, which keeps what fails besides.
-  void takeBack(Throwable failure) {
-    output.takeBack(this::remove, failure);
   }
 
   private void remove() {

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import java.io.EOFException;
@@ -129,16 +130,7 @@ public final class TfRecordReader implements AutoCloseable {
   public static TfRecordReader open(
       Session session, Location file, TfRecordOptions options, Position from, Faults skipped) {
     SourceFile source = openFile(session, file);
-    boolean opened = false;
-    try {
-      TfRecordReader reader = new TfRecordReader(source, options, from, skipped);
-      opened = true;
-      return reader;
-    } finally {
-      if (!opened) {
-        source.close();
-      }
-    }
+    return Cleanup.orUndo(() -> new TfRecordReader(source, options, from, skipped), source::close);
   }
 
   /// As [#isTfRecord(Session, Path)], with the process's shared session.

@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.commit.AppendedFile;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.MadeFolders;
 import java.io.IOException;
@@ -51,25 +52,12 @@ public final class TfRecordWriter implements AutoCloseable {
 
   TfRecordWriter(GantrySession session, Path target, Compression compression) {
     made = MadeFolders.makeFor(session.folders(), target);
-    try {
-      file = session.append(target);
-    } catch (RuntimeException | Error failure) {
-      made.takeBack(failure);
-      throw failure;
-    }
-    boolean complete = false;
-    try {
-      compressor = compressor(file, compression);
-      step = new byte[compressor == null ? 0 : STEP_BYTES];
-      complete = true;
-    } catch (IOException e) {
-      throw impossible(e);
-    } finally {
-      if (!complete) {
-        file.close();
-        made.takeBack();
-      }
-    }
+    file = Cleanup.orUndo(() -> session.append(target), made::takeBack);
+    compressor =
+        Cleanup.orUndo(
+            () -> compressor(file, compression),
+            () -> Cleanup.runAll(List.of(file::close, made::takeBack)));
+    step = new byte[compressor == null ? 0 : STEP_BYTES];
   }
 
   /// As [#create(Session, Path, Compression)], with the process's shared session.
@@ -83,8 +71,7 @@ public final class TfRecordWriter implements AutoCloseable {
     return new TfRecordWriter(GantrySession.of(session), file, compression);
   }
 
-  private static @Nullable OutputStream compressor(AppendedFile file, Compression compression)
-      throws IOException {
+  private static @Nullable OutputStream compressor(AppendedFile file, Compression compression) {
     OutputStream appended =
         new OutputStream() {
           @Override
@@ -97,15 +84,17 @@ public final class TfRecordWriter implements AutoCloseable {
             file.append(MemorySegment.ofArray(bytes).asSlice(offset, length));
           }
         };
-    return switch (compression) {
-      case NONE -> null;
-      case GZIP -> new GzipCompressorOutputStream(appended);
-      case ZLIB -> {
-        DeflateParameters parameters = new DeflateParameters();
-        parameters.setWithZlibHeader(true);
-        yield new DeflateCompressorOutputStream(appended, parameters);
-      }
-    };
+    DeflateParameters zlib = new DeflateParameters();
+    zlib.setWithZlibHeader(true);
+    try {
+      return switch (compression) {
+        case NONE -> null;
+        case GZIP -> new GzipCompressorOutputStream(appended);
+        case ZLIB -> new DeflateCompressorOutputStream(appended, zlib);
+      };
+    } catch (IOException e) {
+      throw impossible(e);
+    }
   }
 
   /// A stream into memory or into an [AppendedFile] throws no [IOException].
@@ -176,18 +165,14 @@ public final class TfRecordWriter implements AutoCloseable {
   /// Gives the files their names once all are on the disk, and closes all of them, also where that
   /// fails.
   static void commit(List<TfRecordWriter> writers) {
-    try {
-      writers.forEach(TfRecordWriter::finish);
-    } catch (RuntimeException failure) {
-      for (TfRecordWriter writer : writers) {
-        try {
-          writer.close();
-        } catch (RuntimeException besides) {
-          failure.addSuppressed(besides);
-        }
-      }
-      throw failure;
-    }
+    List<Runnable> closing = writers.stream().<Runnable>map(writer -> writer::close).toList();
+    var _ =
+        Cleanup.orUndo(
+            () -> {
+              writers.forEach(TfRecordWriter::finish);
+              return writers;
+            },
+            () -> Cleanup.runAll(closing));
     AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
   }
 

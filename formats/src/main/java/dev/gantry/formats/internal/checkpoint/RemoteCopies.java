@@ -27,8 +27,7 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
   }
 
   Optional<CheckpointFolder> copyOf(Path checkpoint) {
-    return remote.copyOf(
-        checkpoint, here.stream().filter(one -> !one.isAt(checkpoint)).toList());
+    return remote.copyOf(checkpoint, here.stream().filter(one -> !one.isAt(checkpoint)).toList());
   }
 
   /// Whether one was saved before a checkpoint of the folder.

@@ -251,7 +251,8 @@ final class RemoteFolder {
           }
           var _ =
               session.write(
-                  List.of(copy(target, folder, StoreFolder.MANIFEST, size)), WriteOptions.defaults());
+                  List.of(copy(target, folder, StoreFolder.MANIFEST, size)),
+                  WriteOptions.defaults());
           return new CheckpointFolder(
               session, target, Manifest.readHead(session, StoreFolder.manifest(target)));
         },

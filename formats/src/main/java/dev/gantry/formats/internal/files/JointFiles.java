@@ -180,20 +180,19 @@ public final class JointFiles implements AutoCloseable {
   }
 
   private JointFiles begin(boolean mayReplace) {
-    try {
-      if (Files.exists(folder.resolve(LIST), LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
-        throw new MisuseException(folder + " holds a set of files already; name another place");
-      }
-      folders.sync(folder);
-      clear();
-      if (!Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
-        folders.create(work);
-      }
-      return this;
-    } catch (RuntimeException | Error failure) {
-      output.takeBack(() -> {}, failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          if (Files.exists(folder.resolve(LIST), LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
+            throw new MisuseException(folder + " holds a set of files already; name another place");
+          }
+          folders.sync(folder);
+          clear();
+          if (!Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
+            folders.create(work);
+          }
+          return this;
+        },
+        () -> output.takeBack(() -> {}));
   }
 
   /// Makes a set of files that were written. The others go.

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.files;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -31,13 +32,12 @@ public final class MadeFolders {
   /// @throws TransferException if one cannot be made
   public static MadeFolders make(Folders folders, Path folder) {
     MadeFolders all = new MadeFolders(folders);
-    try {
-      all.make(folder.toAbsolutePath().normalize());
-      return all;
-    } catch (RuntimeException | Error failure) {
-      all.takeBack(failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          all.make(folder.toAbsolutePath().normalize());
+          return all;
+        },
+        all::takeBack);
   }
 
   /// As [#make], for the folder that a file is to be in.
@@ -89,14 +89,5 @@ public final class MadeFolders {
       }
     }
     made.clear();
-  }
-
-  /// As [#takeBack()], after `failure`, which keeps what fails besides.
-  public void takeBack(Throwable failure) {
-    try {
-      takeBack();
-    } catch (RuntimeException besides) {
-      failure.addSuppressed(besides);
-    }
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.files;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Path;
 
 /// A folder that one writer of all processes has for itself until it is done. For one thread.
@@ -30,12 +31,8 @@ public final class OutputFolder {
   /// @param lock the name of its lock's file
   static OutputFolder take(Folders folders, Path folder, String lock, String writer) {
     MadeFolders made = MadeFolders.make(folders, folder);
-    try {
-      return new OutputFolder(made, FolderLock.take(folder, lock, writer));
-    } catch (RuntimeException | Error failure) {
-      made.takeBack(failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> new OutputFolder(made, FolderLock.take(folder, lock, writer)), made::takeBack);
   }
 
   /// Lets others have it.
@@ -52,14 +49,5 @@ public final class OutputFolder {
       lock.remove();
     }
     made.takeBack();
-  }
-
-  /// As [#takeBack(Runnable)], after `failure`, which keeps what fails besides.
-  public void takeBack(Runnable removal, Throwable failure) {
-    try {
-      takeBack(removal);
-    } catch (RuntimeException besides) {
-      failure.addSuppressed(besides);
-    }
   }
 }

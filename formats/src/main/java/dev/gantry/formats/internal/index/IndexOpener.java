@@ -6,6 +6,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
@@ -150,24 +151,19 @@ final class IndexOpener {
         file instanceof Location.Local
             ? session.map(wanted)
             : session.load(wanted, Device.HOST, TransferOptions.defaults());
-    boolean opened = false;
-    try {
-      Map<String, MappedColumn> columns = new HashMap<>();
-      for (int i = 0; i < tensors.size(); i++) {
-        StoredTensor tensor = tensors.get(i);
-        MappedColumn column = new MappedColumn(mapped.regions().get(i));
-        requireChecksum(tensor, column, notes);
-        columns.put(tensor.name(), column);
-      }
-      rules.checkNumbers(columns);
-      TfRecordIndex result = new TfRecordIndex(file, identity, notes, mapped, columns);
-      opened = true;
-      return result;
-    } finally {
-      if (!opened) {
-        mapped.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          Map<String, MappedColumn> columns = new HashMap<>();
+          for (int i = 0; i < tensors.size(); i++) {
+            StoredTensor tensor = tensors.get(i);
+            MappedColumn column = new MappedColumn(mapped.regions().get(i));
+            requireChecksum(tensor, column, notes);
+            columns.put(tensor.name(), column);
+          }
+          rules.checkNumbers(columns);
+          return new TfRecordIndex(file, identity, notes, mapped, columns);
+        },
+        mapped::close);
   }
 
   private void requireChecksum(StoredTensor tensor, MappedColumn column, IndexNotes notes) {

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.files.KnownFiles;
@@ -51,19 +52,14 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   public static TfRecordCatalogue open(
       List<Location> files, List<TfRecordField> fields, GantrySession session) {
     List<TfRecordIndex> indexes = new ArrayList<>();
-    boolean opened = false;
-    try {
-      for (Location file : files) {
-        indexes.add(index(file, session));
-      }
-      TfRecordCatalogue store = new TfRecordCatalogue(indexes, resolve(fields, indexes));
-      opened = true;
-      return store;
-    } finally {
-      if (!opened) {
-        indexes.forEach(TfRecordIndex::close);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          for (Location file : files) {
+            indexes.add(index(file, session));
+          }
+          return new TfRecordCatalogue(indexes, resolve(fields, indexes));
+        },
+        () -> indexes.forEach(TfRecordIndex::close));
   }
 
   private static TfRecordIndex index(Location file, GantrySession session) {

@@ -7,6 +7,7 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.MadeFolders;
@@ -16,6 +17,7 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /// Writes the files of new weights where nothing else can be mixed up with them.
 final class SafetensorsOutput {
@@ -38,31 +40,26 @@ final class SafetensorsOutput {
 
   private WriteReport writeFile(Path file, WriteOptions options) {
     MadeFolders made = MadeFolders.makeFor(folders, file);
-    try {
-      Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
-      requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
-      return session.write(weights.files(), options);
-    } catch (RuntimeException | Error failure) {
-      made.takeBack(failure);
-      throw failure;
-    }
+    return Cleanup.orUndo(
+        () -> {
+          Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
+          requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
+          return session.write(weights.files(), options);
+        },
+        made::takeBack);
   }
 
   private WriteReport writeInto(Path folder, WriteOptions options) {
     OutputFolder output = OutputFolder.take(folders, folder, "writer of weights");
-    try {
-      requireEmpty(folder);
-    } catch (RuntimeException | Error failure) {
-      output.takeBack(() -> {}, failure);
-      throw failure;
-    }
-    WriteReport report;
-    try {
-      report = session.write(weights.files(), options);
-    } catch (RuntimeException | Error failure) {
-      output.takeBack(this::removeFiles, failure);
-      throw failure;
-    }
+    AtomicBoolean begun = new AtomicBoolean();
+    WriteReport report =
+        Cleanup.orUndo(
+            () -> {
+              requireEmpty(folder);
+              begun.set(true);
+              return session.write(weights.files(), options);
+            },
+            () -> output.takeBack(begun.get() ? this::removeFiles : () -> {}));
     output.release();
     return report;
   }

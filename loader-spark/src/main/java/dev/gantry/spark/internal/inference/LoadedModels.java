@@ -4,6 +4,7 @@ package dev.gantry.spark.internal.inference;
 import ai.djl.Device;
 import ai.djl.Model;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -113,16 +114,7 @@ public final class LoadedModels {
       entry = ENTRIES.computeIfAbsent(new Key(plan.id(), device), Entry::new);
       entry.users++;
     }
-    boolean loaded = false;
-    try {
-      Use use = new Use(entry, entry.load(plan));
-      loaded = true;
-      return use;
-    } finally {
-      if (!loaded) {
-        giveBack(entry);
-      }
-    }
+    return Cleanup.orUndo(() -> new Use(entry, entry.load(plan)), () -> giveBack(entry));
   }
 
   private static void giveBack(Entry entry) {
