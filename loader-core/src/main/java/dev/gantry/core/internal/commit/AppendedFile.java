@@ -10,9 +10,7 @@ import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Set;
 
 /// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old
 /// file or the new one:
@@ -117,18 +115,17 @@ public final class AppendedFile implements AutoCloseable {
   ///     then; or if a rename or a folder's synchronisation fails, and some may have it
   /// @throws MisuseException if one has failed before, or is done
   public static void commit(List<AppendedFile> files) {
-    try {
-      files.forEach(AppendedFile::synchronise);
-      files.forEach(AppendedFile::rename);
-      Set<Path> parents = new LinkedHashSet<>();
-      files.forEach(file -> parents.add(Folders.parent(file.file)));
-      for (Path parent : parents) {
-        files.getFirst().folders.sync(parent);
-      }
-    } catch (RuntimeException | Error failure) {
-      Cleanup.runAll(files.stream().<Runnable>map(file -> file::close).toList(), failure);
-      throw failure;
-    }
+    List<Runnable> closing = files.stream().<Runnable>map(file -> file::close).toList();
+    Cleanup.orUndo(
+        () -> {
+          files.forEach(AppendedFile::synchronise);
+          files.forEach(AppendedFile::rename);
+          files.stream()
+              .map(file -> Folders.parent(file.file))
+              .distinct()
+              .forEach(folder -> files.getFirst().folders.sync(folder));
+        },
+        () -> Cleanup.runAll(closing));
     files.forEach(AppendedFile::close);
   }
 

@@ -142,16 +142,19 @@ public final class CuFileBatches {
 
   private CuFileBatches(NativeLibrary library) {
     // CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr)
-    setUp = function(library, "cuFileBatchIOSetUp", ADDRESS, JAVA_INT);
+    setUp = CuFileFunction.require(library, "cuFileBatchIOSetUp", ADDRESS, JAVA_INT);
     // CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr,
     //                                   CUfileIOParams_t *iocbp, unsigned int flags)
-    submit = function(library, "cuFileBatchIOSubmit", ADDRESS, JAVA_INT, ADDRESS, JAVA_INT);
+    submit =
+        CuFileFunction.require(
+            library, "cuFileBatchIOSubmit", ADDRESS, JAVA_INT, ADDRESS, JAVA_INT);
     // CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min_nr,
     //     unsigned *nr, CUfileIOEvents_t *iocbp, struct timespec *timeout)
     getStatus =
-        function(library, "cuFileBatchIOGetStatus", ADDRESS, JAVA_INT, ADDRESS, ADDRESS, ADDRESS);
+        CuFileFunction.require(
+            library, "cuFileBatchIOGetStatus", ADDRESS, JAVA_INT, ADDRESS, ADDRESS, ADDRESS);
     // CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp)
-    cancel = function(library, "cuFileBatchIOCancel", ADDRESS);
+    cancel = CuFileFunction.require(library, "cuFileBatchIOCancel", ADDRESS);
     // void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp)
     destroy =
         library
@@ -164,11 +167,6 @@ public final class CuFileBatches {
     return library.has(first)
         ? Availability.present(new CuFileBatches(library))
         : Availability.absent(library.name() + " has no " + first);
-  }
-
-  private static CuFileFunction function(
-      NativeLibrary library, String symbol, MemoryLayout... arguments) {
-    return CuFileFunction.find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
   }
 
   /// Opens a batch for up to `entries` entries at once.

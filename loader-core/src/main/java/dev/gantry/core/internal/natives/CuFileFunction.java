@@ -42,6 +42,11 @@ final class CuFileFunction {
         .then(handle -> Availability.present(new CuFileFunction(symbol, handle)));
   }
 
+  /// A function of a library that is known to have it.
+  static CuFileFunction require(NativeLibrary library, String symbol, MemoryLayout... arguments) {
+    return find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
+  }
+
   /// Calls it with `arguments`, boxed.
   ///
   /// @param subject on what, for the message

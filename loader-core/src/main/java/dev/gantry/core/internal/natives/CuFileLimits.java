@@ -5,7 +5,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.MemoryLayout;
 
 /// The setters of libcufile 1.0, which change an open driver, and open it first if it is not;
 /// `cufile.json` and [CuFileParameters] have the same settings for a driver that is to be opened.
@@ -20,7 +19,7 @@ public final class CuFileLimits {
   /// Whether reads and writes of up to `thresholdKib` KiB poll for their end instead of sleeping.
   // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
   public void setPollMode(boolean poll, long thresholdKib) {
-    function("cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
+    CuFileFunction.require(library, "cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
         .call(poll + ", " + thresholdKib + " KiB", poll, thresholdKib);
   }
 
@@ -57,10 +56,6 @@ public final class CuFileLimits {
   }
 
   private void set(String symbol, long kib) {
-    function(symbol, JAVA_LONG).call(kib + " KiB", kib);
-  }
-
-  private CuFileFunction function(String symbol, MemoryLayout... arguments) {
-    return CuFileFunction.find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
+    CuFileFunction.require(library, symbol, JAVA_LONG).call(kib + " KiB", kib);
   }
 }

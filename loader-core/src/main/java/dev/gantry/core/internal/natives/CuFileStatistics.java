@@ -7,7 +7,6 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -103,14 +102,14 @@ public final class CuFileStatistics {
   /// @param level 0 for none, to 3
   // CUfileError_t cuFileSetStatsLevel(int level)
   public void setLevel(int level) {
-    function("cuFileSetStatsLevel", JAVA_INT).call("level " + level, level);
+    CuFileFunction.require(library, "cuFileSetStatsLevel", JAVA_INT).call("level " + level, level);
   }
 
   // CUfileError_t cuFileGetStatsLevel(int *level)
   public int level() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment level = arena.allocate(JAVA_INT);
-      function("cuFileGetStatsLevel", ADDRESS).call("level", level);
+      CuFileFunction.require(library, "cuFileGetStatsLevel", ADDRESS).call("level", level);
       return level.get(JAVA_INT, 0);
     }
   }
@@ -118,17 +117,17 @@ public final class CuFileStatistics {
   /// Counts from now on; the driver must be open and the level set.
   // CUfileError_t cuFileStatsStart(void)
   public void start() {
-    function("cuFileStatsStart").call(library.name());
+    CuFileFunction.require(library, "cuFileStatsStart").call(library.name());
   }
 
   // CUfileError_t cuFileStatsStop(void)
   public void stop() {
-    function("cuFileStatsStop").call(library.name());
+    CuFileFunction.require(library, "cuFileStatsStop").call(library.name());
   }
 
   // CUfileError_t cuFileStatsReset(void)
   public void reset() {
-    function("cuFileStatsReset").call(library.name());
+    CuFileFunction.require(library, "cuFileStatsReset").call(library.name());
   }
 
   /// What was counted so far.
@@ -138,7 +137,7 @@ public final class CuFileStatistics {
   public Counts counts(int level) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(ROOM_BYTES, Long.BYTES);
-      function(GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
+      CuFileFunction.require(library, GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
       int sizes = LEVEL_1.size();
       int gpus = sizes + 2 * BUCKETS;
       return new Counts(
@@ -173,9 +172,5 @@ public final class CuFileStatistics {
     return LongStream.range(from, from + BUCKETS)
         .mapToObj(at -> struct.getAtIndex(JAVA_LONG, at))
         .toList();
-  }
-
-  private CuFileFunction function(String symbol, MemoryLayout... arguments) {
-    return CuFileFunction.find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
   }
 }
