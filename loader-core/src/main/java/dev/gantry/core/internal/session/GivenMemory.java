@@ -39,20 +39,17 @@ final class GivenMemory implements Destination {
     this.device = device;
     this.memories = parts.stream().map(ReadInto::memory).toList();
     this.regions = regions;
-    this.plan = plan(parts, options);
+    this.plan =
+        Planner.planInto(
+            parts.stream()
+                .map(part ->
+                    part.extent().length() == 0
+                        ? List.<StridedRange>of()
+                        : List.of(StridedRange.of(part.extent(), 0)))
+                .toList(),
+            options.limits());
     this.begin = begin;
     this.arrived = arrived;
-  }
-
-  static ReadIntoPlan plan(List<ReadInto> parts, TransferOptions options) {
-    return Planner.planInto(
-        parts.stream()
-            .map(part ->
-                part.extent().length() == 0
-                    ? List.<StridedRange>of()
-                    : List.of(StridedRange.of(part.extent(), 0)))
-            .toList(),
-        options.limits());
   }
 
   /// The memory that a read fills.

@@ -69,12 +69,7 @@ public final class MemoryForecast {
         : load(wanted, Device.HOST, TransferOptions.defaults());
   }
 
-  /// The memory of [GantrySession#read], beside the memory that is there.
-  public MemoryUse read(List<ReadInto> parts, TransferOptions options) {
-    return ReadIntoOperation.memory(engine, parts, options);
-  }
-
-  /// What loads take that run at once, given what each of them takes.
+  /// The memory of loads that run at once, given what each of them takes.
   public MemoryUse atOnce(MemoryUse loads, Device device, TransferOptions options) {
     return engine.sharedUse(loads, device, options);
   }

@@ -3,10 +3,8 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.ArrayList;
@@ -36,30 +34,15 @@ final class ReadIntoOperation {
     this.memories = MemoryCheck.ofTargets(parts);
   }
 
-  /// The memory that the read takes for itself. It reads for one device after the other.
-  static MemoryUse memory(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
-    MemoryUse most = MemoryUse.NOTHING;
-    for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
-      List<ReadInto> some = device.getValue().stream().map(parts::get).toList();
-      List<Read> reads = GivenMemory.plan(some, options).reads();
-      most = most.max(engine.readersUse(reads, true, device.getKey(), options));
-    }
-    return most;
-  }
-
-  private static Map<Device, List<Integer>> byDevice(List<ReadInto> parts) {
+  TransferReport run() {
     Map<Device, List<Integer>> byDevice = new LinkedHashMap<>();
     for (int i = 0; i < parts.size(); i++) {
       byDevice.computeIfAbsent(parts.get(i).memory().device(), _ -> new ArrayList<>()).add(i);
     }
-    return byDevice;
-  }
-
-  TransferReport run() {
     TransferReport report = TransferReport.NOTHING;
     boolean[] begun = {false};
     try {
-      for (Map.Entry<Device, List<Integer>> device : byDevice(parts).entrySet()) {
+      for (Map.Entry<Device, List<Integer>> device : byDevice.entrySet()) {
         report = report.plus(run(device.getKey(), device.getValue(), begun));
       }
       return report;
