@@ -3,6 +3,8 @@ package dev.gantry.benchmarks;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
@@ -24,7 +26,6 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Random;
@@ -49,12 +50,12 @@ public final class CacheBench {
     this.folder = folder;
   }
 
-  public static void main(String[] arguments) throws IOException {
+  static void main(String[] arguments) throws Exception {
     new CacheBench(Path.of(arguments[0]))
         .run(Integer.parseInt(arguments[1]), Integer.parseInt(arguments[2]));
   }
 
-  private void run(int count, int mebibytes) throws IOException {
+  private void run(int count, int mebibytes) throws Exception {
     Files.createDirectories(folder.resolve("files"));
     for (int i = 0; i < count; i++) {
       files.add(make(folder.resolve("files").resolve("file" + i), i, mebibytes));
@@ -82,31 +83,33 @@ public final class CacheBench {
     return file;
   }
 
-  private void measure(int port) throws IOException {
+  private void measure(int port) throws Exception {
     List<Location> local = files.stream().map(Location::of).toList();
     List<Location> remote =
         files.stream()
             .map(file -> Location.of("http://127.0.0.1:" + port + "/" + file.getFileName()))
             .toList();
+    long bytes = 0;
+    for (Path file : files) {
+      bytes += Files.size(file);
+    }
     try (GantrySession plain = GantrySession.open();
         GantrySession cached = GantrySession.open()) {
-      print("remote, no cache", load(plain, remote, CachePolicy.BY_RESIDENCY));
+      print("remote, no cache", bytes / 1e9 / load(plain, remote));
       Path cache = folder.resolve("cache");
       cached.cacheRemoteFiles(cache, Long.MAX_VALUE);
-      print("remote, fills the cache", load(cached, remote, CachePolicy.BY_RESIDENCY));
+      print("remote, fills the cache", bytes / 1e9 / load(cached, remote));
       long before = sent.get();
       for (boolean cold : new boolean[] {false, true}) {
-        double[] ours = new double[TURNS];
-        double[] theirs = new double[TURNS];
-        for (int turn = 0; turn < TURNS; turn++) {
-          prepare(cold, cache);
-          theirs[turn] = load(plain, local, CachePolicy.BY_RESIDENCY);
-          prepare(cold, cache);
-          ours[turn] = load(cached, remote, CachePolicy.BY_RESIDENCY);
-        }
-        print(cold ? "local, cold" : "local, hot", median(theirs));
-        print(cold ? "cache, cold" : "cache, hot", median(ours));
-        System.out.printf(Locale.ROOT, "ratio %.3f%n", median(ours) / median(theirs));
+        var _ =
+            new Comparison(
+                    cold ? "files, cold" : "files, hot",
+                    files.size(),
+                    bytes,
+                    List.of(),
+                    List.of(
+                        new Loading("local", plain, local), new Loading("cache", cached, remote)))
+                .print(TURNS, () -> prepare(cold, cache));
       }
       System.out.printf(
           "bytes that the server sent after the first epoch: %d%n", sent.get() - before);
@@ -127,9 +130,16 @@ public final class CacheBench {
     }
   }
 
-  /// @return 10⁹ bytes a second
-  private static double load(GantrySession session, List<Location> files, CachePolicy policy)
-      throws IOException {
+  private record Loading(String name, GantrySession session, List<Location> files)
+      implements Contender {
+    @Override
+    public double run() throws IOException {
+      return load(session, files);
+    }
+  }
+
+  /// @return the seconds of the load, after the files were looked up
+  private static double load(GantrySession session, List<Location> files) throws IOException {
     List<ExtentRequest> wanted = new ArrayList<>();
     for (Location file : files) {
       try (var open = session.openFile(file)) {
@@ -140,20 +150,17 @@ public final class CacheBench {
     }
     long start = System.nanoTime();
     try (Loaded loaded =
-        session.load(wanted, Device.HOST, TransferOptions.defaults().withCachePolicy(policy))) {
+        session.load(
+            wanted,
+            Device.HOST,
+            TransferOptions.defaults().withCachePolicy(CachePolicy.BY_RESIDENCY))) {
       double seconds = (System.nanoTime() - start) / 1e9;
       long cached = loaded.report().files().stream().filter(FileReport::cached).count();
       if (cached > 0 && cached < files.size()) {
         throw new IOException(cached + " of " + files.size() + " files came out of the cache");
       }
-      return loaded.report().bytes() / 1e9 / seconds;
+      return seconds;
     }
-  }
-
-  private static double median(double[] values) {
-    double[] sorted = values.clone();
-    Arrays.sort(sorted);
-    return sorted[sorted.length / 2];
   }
 
   private static void print(String name, double gigabytes) {

@@ -15,6 +15,7 @@ import java.util.HashSet;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.LongUnaryOperator;
 
 /// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
 public final class HostCeilings {
@@ -182,7 +183,9 @@ public final class HostCeilings {
       buffers = new ByteBuffer[threads];
       for (int thread = 0; thread < threads; thread++) {
         buffers[thread] = aligned(DIRECT_BYTES);
-        var _ = RandomCheckpoint.fill(buffers[thread], 88172645463325252L + thread);
+        var _ =
+            RandomCheckpoint.fill(
+                buffers[thread], LongUnaryOperator.identity(), 88172645463325252L + thread);
       }
     }
 
