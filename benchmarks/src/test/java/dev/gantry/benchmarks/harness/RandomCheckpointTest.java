@@ -3,8 +3,8 @@ package dev.gantry.benchmarks.harness;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.benchmarks.harness.RandomCheckpoint.Tensor;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
