@@ -2,8 +2,8 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.weights.NamePattern;
-import dev.gantry.djl.internal.weights.NameRules;
+import dev.gantry.djl.internal.names.NamePattern;
+import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.formats.TensorTransform;
 import java.util.ArrayList;
 import java.util.List;

@@ -2,8 +2,8 @@
 package dev.gantry.djl;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.weights.NamePattern;
-import dev.gantry.djl.internal.weights.Names;
+import dev.gantry.djl.internal.names.NamePattern;
+import dev.gantry.djl.internal.names.Names;
 import dev.gantry.formats.internal.weights.TensorSlice;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;

@@ -4,8 +4,8 @@ package dev.gantry.djl.internal.export;
 import ai.djl.ndarray.NDArray;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.weights.NameRules;
 
 /// A parameter, or the section of it that one tensor of a concatenation is.
 record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.session.HostFill;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.names.Names;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.StoredTensor;

@@ -12,6 +12,7 @@ import ai.djl.nn.ParameterList;
 import ai.djl.nn.SymbolBlock;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.StoredTensor;

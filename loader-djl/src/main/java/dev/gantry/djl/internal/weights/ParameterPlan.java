@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.weights;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.formats.TensorTransform;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;

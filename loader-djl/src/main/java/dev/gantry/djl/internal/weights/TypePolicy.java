@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.types.DataType;
+import dev.gantry.djl.internal.names.NamePattern;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;

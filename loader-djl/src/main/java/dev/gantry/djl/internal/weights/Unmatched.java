@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.weights;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.names.Names;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashMap;

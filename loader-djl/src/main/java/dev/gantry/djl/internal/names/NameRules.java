@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.weights;
+package dev.gantry.djl.internal.names;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.TensorTransform;
@@ -175,7 +175,7 @@ public record NameRules(
     return found;
   }
 
-  static String described(List<TensorTransform> transforms) {
+  public static String described(List<TensorTransform> transforms) {
     return transforms.stream().map(String::valueOf).collect(Collectors.joining(", "));
   }
 }

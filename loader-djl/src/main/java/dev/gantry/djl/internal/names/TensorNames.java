@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.weights;
+package dev.gantry.djl.internal.names;
 
 import dev.gantry.core.MisuseException;
 import java.util.Collection;
@@ -46,7 +46,7 @@ public final class TensorNames {
   }
 
   /// The other names of a stored tensor.
-  Set<String> aliases(String name) {
+  public Set<String> aliases(String name) {
     return aliasesByName.getOrDefault(name, Set.of());
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.weights;
+package dev.gantry.djl.internal.names;
 
 import dev.gantry.core.MisuseException;
 import java.util.Collection;
@@ -68,7 +68,7 @@ public final class Names {
   }
 
   /// All of these, the nearest first.
-  static List<String> first(String name, Collection<String> known) {
+  public static List<String> first(String name, Collection<String> known) {
     return nearest(name, known).stream().map(Candidate::name).toList();
   }
 

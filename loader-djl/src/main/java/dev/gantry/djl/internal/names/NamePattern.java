@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.djl.internal.weights;
+package dev.gantry.djl.internal.names;
 
 import dev.gantry.core.MisuseException;
 import java.math.BigInteger;
