@@ -3,6 +3,7 @@ package dev.gantry.samples;
 
 import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
 import ai.djl.nn.Blocks;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
@@ -48,6 +49,8 @@ public final class ResumeMidEpoch {
       model.setBlock(
           new SequentialBlock()
               .add(Blocks.batchFlattenBlock())
+              .add(Linear.builder().setUnits(32).build())
+              .add(Activation.reluBlock())
               .add(Linear.builder().setUnits(10).build()));
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
       train(model, config, folder, train, null, epochs);

@@ -3,7 +3,6 @@ package dev.gantry.samples;
 
 import ai.djl.Model;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
@@ -36,7 +35,7 @@ public final class SaveAndResume {
     int epochs = Integer.parseInt(arguments[1]);
     try (Model model = Model.newInstance("points")) {
       model.setBlock(Linear.builder().setUnits(10).build());
-      DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
+      DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.l2Loss());
       train(model, config, folder, samples(model.getNDManager()), epochs);
     }
     try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
@@ -74,7 +73,7 @@ public final class SaveAndResume {
   private static Dataset samples(NDManager manager) {
     return new ArrayDataset.Builder()
         .setData(manager.randomNormal(new Shape(256, 64)))
-        .optLabels(manager.randomInteger(0, 10, new Shape(256), DataType.INT64))
+        .optLabels(manager.randomNormal(new Shape(256, 10)))
         .setSampling(32, true)
         .build();
   }
