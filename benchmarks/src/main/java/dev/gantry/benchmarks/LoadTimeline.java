@@ -21,7 +21,7 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
-/// Where the time of a load goes, by the flight recorder's events of its reads, waits and copies.
+/// Shows where the time of a load goes, by the flight recorder's events of its reads, waits and copies.
 final class LoadTimeline {
   private static final String CALL = "dev.gantry.benchmarks.Call";
   private static final String EVENTS = "dev.gantry.";
@@ -143,7 +143,7 @@ final class LoadTimeline {
         took.length == 0 ? -1 : took[took.length - 1]);
   }
 
-  /// Of each thread.
+  /// The time at which each thread's last read ended.
   private static List<Double> lastReads(List<RecordedEvent> reads, Instant start) {
     return List.copyOf(
         reads.stream()

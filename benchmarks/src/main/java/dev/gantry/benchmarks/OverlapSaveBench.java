@@ -216,7 +216,7 @@ public final class OverlapSaveBench {
             : "WRONG VALUES in the overlapped checkpoint");
   }
 
-  /// Of the last layer, which is copied last.
+  /// Reads the last layer's first row: that layer is copied last.
   private float[] firstRow() {
     var parameters = trainer.getModel().getBlock().getParameters();
     try (NDArray row = parameters.valueAt(parameters.size() - 1).getArray().get(0)) {

@@ -77,7 +77,7 @@ public final class GantryCommand {
       scope = ScopeType.INHERIT)
   private boolean verbose;
 
-  /// Of the process before this command line.
+  /// The cache that the process had before this command line.
   private final @Nullable String cacheBefore = System.getProperty(CacheSettings.PROPERTY);
 
   private final @Nullable String cacheBytesBefore =

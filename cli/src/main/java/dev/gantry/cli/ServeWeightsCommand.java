@@ -37,7 +37,7 @@ import picocli.CommandLine.Spec;
         "Keeps weights in memory, on a GPU or the CPU, for other processes of this user, which open"
             + " them as gantry-resident:///path/to/socket. Runs until it is ended.")
 final class ServeWeightsCommand implements Runnable {
-  /// Of a training's checkpoints.
+  /// The name of the weights in a training's checkpoints.
   private static final String MODEL = "model";
 
   @Spec private CommandSpec spec;
@@ -122,7 +122,7 @@ final class ServeWeightsCommand implements Runnable {
     return new Kept(image, state);
   }
 
-  /// Which files the weights are of, and in which state.
+  /// The files that the weights are of, and their state.
   private static List<Object> state(GantrySession session, WeightsCatalogue weights) {
     List<Object> state = new ArrayList<>();
     for (Location file : weights.files()) {

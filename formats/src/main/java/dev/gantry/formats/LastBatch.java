@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats;
 
-/// What becomes of an epoch's samples that do not fill a batch on every rank.
+/// The use of an epoch's samples that do not fill a batch on every rank.
 public enum LastBatch {
   /// They make a last batch that is smaller, shared among the ranks as evenly as possible. Where
   /// there are fewer of them than ranks, samples from the epoch's beginning make up for it.

@@ -12,6 +12,7 @@ public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;
 
+  /// Cancels, and runs on this thread what waits for that. A second call does nothing more.
   public void cancel() {
     List<Runnable> told;
     synchronized (listeners) {
@@ -22,6 +23,7 @@ public final class Cancellation {
     told.forEach(Runnable::run);
   }
 
+  /// Whether [#cancel] was called.
   public boolean isCancelled() {
     return cancelled;
   }

@@ -5,6 +5,7 @@ package dev.gantry.core;
 public final class DeviceUnavailableException extends GantryException {
   private static final long serialVersionUID = 1L;
 
+  /// @param message names the device or library, and says why it cannot serve
   public DeviceUnavailableException(String message) {
     super(message);
   }

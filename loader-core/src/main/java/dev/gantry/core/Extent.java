@@ -15,7 +15,7 @@ public record Extent(Location file, long offset, long length) {
     }
   }
 
-  /// Of a file on this machine.
+  /// An extent of a file on this machine.
   public Extent(Path file, long offset, long length) {
     this(Location.of(file), offset, length);
   }

@@ -12,7 +12,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Where a file lies: on this machine, or in another store that a URI names.
+/// The place of a file: on this machine, or in another store that a URI names.
 public sealed interface Location {
   /// A file on this machine.
   static Location of(Path file) {

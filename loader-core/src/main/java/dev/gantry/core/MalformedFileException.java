@@ -25,7 +25,7 @@ public final class MalformedFileException extends GantryException {
     this.kind = kind;
   }
 
-  /// Of a file on this machine; otherwise as the other constructor.
+  /// Names a file on this machine; otherwise as the other constructor.
   public MalformedFileException(Path file, long offset, String kind, String detail) {
     this(Location.of(file), offset, kind, detail);
   }

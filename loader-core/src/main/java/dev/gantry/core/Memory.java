@@ -8,7 +8,7 @@ import java.util.Objects;
 /// take its bytes. It stays yours: Gantry never frees it, and it must stay allocated until the call
 /// that names it returns.
 public sealed interface Memory extends Source {
-  /// Where the memory is.
+  /// The device of the memory.
   Device device();
 
   @Override

@@ -89,6 +89,7 @@ public record Metrics(
   /// @param pinnedBytes of host memory that devices copy from and to
   /// @param hostBytes of other host memory
   public record MemoryUse(long deviceBytes, long pinnedBytes, long hostBytes) {
+    /// No memory of any kind.
     public static final MemoryUse NOTHING = new MemoryUse(0, 0, 0);
 
     /// Memory of a device, or of the host.

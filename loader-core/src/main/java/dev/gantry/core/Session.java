@@ -76,10 +76,13 @@ public interface Session extends AutoCloseable {
   /// Opens sessions. Gantry has the only one; [ServiceLoader] finds it,
   /// since this package must not name what names it.
   interface Provider {
+    /// As [Session#open()].
     Session open();
 
+    /// As [Session#open(CuFileConfig)].
     Session open(CuFileConfig settings);
 
+    /// As [Session#shared()].
     Session shared();
   }
 }

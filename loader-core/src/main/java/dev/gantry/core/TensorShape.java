@@ -30,10 +30,14 @@ public final class TensorShape {
     return new TensorShape(dimensions.clone());
   }
 
+  /// The number of axes; 0 for a scalar.
   public int rank() {
     return dimensions.length;
   }
 
+  /// The number of elements along an axis.
+  ///
+  /// @param axis from 0 to `rank() - 1`
   public long dimension(int axis) {
     return dimensions[axis];
   }

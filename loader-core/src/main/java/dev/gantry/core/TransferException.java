@@ -18,6 +18,9 @@ public sealed class TransferException extends GantryException {
     this(operation, subject, failure, null);
   }
 
+  /// As the other constructor.
+  ///
+  /// @param cause what the failure came from, if that is an exception
   public TransferException(
       String operation, String subject, Failure failure, @Nullable Throwable cause) {
     super(operation + " failed: " + OneLine.of(subject) + ": " + failure.describe());
@@ -37,10 +40,12 @@ public sealed class TransferException extends GantryException {
         wrong);
   }
 
+  /// The operation that failed, such as `pread`.
   public final String operation() {
     return operation;
   }
 
+  /// The code that was returned, by its kind.
   public final Failure failure() {
     return failure;
   }

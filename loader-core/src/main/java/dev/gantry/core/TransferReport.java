@@ -39,7 +39,7 @@ public record TransferReport(
     devices = List.copyOf(devices);
   }
 
-  /// Of a load onto one device.
+  /// The report of a load onto one device.
   public TransferReport(
       Map<Transport, Long> bytesByTransport,
       long directBytes,
@@ -71,7 +71,7 @@ public record TransferReport(
   /// @param cached whether this is a remote file that was read as a whole out of the cache on this
   ///     machine's disk
   public record FileReport(Location file, Transport transport, String reason, boolean cached) {
-    /// Of a file that is read where it lies.
+    /// The report of a file that is read where it lies.
     public FileReport(Location file, Transport transport, String reason) {
       this(file, transport, reason, false);
     }

@@ -113,6 +113,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     this.lastSave = clock.instant();
   }
 
+  /// A builder; its saver must be set, and when to save: by steps, epochs or time.
   public static Builder builder() {
     return new Builder();
   }

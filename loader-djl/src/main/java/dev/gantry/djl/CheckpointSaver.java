@@ -96,6 +96,7 @@ public final class CheckpointSaver implements AutoCloseable {
     this.saves = new Saves(path, store, queue, mode, builder.options, keepBest, userStates);
   }
 
+  /// A builder; its path must be set.
   public static Builder builder() {
     return new Builder();
   }

@@ -123,7 +123,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Which part of the samples this worker reads. All workers get the same number of batches.
+  /// Chooses the part of the samples that this worker reads. All workers get the same number of batches.
   ///
   /// @param chosenRank this worker's number, from 0
   /// @param chosenWorld how many workers there are
@@ -183,15 +183,15 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Which fields are the batch's data, in this order; by default all that are no labels. Only
-  /// fields that are data or labels are read.
+  /// The fields that are the batch's data, in this order; by default all that are no labels. Only fields that are data
+  /// or labels are read.
   public T optData(String... fields) {
     data = names("optData", fields);
     return self();
   }
 
-  /// Which fields are the batch's labels, in this order; by default `label` or `labels`, where
-  /// there is such a field.
+  /// The fields that are the batch's labels, in this order; by default `label` or `labels`, where there is such a
+  /// field.
   public T optLabels(String... fields) {
     labels = names("optLabels", fields);
     return self();

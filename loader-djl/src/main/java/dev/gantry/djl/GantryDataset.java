@@ -39,7 +39,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
   /// What goes to each device.
   private final List<Batches> parts;
 
-  /// Where the next iteration begins.
+  /// The state in which the next iteration begins.
   private DatasetState next;
 
   private @Nullable DatasetIteration current;

@@ -4,15 +4,15 @@ package dev.gantry.djl;
 /// Whether TFRecord files are read by their indexes or as streams. An index that is damaged is an
 /// error, unless none is to be used.
 public enum IndexUse {
-  /// By their indexes, where each file has one of it as it is now and they serve all features; else
-  /// as streams, for a reason that is logged. Ranks that shuffle then have another order than those that
-  /// have indexes: by default that is refused.
+  /// Files are read by their indexes, where each has one of it as it is now and they serve all features; else as
+  /// streams, for a reason that is logged. Ranks that shuffle then have another order than those that have indexes: by
+  /// default that is refused.
   WHERE_THERE,
-  /// By their indexes, which are built where they are missing or old, or lack a feature: that reads
-  /// the files once, and writes beside them. Compressed files cannot be indexed, and features cannot be read by an
-  /// index that some record lacks or that have another length in some: then this is an error.
+  /// Files are read by their indexes, which are built where they are missing or old, or lack a feature: that reads the
+  /// files once, and writes beside them. Compressed files cannot be indexed, and features cannot be read by an index
+  /// that some record lacks or that have another length in some: then this is an error.
   BUILD,
-  /// By their indexes, or not at all.
+  /// Files are read by their indexes, or not at all.
   REQUIRE,
   /// As streams.
   NONE

@@ -45,6 +45,7 @@ public final class LoadOptions {
     return builder().build();
   }
 
+  /// A builder, which begins with [#defaults].
   public static Builder builder() {
     return new Builder();
   }
@@ -79,14 +80,14 @@ public final class LoadOptions {
 
     private Builder() {}
 
-    /// Where the tensors go; else to the manager's device.
+    /// The device that the tensors go to; else the manager's.
     public Builder optDevice(Device chosen) {
       device = MisuseException.requireGiven("optDevice", chosen);
       return this;
     }
 
-    /// Which tensors, and which rows of them; else all. Only their bytes are read. Not for loads
-    /// into parameters, whose names choose.
+    /// Chooses tensors, and rows of them; else all. Only their bytes are read. Not for loads into parameters, whose
+    /// names choose.
     public Builder optSelection(TensorSelection chosen) {
       selection = MisuseException.requireGiven("optSelection", chosen);
       return this;
@@ -222,6 +223,7 @@ public final class LoadOptions {
       return this;
     }
 
+    /// The options as they are set now.
     public LoadOptions build() {
       return new LoadOptions(
           new LoadSettings(Optional.ofNullable(device), types, partial, lazy, transfer, report),

@@ -30,7 +30,7 @@ public final class MixedDataset implements ResumableDataset {
   private final long seed;
   private final End end;
 
-  /// Where the next iteration begins.
+  /// The state in which the next iteration begins.
   private MixedState next;
 
   private @Nullable MixedIteration current;
@@ -56,11 +56,12 @@ public final class MixedDataset implements ResumableDataset {
     MixedOrder _ = order(next);
   }
 
+  /// A builder; datasets must be added.
   public static Builder builder() {
     return new Builder();
   }
 
-  /// Where an epoch begins that none of the datasets has begun.
+  /// The state in which an epoch begins that none of the datasets has begun.
   private MixedState start(long epoch) {
     List<Long> lengths = lengths();
     return MixedState.start(order(lengths), epoch, lengths, states());

@@ -9,9 +9,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Which tensors make which parameters of a block. DJL names parameters by their place in the block
-/// (`01Linear_weight`), weights files by the names of the layers (`encoder.layer.0.fc.weight`), so you
-/// supply the mapping: a list of rules. Immutable, thread-safe.
+/// Says which tensors make which parameters of a block. DJL names parameters by their place in the block
+/// (`01Linear_weight`), weights files by the names of the layers (`encoder.layer.0.fc.weight`), so you supply the
+/// mapping: a list of rules. Immutable, thread-safe.
 ///
 /// A rule's parameter side is a name with captures, its tensor side a template that uses them:
 ///
@@ -55,8 +55,8 @@ public final class ParameterNames {
     return new ParameterNames(NameRules.SAME);
   }
 
-  /// By table, from parameter to tensor. Two parameters may have one tensor: they share its memory.
-  /// Tensors that the table does not name are no error: the report names them.
+  /// Names by a table, from parameter to tensor. Two parameters may have one tensor: they share its memory. Tensors
+  /// that the table does not name are no error: the report names them.
   ///
   /// @throws MisuseException if the table is empty
   public static ParameterNames of(Map<String, String> tensorByParameter) {
@@ -70,6 +70,7 @@ public final class ParameterNames {
     return builder.build();
   }
 
+  /// A builder without any rule.
   public static Builder builder() {
     return new Builder();
   }
@@ -204,6 +205,7 @@ public final class ParameterNames {
       return this;
     }
 
+    /// The rules in the order in which they were given.
     public ParameterNames build() {
       return new ParameterNames(
           new NameRules(rules, aliases, ignored, refused, rest, strict, false));

@@ -34,6 +34,7 @@ public record SaveRequest(
     metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
   }
 
+  /// A builder; step and model must be set.
   public static Builder builder() {
     return new Builder();
   }

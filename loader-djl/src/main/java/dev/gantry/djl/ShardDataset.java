@@ -21,6 +21,7 @@ public final class ShardDataset extends GantryDataset {
     super(batches, settings);
   }
 
+  /// A builder; path and sampling must be set.
   public static Builder builder() {
     return new Builder();
   }

@@ -43,7 +43,7 @@ public final class TensorMemory implements AutoCloseable {
     return Collections.unmodifiableSequencedMap(tensors);
   }
 
-  /// Where the memory is.
+  /// The device of the memory.
   public Device device() {
     return device;
   }

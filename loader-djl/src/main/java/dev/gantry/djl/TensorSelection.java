@@ -17,8 +17,8 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Predicate;
 
-/// Which tensors of some weights are wanted, and of which of them only some rows. Immutable; as
-/// safe for use by several threads as the predicate that it may hold.
+/// Selects tensors of some weights, and of some of them only rows. Immutable; as safe for use by several threads as
+/// the predicate that it may hold.
 public final class TensorSelection {
   private static final TensorSelection ALL = new TensorSelection(new Matching(_ -> true), Map.of());
 
@@ -38,6 +38,7 @@ public final class TensorSelection {
     this.rows = rows;
   }
 
+  /// All tensors, with all of their rows.
   public static TensorSelection all() {
     return ALL;
   }
@@ -106,9 +107,8 @@ public final class TensorSelection {
     return new Slices.Builder();
   }
 
-  /// Which part of each tensor a rank gets where several share a model (tensor parallelism): rules by
-  /// name say along which axis a tensor is cut into equal parts. Tensors that no rule names are whole on
-  /// each rank. Immutable.
+  /// Says which part of each tensor a rank gets where several share a model (tensor parallelism): rules by name say
+  /// along which axis a tensor is cut into equal parts. Tensors that no rule names are whole on each rank. Immutable.
   public static final class Slices {
     private record Rule(NamePattern tensors, TensorSlice slice) {}
 

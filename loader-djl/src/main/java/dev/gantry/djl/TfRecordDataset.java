@@ -48,6 +48,7 @@ public final class TfRecordDataset extends GantryDataset {
     this.source = source;
   }
 
+  /// A builder; path, features and sampling must be set.
   public static Builder builder() {
     return new Builder();
   }

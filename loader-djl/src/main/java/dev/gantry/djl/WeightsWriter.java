@@ -48,6 +48,7 @@ public final class WeightsWriter {
     this.shapes = builder.shapes;
   }
 
+  /// A builder; a file or a folder must be set.
   public static Builder builder() {
     return new Builder();
   }

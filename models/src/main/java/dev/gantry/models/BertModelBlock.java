@@ -69,6 +69,7 @@ public final class BertModelBlock extends TransformerBlock {
   private final Norm norm;
   private final List<Output> outputs;
 
+  /// A block without values: a load or [#initialize] gives them.
   @SuppressWarnings("this-escape")
   public BertModelBlock(Config config) {
     super(layers(config));

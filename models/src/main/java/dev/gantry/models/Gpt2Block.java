@@ -39,6 +39,7 @@ public final class Gpt2Block extends DecoderBlock implements CausalBlock {
 
   private final Config config;
 
+  /// A block without values: a load or [#initialize] gives them.
   @SuppressWarnings("this-escape")
   public Gpt2Block(Config config) {
     super(layers(config), config.vocabulary(), config.maxPositions(), true, config.head());

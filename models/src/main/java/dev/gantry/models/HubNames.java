@@ -8,7 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.djl.ParameterNames;
 import java.util.Locale;
 
-/// Which tensors of the hub's files fill the parameters of blocks that are known.
+/// Names the tensors of the hub's files that fill the parameters of blocks that are known.
 public final class HubNames {
   private HubNames() {}
 

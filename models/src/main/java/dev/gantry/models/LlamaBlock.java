@@ -71,6 +71,7 @@ public final class LlamaBlock extends DecoderBlock implements CausalBlock {
   /// @param high waves shorter than `original / high` are not; those between are in part
   /// @param original the longest text of the first training
   public record Rotation(double theta, double factor, double low, double high, double original) {
+    /// No wave is stretched.
     public static Rotation plain(double theta) {
       return linear(theta, 1);
     }
@@ -94,6 +95,7 @@ public final class LlamaBlock extends DecoderBlock implements CausalBlock {
 
   private final float[] frequencies;
 
+  /// A block without values: a load or [#initialize] gives them.
   @SuppressWarnings("this-escape")
   public LlamaBlock(Config config) {
     super(layers(config), config.vocabulary(), config.maxPositions(), false, config.head());

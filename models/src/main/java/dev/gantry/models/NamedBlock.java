@@ -26,7 +26,7 @@ abstract class NamedBlock extends AbstractBlock {
 
   static final List<String> LOGITS = List.of("logits");
 
-  /// Where a pass finds the parameters' values.
+  /// The place where a pass finds the parameters' values.
   ///
   /// @param epsilon of the norms, beside the input, so that no layer copies it to the device anew
   record Pass(ParameterStore store, Device device, boolean training, NDArray epsilon) {

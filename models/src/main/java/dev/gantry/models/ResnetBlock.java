@@ -81,6 +81,7 @@ public final class ResnetBlock extends AbstractBlock {
   private final List<Layer> layers = new ArrayList<>();
   private final @Nullable Linear labels;
 
+  /// A block without values: a load or [#initialize] gives them.
   @SuppressWarnings("this-escape")
   public ResnetBlock(Config config) {
     this.config = config;

@@ -43,6 +43,7 @@ public final class TextGenerator {
     listener = builder.listener;
   }
 
+  /// A builder with the defaults that its methods name.
   public static Builder builder() {
     return new Builder();
   }
@@ -150,7 +151,7 @@ public final class TextGenerator {
       return this;
     }
 
-    /// Where the random numbers begin; 0 unless you say otherwise.
+    /// The seed of the random numbers; 0 unless you say otherwise.
     public Builder optSeed(long chosen) {
       seed = chosen;
       return this;
@@ -169,6 +170,7 @@ public final class TextGenerator {
       return this;
     }
 
+    /// The generator as it is set now.
     public TextGenerator build() {
       return new TextGenerator(this);
     }

@@ -173,7 +173,7 @@ abstract class TransformerBlock extends NamedBlock {
     return table.get(new NDIndex("{}:{}", from, to)).expandDims(0);
   }
 
-  /// By what the scores of a layer's attention are multiplied.
+  /// The factor of the scores of a layer's attention.
   ///
   /// @param layer its number, from 0
   double scale(int layer) {

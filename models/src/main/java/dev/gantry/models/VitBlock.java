@@ -68,6 +68,7 @@ public final class VitBlock extends TransformerBlock {
   private final @Nullable Dense labels;
   private final @Nullable Dense pooler;
 
+  /// A block without values: a load or [#initialize] gives them.
   @SuppressWarnings("this-escape")
   public VitBlock(Config config) {
     super(layers(config));

@@ -54,7 +54,7 @@ public final class CrashReplay {
 
     record MakeFolder(Path folder) implements Step {}
 
-    /// Of a file's entry, or an empty folder's.
+    /// Removes a file's entry, or an empty folder's.
     record Remove(Path path) implements Step {}
   }
 
@@ -286,7 +286,7 @@ public final class CrashReplay {
       return file;
     }
 
-    /// Of the folder that a path is an entry of.
+    /// The entries of the folder that a path is in.
     private Map<String, Node> entries(Path path) {
       Path parent = path.getParent();
       return parent == null ? root.now : folder(parent).now;

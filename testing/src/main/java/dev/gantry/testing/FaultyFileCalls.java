@@ -42,7 +42,7 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     LOCK
   }
 
-  /// What becomes of a call.
+  /// The fate of a call.
   public sealed interface Fault {}
 
   /// The call is not made, and answers with this `errno`. A `close` is made all the same, as Linux
@@ -74,20 +74,19 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     }
   }
 
-  /// Of call `number` of `function` this becomes; `number` starts at 1.
+  /// This happens to call `number` of `function`; `number` starts at 1.
   public FaultyFileCalls at(Function function, int number, Fault fault) {
     rules.add(new Rule(function, call -> call == number, fault));
     return this;
   }
 
-  /// Of every call of `function` from `number` on this becomes.
+  /// This happens to every call of `function` from `number` on.
   public FaultyFileCalls from(Function function, int number, Fault fault) {
     rules.add(new Rule(function, call -> call >= number, fault));
     return this;
   }
 
-  /// Of one call of `function` in `oneIn` this becomes; of which, the seed decides, whatever thread
-  /// makes the call.
+  /// This happens to one call of `function` in `oneIn`; the seed decides to which, whatever thread makes the call.
   public FaultyFileCalls seeded(Function function, long seed, int oneIn, Fault fault) {
     long salt = mix(seed + rules.size());
     rules.add(

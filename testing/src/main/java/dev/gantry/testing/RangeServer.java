@@ -73,7 +73,7 @@ public final class RangeServer implements AutoCloseable {
   private static final String MOVED = "/moved";
 
   static {
-    // Else the JDK's server sends a body only once its headers are acknowledged: 40 ms later.
+    // Otherwise the JDK's server sends a body only once its headers are acknowledged: 40 ms later.
     System.setProperty("sun.net.httpserver.nodelay", "true");
   }
 

@@ -82,7 +82,7 @@ final class LoadTrace {
     stages.add(new Trace.Stage(name, Math.max(0, nanos) / 1e6));
   }
 
-  /// Of the last load, from its start on.
+  /// Gives the spans of the last load, from its start on.
   private static List<Trace.Span> spans(List<RecordedEvent> events) {
     Instant start =
         events.stream()

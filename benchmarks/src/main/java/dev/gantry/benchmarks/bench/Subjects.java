@@ -28,7 +28,7 @@ final class Subjects {
   /// beside what is loaded.
   private static final int MEMORY_SHARE = 6;
 
-  /// And of the disk: two shapes, a peer's copy of each, and some room besides.
+  /// The file's share of the disk, which also has two shapes, a peer's copy of each, and some room besides.
   private static final int DISK_SHARE = 6;
 
   /// The types that DJL's own reader knows.

@@ -41,7 +41,7 @@ public final class DatasetBench {
   private static final int PAGES = 500_000;
   private static final int PAGES_IN_BATCH = 8192;
 
-  /// Of a run in a hot page cache.
+  /// The epochs of a run in a hot page cache.
   static final int EPOCHS = 3;
 
   private static final Shuffle FILE_ORDER = new Shuffle.None();

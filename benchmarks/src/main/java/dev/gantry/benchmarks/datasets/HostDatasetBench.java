@@ -15,7 +15,7 @@ import java.nio.file.Path;
 public final class HostDatasetBench {
   private static final int TURNS = 5;
 
-  /// Of records of some 200 bytes, and of some 4 KB.
+  /// The images of records of some 200 bytes, and of some 4 KB.
   private static final int[] SMALL_IMAGE_BYTES = {144, 4040};
 
   private static final long SMALL_BYTES = 500_000_000;

@@ -66,7 +66,7 @@ final class OverlapBench {
     }
   }
 
-  /// What became of one batch.
+  /// The times of one batch.
   ///
   /// @param ready when `next` returned it, in nanoseconds from the loop's start
   private record Step(double ready, BusyKernel.Moment kernelBegin, BusyKernel.Moment kernelEnd) {}

@@ -82,7 +82,7 @@ record RecordFiles(List<Path> files, int imageBytes, long count, int batchSize) 
     return List.of(FeatureSpec.bytes("image", imageBytes), FeatureSpec.int64s("label"));
   }
 
-  /// Of all files.
+  /// The size of all files.
   long bytes() throws IOException {
     long bytes = 0;
     for (Path file : files) {

@@ -12,7 +12,7 @@ final class SampleDigest {
   private long samples;
   private long sum;
 
-  /// Of samples `0` to `count - 1`, each with its number as label.
+  /// The digest of samples `0` to `count - 1`, each with its number as label.
   static SampleDigest of(long count, LongFunction<byte[]> images) {
     SampleDigest digest = new SampleDigest();
     for (long i = 0; i < count; i++) {

@@ -12,7 +12,7 @@ import java.util.List;
 /// Draws what [OverlapBench] saw: `timeline CSV HTML TITLE`. When batches were read, one line
 /// for the even ones and one for the odd, above the kernels that used them.
 public final class TimelineChart {
-  /// Where the loop has found its pace.
+  /// The first batch at which the loop has found its pace.
   private static final int FIRST_BATCH = 100;
 
   private static final int BATCHES = 14;

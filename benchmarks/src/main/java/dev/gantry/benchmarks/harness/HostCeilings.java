@@ -31,7 +31,7 @@ public final class HostCeilings {
 
   private static OpenOption direct() {
     try {
-      // By its name, since javac warns of the class.
+      // The class is found by its name, since javac warns of it.
       Class<?> options = Class.forName("com.sun.nio.file.ExtendedOpenOption");
       return (OpenOption) Objects.requireNonNull(options.getField("DIRECT").get(null));
     } catch (ReflectiveOperationException e) {

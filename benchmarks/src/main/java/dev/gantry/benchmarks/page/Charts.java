@@ -108,7 +108,7 @@ final class Charts {
     return color(span).equals(Chart.COPY) ? span.thread() + ", copies" : span.thread();
   }
 
-  /// What part of their time threads spent with what, from their first span to the last one's end.
+  /// Says which part of their time threads spent with what, from their first span to the last one's end.
   static String shares(Trace trace) {
     Map<String, List<Trace.Span>> threads =
         trace.spans().stream()

@@ -4,7 +4,7 @@ package dev.gantry.benchmarks.result;
 import com.google.gson.annotations.SerializedName;
 import java.util.Locale;
 
-/// Where a file's bytes were before a run.
+/// The place of a file's bytes before a run.
 public enum Heat {
   /// All in the page cache.
   @SerializedName("hot")

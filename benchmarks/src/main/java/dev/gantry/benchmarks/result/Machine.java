@@ -3,7 +3,7 @@ package dev.gantry.benchmarks.result;
 
 import java.util.List;
 
-/// Where a bench ran.
+/// The machine that a bench ran on.
 ///
 /// @param memoryBytes of the machine
 /// @param fileSystem that held the files

@@ -24,7 +24,7 @@ public record Result(
         .filter(ceiling -> ceiling.name().equals(point.ceiling()))
         .max(
             Comparator.comparing((Point ceiling) -> ceiling.what().equals(point.what()))
-                // Of those that ran alone and in turns, the later one.
+                // The later one counts of those that ran alone and in turns.
                 .thenComparingInt(points::lastIndexOf));
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.checkpoint;
 
-/// What becomes of a save that is asked for while another is being written.
+/// The treatment of a save that is asked for while another is being written.
 public enum BusyPolicy {
   /// It waits until the other is on the disk.
   WAIT,

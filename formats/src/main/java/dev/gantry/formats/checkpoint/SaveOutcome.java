@@ -5,7 +5,7 @@ import dev.gantry.core.Transport;
 import java.time.Duration;
 import java.util.Map;
 
-/// What became of a save that did not fail.
+/// The result of a save that did not fail.
 public sealed interface SaveOutcome {
   /// The checkpoint is on the disk.
   ///

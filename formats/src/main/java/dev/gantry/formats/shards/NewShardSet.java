@@ -111,7 +111,7 @@ final class NewShardSet {
     return options;
   }
 
-  /// Of a shard with as many samples as it has room for.
+  /// The layout of a shard with as many samples as it has room for.
   ShardLayout capacity() {
     return capacity;
   }

@@ -27,7 +27,7 @@ public final class Shard {
     return location.path();
   }
 
-  /// Where the file lies.
+  /// The location of the file.
   public Location location() {
     return location;
   }
@@ -42,7 +42,7 @@ public final class Shard {
     return bytes;
   }
 
-  /// Where a field's first sample lies, in bytes from the file's start: a multiple of 4096.
+  /// The offset of a field's first sample, in bytes from the file's start: a multiple of 4096.
   ///
   /// @param field its number, in the order of [ShardSet#fields]
   public long offset(int field) {

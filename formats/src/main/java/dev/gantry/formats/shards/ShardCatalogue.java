@@ -22,12 +22,12 @@ import java.util.Set;
 final class ShardCatalogue implements SampleCatalogue {
   private final ShardSet set;
 
-  /// By number here, the number in the set.
+  /// The number in the set of each field that was chosen.
   private final int[] chosen;
 
   private final List<Field> fields;
 
-  /// Of one sample's value of each field.
+  /// The size of one sample's value of each field.
   private final long[] valueBytes;
 
   private final List<Long> fileSamples;

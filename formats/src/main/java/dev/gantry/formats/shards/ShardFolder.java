@@ -88,12 +88,12 @@ final class ShardFolder {
     return folder.resolve(String.format(Locale.ROOT, "shard-%05d-%08x.bin", number, set));
   }
 
-  /// Where the files of a set are before it is finished.
+  /// The folder of a set's files before the set is finished.
   static Path unfinished(Path folder) {
     return folder.resolve(UNFINISHED);
   }
 
-  /// Where one of several processes writes its part of a set.
+  /// The folder in which one of several processes writes its part of a set.
   ///
   /// @throws MisuseException if it is no name for a folder
   static Path part(Path folder, String name) {

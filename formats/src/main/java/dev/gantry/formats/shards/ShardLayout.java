@@ -6,8 +6,8 @@ import dev.gantry.formats.Field;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Where the fields of so many samples lie in a shard, as this writer lays them out: each on the
-/// first page after the one before it.
+/// The places of the fields of so many samples in a shard, as this writer lays them out: each on the first page after
+/// the one before it.
 ///
 /// @param offsets of the fields, in bytes
 /// @param bytes the size of the file

@@ -41,6 +41,7 @@ public final class ShardSet {
   /// The most files: as many as their names have digits for.
   public static final int MAX_SHARDS = 100_000;
 
+  /// The most fields of a set; an index that names more is refused.
   public static final int MAX_FIELDS = 1000;
 
   /// The most fields, notes, shards, offsets and members of unknown names together.
@@ -49,8 +50,8 @@ public final class ShardSet {
   /// The most dimensions of a field.
   public static final int MAX_RANK = JsonMembers.MAX_RANK;
 
-  /// Where a field may begin: at multiples of this many bytes. So it can be read past the page
-  /// cache, and its elements are aligned wherever the file is mapped.
+  /// Fields begin at multiples of this many bytes. So each can be read past the page cache, and its elements are
+  /// aligned wherever the file is mapped.
   public static final int PAGE_BYTES = PlanLimits.BLOCK_BYTES;
 
   /// The largest block that has one checksum.
@@ -145,7 +146,7 @@ public final class ShardSet {
     return location.path();
   }
 
-  /// Where `shards.json` lies.
+  /// The location of `shards.json`.
   public Location location() {
     return location;
   }

@@ -3,7 +3,7 @@ package dev.gantry.formats.spi;
 
 import dev.gantry.core.MisuseException;
 
-/// Where the values of a field come from.
+/// The source of a field's values.
 public sealed interface FieldSource {
   /// The catalogue writes them, on the CPU: [SampleCatalogue#write].
   record HostWritten() implements FieldSource {}

@@ -27,7 +27,7 @@ public interface SampleCatalogue extends AutoCloseable {
   /// fields are chosen.
   String identity();
 
-  /// Where the values of a field come from.
+  /// The source of a field's values.
   ///
   /// @param field an index into [#fields], as everywhere here
   FieldSource source(int field);

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Which tensors some weights hold, over all of their data files, and where their bytes lie.
+/// The tensors that some weights hold, over all of their data files, and the places of their bytes.
 ///
 /// A format reads only headers to make one, and keeps nothing open. Immutable and safe for use by
 /// several threads.
@@ -54,7 +54,7 @@ public final class WeightsCatalogue {
     return format;
   }
 
-  /// By name, in the order of the catalogue.
+  /// The tensors by name, in the order of the catalogue.
   public SequencedMap<String, StoredTensor> tensors() {
     return tensors;
   }

@@ -3,8 +3,8 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
 
-/// What becomes of a file whose framing is broken. It is about framing only: a record whose
-/// checksums hold and whose message makes no sense was written so, and is always an error.
+/// The treatment of a file whose framing is broken. It is about framing only: a record whose checksums hold and whose
+/// message makes no sense was written so, and is always an error.
 public sealed interface CorruptionPolicy {
   /// The first fault is thrown.
   record Fail() implements CorruptionPolicy {}

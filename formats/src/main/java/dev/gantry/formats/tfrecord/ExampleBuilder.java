@@ -47,16 +47,19 @@ public final class ExampleBuilder {
     return new ExampleBuilder(false);
   }
 
+  /// Puts a feature of kind BYTES, each value a string; it takes the place of an earlier one of its name.
   public ExampleBuilder bytes(String name, byte[]... values) {
     features.put(name, feature(values));
     return this;
   }
 
+  /// Puts a feature of kind FLOAT; it takes the place of an earlier one of its name.
   public ExampleBuilder floats(String name, float... values) {
     features.put(name, feature(values));
     return this;
   }
 
+  /// Puts a feature of kind INT64; it takes the place of an earlier one of its name.
   public ExampleBuilder int64s(String name, long... values) {
     features.put(name, feature(values));
     return this;

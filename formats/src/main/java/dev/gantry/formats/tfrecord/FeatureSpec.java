@@ -24,9 +24,9 @@ public sealed interface FeatureSpec {
   enum Kind {
     /// Strings of bytes; each holds elements of any dtype, as they lie in memory, little endian.
     BYTES,
-    /// Of dtype F32.
+    /// Values of dtype F32.
     FLOAT,
-    /// Of dtype I64.
+    /// Values of dtype I64.
     INT64
   }
 
@@ -38,10 +38,13 @@ public sealed interface FeatureSpec {
     MOST
   }
 
+  /// The name of the feature in the records, and of the field.
   String name();
 
+  /// The kind of values that the records have; others are an error when they are read.
   Kind kind();
 
+  /// The dtype of the field, which fits the kind.
   DType dtype();
 
   /// The largest value of one sample, as a field of its name.

@@ -25,6 +25,7 @@ public record TfRecordOptions(
   /// The least and the most that is read at a time.
   public static final int LEAST_CHUNK_BYTES = 4 << 10;
 
+  /// The most bytes that are read at a time.
   public static final int MOST_CHUNK_BYTES = 64 << 20;
 
   /// The longest record that can be asked for: a little less than protobuf's longest message, so
@@ -57,6 +58,7 @@ public record TfRecordOptions(
         256L << 20);
   }
 
+  /// The same for files of a compression that is known, so that none is guessed.
   public TfRecordOptions withCompression(Compression known) {
     return new TfRecordOptions(
         Optional.of(known),
@@ -68,6 +70,7 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
+  /// The same with a rule for files whose framing is broken.
   public TfRecordOptions withCorruption(CorruptionPolicy policy) {
     return new TfRecordOptions(
         compression,
@@ -79,6 +82,9 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
+  /// The same with so many bytes read at a time.
+  ///
+  /// @throws MisuseException unless they are from 4 KiB to 64 MiB
   public TfRecordOptions withChunkBytes(int bytes) {
     return new TfRecordOptions(
         compression,
@@ -90,11 +96,13 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
+  /// The same with another bound of a record, in bytes; a longer one is an error.
   public TfRecordOptions withMostRecordBytes(int bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, bytes, mostBatchBytes, shuffleRecords, shuffleBytes);
   }
 
+  /// The same with another bound of the records of one batch together, in bytes.
   public TfRecordOptions withMostBatchBytes(long bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, bytes, shuffleRecords, shuffleBytes);

@@ -80,7 +80,7 @@ public final class TfRecordReader implements AutoCloseable {
     mostRecordBytes = options.mostRecordBytes();
     number = from.number();
     compression = options.compression().orElseGet(() -> Compression.of(file));
-    // Of no bytes there is nothing to decompress: no records, as TensorFlow has it.
+    // An empty file has nothing to decompress: no records, as TensorFlow has it.
     if (compression == Compression.NONE || file.size() == 0) {
       if (from.offset() > file.size()) {
         throw fault(from.offset(), TRUNCATED, "the file ends at " + file.size());
@@ -395,10 +395,12 @@ public final class TfRecordReader implements AutoCloseable {
     return file.file().path();
   }
 
+  /// The file that is read.
   public Location location() {
     return file.file();
   }
 
+  /// The compression of the file, as it was given or found.
   public Compression compression() {
     return compression;
   }
@@ -434,8 +436,8 @@ public final class TfRecordReader implements AutoCloseable {
     return number;
   }
 
-  /// Where the current record's header begins, in bytes from the start of the file, or of what it
-  /// decompresses to. Its data is [#HEADER_BYTES] further.
+  /// The offset of the current record's header, in bytes from the start of the file, or of what it decompresses to.
+  /// Its data is [#HEADER_BYTES] further.
   public long offset() {
     return window.position();
   }
@@ -447,7 +449,7 @@ public final class TfRecordReader implements AutoCloseable {
         : new Position(window.position(), number);
   }
 
-  /// Of this reader alone, but for the faults, which are of all files that are read together.
+  /// The figures of this reader alone, but for the faults, which are those of all files that are read together.
   public Statistics statistics() {
     return new Statistics(records, bytes, skipped.byKind());
   }
@@ -500,6 +502,7 @@ public final class TfRecordReader implements AutoCloseable {
     private final Map<String, Long> byKind = new TreeMap<>();
     private long count;
 
+    /// Faults of files of which none was read before; nobody is told of those that are passed over.
     public Faults(CorruptionPolicy policy) {
       this(policy, 0, _ -> {});
     }
@@ -531,7 +534,7 @@ public final class TfRecordReader implements AutoCloseable {
       };
     }
 
-    /// Of all, those passed over earlier included.
+    /// The count of all faults, those passed over earlier included.
     public synchronized long count() {
       return count;
     }

@@ -127,6 +127,7 @@ public final class TfRecordWriter implements AutoCloseable {
     records++;
   }
 
+  /// As [#write(MemorySegment)].
   public void write(byte[] record) {
     write(MemorySegment.ofArray(record));
   }

@@ -8,7 +8,7 @@ package dev.gantry.core.spi;
 /// @param absence why there is no descriptor at all; empty where there is one
 /// @param directAbsence why none goes past the page cache; empty where one does
 public record Descriptors(int buffered, int direct, String absence, String directAbsence) {
-  /// Of a file that has none.
+  /// The descriptors of a file that has none.
   public static Descriptors none(String absence) {
     return new Descriptors(-1, -1, absence, absence);
   }

@@ -24,7 +24,7 @@ public abstract class ReadRequest {
     return target;
   }
 
-  /// Of the first byte, from the start of the file.
+  /// The offset of the first byte, from the start of the file.
   public final long offset() {
     return offset;
   }

@@ -9,8 +9,7 @@ public interface StoredFile extends AutoCloseable {
   /// In bytes, when the file was opened.
   long size();
 
-  /// Which file this is, and in which state it was when it was opened. Equal for the same file with
-  /// the same bytes, and for no other.
+  /// The file, and its state when it was opened. Equal for the same file with the same bytes, and for no other.
   Object identity();
 
   /// The same as [#identity] in text that other processes understand, such as a strong ETag and the

@@ -48,7 +48,7 @@ public final class RawFile {
     return new RawFile(Location.of(file), GantrySession.shared());
   }
 
-  /// Of any store: a path, or a URL, as of [dev.gantry.djl.Weights#open(String)].
+  /// A file of any store: a path, or a URL, as of [dev.gantry.djl.Weights#open(String)].
   public static RawFile of(String location) {
     MisuseException.requireGiven("location", location);
     return new RawFile(Location.of(location), GantrySession.shared());

@@ -151,7 +151,7 @@ final class S3Clients implements AutoCloseable {
     return new S3Uploads(this, names);
   }
 
-  /// Where an object is asked for.
+  /// The URL at which an object is asked for.
   URI url(S3Name name) {
     return url(names, name);
   }

@@ -42,7 +42,7 @@ final class S3Errors {
     return new TransferException(operation, subject, new Failure.Cancelled());
   }
 
-  /// Of the SDK.
+  /// The failure that an exception of the SDK stands for.
   static TransferException of(String operation, String subject, Throwable reason) {
     return switch (reason) {
       case S3Exception e -> {
@@ -62,7 +62,7 @@ final class S3Errors {
     };
   }
 
-  /// Of the CRT's client.
+  /// The failure that an answer of the CRT's client stands for.
   static TransferException of(String operation, String subject, S3FinishedResponseContext end) {
     byte[] body = end.getErrorPayload();
     Matcher code = CODE.matcher(body == null ? "" : new String(body, StandardCharsets.UTF_8));

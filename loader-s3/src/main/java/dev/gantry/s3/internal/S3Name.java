@@ -5,7 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import java.net.URI;
 
-/// Which object a location names.
+/// The object that a location names.
 ///
 /// @param key of the object, or the beginning of many keys; without the slash behind the bucket
 record S3Name(String bucket, String key) {

@@ -69,7 +69,7 @@ record DemoTraining(Samples samples, Path images) {
     }
   }
 
-  /// What came of a training, or of the part of one that this process made.
+  /// The result of a training, or of the part of one that this process made.
   ///
   /// @param losses of each step that was made, in order
   /// @param parameters values by path, of those at the end

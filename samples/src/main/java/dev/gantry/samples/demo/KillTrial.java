@@ -19,7 +19,7 @@ import java.util.stream.Stream;
 record KillTrial(long killed, long restored, int leftovers, DemoTraining.Run uninterrupted) {
   static final String MANIFEST = "manifest.json";
 
-  /// That many checkpoints are saved before the kill: more than are kept.
+  /// The checkpoints that are saved before the kill: more than are kept.
   private static final int SAVES_BEFORE = 5;
 
   /// How long to wait for a moment in which another save is under way.

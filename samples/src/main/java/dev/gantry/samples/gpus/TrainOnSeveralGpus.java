@@ -37,7 +37,7 @@ import java.util.Optional;
 public final class TrainOnSeveralGpus {
   private static final int EPOCHS = 2;
 
-  /// Of the whole batch, whatever the number of GPUs: a multiple of 1, 2, 3, 4, 6 and 8.
+  /// The size of the whole batch, whatever the number of GPUs: a multiple of 1, 2, 3, 4, 6 and 8.
   private static final int BATCH = 96;
 
   private TrainOnSeveralGpus() {}

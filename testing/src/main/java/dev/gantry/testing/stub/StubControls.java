@@ -20,12 +20,12 @@ public final class StubControls {
     this.library = SymbolLookup.libraryLookup(library, Arena.global());
   }
 
-  /// Of the stub of libcuda in a JVM that [StubbedJvm] runs.
+  /// The controls of the stub of libcuda in a JVM that [StubbedJvm] runs.
   public static StubControls cuda() {
     return new StubControls("libcuda.so.1");
   }
 
-  /// Of the stub of libcufile in a JVM that [StubbedJvm] runs.
+  /// The controls of the stub of libcufile in a JVM that [StubbedJvm] runs.
   public static StubControls cuFile() {
     return new StubControls("libcufile.so.0");
   }

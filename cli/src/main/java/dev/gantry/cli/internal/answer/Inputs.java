@@ -65,7 +65,7 @@ public final class Inputs {
     }
   }
 
-  /// By name, each as a new array.
+  /// Makes a new array of each, by its name.
   public Map<String, NDArray> arrays(NDManager manager) {
     Map<String, NDArray> arrays = new LinkedHashMap<>();
     inputs.forEach((name, input) -> arrays.put(name, array(input, manager)));

@@ -10,7 +10,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 
-/// Which files have an index that can be used.
+/// Tells which files have an index that can be used.
 public record CheckedIndexes(List<Checked> files) implements Report {
   public record Checked(Location file, IndexState state) {}
 

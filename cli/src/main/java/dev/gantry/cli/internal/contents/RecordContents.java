@@ -33,7 +33,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
   /// @param bytes of the records' data
   record RecordFile(
       Location file, Compression compression, long records, long bytes, IndexState index) {
-    /// By the index, where it is usable; else all records are read and checked.
+    /// Looks at the index, where it is usable; otherwise all records are read and checked.
     public static RecordFile of(GantrySession session, Location file, RecordProgress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
@@ -97,7 +97,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
     return files.stream().mapToLong(RecordFile::bytes).sum();
   }
 
-  /// Of all files; several are joined, as in `none, gzip`.
+  /// The compressions of all files; several are joined, as in `none, gzip`.
   private String compression() {
     return files.stream()
         .map(file -> name(file.compression()))
@@ -111,7 +111,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   @Override
   public Object json() {
-    // Of all files, or of the first that has none.
+    // The first file without a usable index is named, if there is one.
     RecordFile index =
         files.stream()
             .filter(file -> !file.index().isUsable())

@@ -13,7 +13,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// Which fields the features of TFRecord files become, each of one size in all records.
+/// Finds the fields that the features of TFRecord files become, each of one size in all records.
 ///
 /// @param chosen what some of them are to become
 /// @param pad whether shorter features are filled up, and missing ones too; each is followed by a

@@ -52,8 +52,8 @@ public final class Digests {
     this.progress = progress;
   }
 
-  /// Of each name the digest of its tensors end to end, in lower-case hexadecimal; names and
-  /// tensors in the order in which they are given.
+  /// Computes for each name the digest of its tensors end to end, in lower-case hexadecimal; names and tensors in the
+  /// order in which they are given.
   SequencedMap<String, String> of(SequencedMap<String, List<StoredTensor>> all) {
     total = all.values().stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
     all.forEach((name, tensors) -> {

@@ -19,7 +19,7 @@ public final class RecordProgress implements AutoCloseable {
   private final Progress bar;
   private final List<Location> files;
 
-  /// Where each file begins, were they one, and where the last one ends.
+  /// The offset of each file, were they one, and the end of the last one.
   private final List<Long> starts = new ArrayList<>();
 
   private int file;

@@ -66,12 +66,12 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
     return new BatchLayout(align(first, PlanLimits.BLOCK_BYTES), packed, made);
   }
 
-  /// Where the second area begins.
+  /// The offset of the second area.
   long packedOffset() {
     return rawBytes;
   }
 
-  /// Where the third area begins.
+  /// The offset of the third area.
   long hostOffset() {
     return rawBytes + packedBytes;
   }

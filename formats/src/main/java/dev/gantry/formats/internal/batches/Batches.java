@@ -30,7 +30,7 @@ public interface Batches extends AutoCloseable {
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
 
-  /// Where a training begins.
+  /// The state in which a training begins.
   DatasetState start();
 
   /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless

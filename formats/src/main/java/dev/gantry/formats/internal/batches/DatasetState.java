@@ -5,8 +5,7 @@ import dev.gantry.core.MisuseException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Where a dataset stands: between two batches of this rank. It does not depend on how many are
-/// prefetched.
+/// The position of a dataset between two batches of this rank. It does not depend on how many are prefetched.
 ///
 /// @param order stands for all that the order of samples depends on, the epoch aside: files, batch
 ///     size, shuffling and its seed, world, and the rank where one rank's state is of no use to

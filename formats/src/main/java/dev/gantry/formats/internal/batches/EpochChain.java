@@ -48,7 +48,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   private Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
     Optional<Supplier<BatchPlan<BatchView>>> plan = current.next(gathered);
-    // Where an epoch has no batch, the others have none either.
+    // The other epochs have no batch either where one has none.
     while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
       earlier.add(current);

@@ -6,7 +6,7 @@ import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Where the values of one field of a batch lie in its slot.
+/// The place of one field's values in a batch's slot.
 ///
 /// @param shape with the batch's axis first
 /// @param offset of the first element in bytes from the slot's start; a multiple of the dtype's

@@ -68,7 +68,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// This saver's name in histories and in the other store: 16 hexadecimal digits.
   private final String name;
 
-  /// Where the training stands.
+  /// The position of the training.
   ///
   /// @param sequence of the last save
   /// @param history of the checkpoint that was saved or restored last
@@ -153,7 +153,7 @@ public final class CheckpointStore implements AutoCloseable {
     return open(session, root, retention, fileBytes, Optional.empty());
   }
 
-  /// Where checkpoints are copied to once they are on the disk.
+  /// The folder that checkpoints are copied to once they are on the disk.
   ///
   /// @param retention which of the copies stay
   public record Remote(Location folder, Retention retention) {}
@@ -264,7 +264,7 @@ public final class CheckpointStore implements AutoCloseable {
     return commit(plan, plan.files(), options);
   }
 
-  /// Which files a checkpoint will be. Waits for no save.
+  /// Plans the files that a checkpoint will be. Waits for no save.
   SavePlan plan(UnsavedCheckpoint checkpoint) {
     if (removal.getReadHoldCount() > 0) {
       throw new MisuseException("a save within reading(): it would wait for itself");

@@ -16,7 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Which files a checkpoint becomes, in a folder that is chosen later. Immutable.
+/// The files that a checkpoint becomes, in a folder that is chosen later. Immutable.
 ///
 /// @param sequence the number of the save
 /// @param history which ends with this save

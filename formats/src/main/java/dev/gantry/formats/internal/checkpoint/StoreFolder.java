@@ -77,7 +77,7 @@ public final class StoreFolder {
         .toList();
   }
 
-  /// By what a manifest is known to be the same at two looks.
+  /// The marks by which a manifest is known to be the same at two looks.
   ///
   /// @param key what the file system knows it by, if it does
   record ManifestStamp(@Nullable Object key, long size, FileTime modified) {}
@@ -101,7 +101,7 @@ public final class StoreFolder {
     return found;
   }
 
-  /// Which step's a checkpoint is, by its folder's name; empty where that is no number that fits.
+  /// The step of a checkpoint, by its folder's name; empty where that is no number that fits.
   public static OptionalLong step(Path checkpoint) {
     Matcher name = CHECKPOINT.matcher(checkpoint.getFileName().toString());
     try {

@@ -90,7 +90,7 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
     return new Damaged(reason, step, sequence);
   }
 
-  /// Of all saves as far as they can be told; 0 where there was none.
+  /// The highest sequence of all saves, as far as they can be told; 0 where there was none.
   long lastSequence() {
     return LongStream.concat(
             checkpoints.stream().mapToLong(CheckpointFolder::sequence),

@@ -71,7 +71,7 @@ public final class CompleteReader implements ExampleReader {
   private final Limits limits;
   private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
 
-  /// By name: all that were chosen, or that were found by now.
+  /// All features that were chosen, or that were found by now, by name.
   private final SequencedMap<String, Found> features = new LinkedHashMap<>();
 
   /// The steps of each of the record's lists.
@@ -295,7 +295,7 @@ public final class CompleteReader implements ExampleReader {
     return tag == FIRST;
   }
 
-  /// Of a name's features, the last one counts.
+  /// The last one counts of a name's features.
   private void keep() throws LimitException {
     Found found = features.get(name);
     if (found == null) {

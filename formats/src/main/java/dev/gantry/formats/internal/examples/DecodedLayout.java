@@ -10,10 +10,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Where the records of a batch are decoded to: field after field, in each the samples end to end.
-/// Room is kept for the largest values of all samples. Immutable.
+/// The memory that the records of a batch are decoded to: field after field, in each the samples end to end. Room is
+/// kept for the largest values of all samples. Immutable.
 public final class DecodedLayout {
-  /// Where a field may begin: as a GPU likes to read.
+  /// Fields begin at multiples of this, as a GPU likes to read.
   private static final int ALIGNMENT_BYTES = 256;
 
   private final List<FeatureLayout> features;
@@ -21,7 +21,7 @@ public final class DecodedLayout {
   private final List<Optional<Field>> lengths;
   private final long[] offsets;
 
-  /// Of the lengths of each feature that has a field for them.
+  /// The offsets of the lengths of each feature that has a field for them.
   private final long[] lengthOffsets;
 
   private final long bytes;
@@ -55,7 +55,7 @@ public final class DecodedLayout {
     bytes = at;
   }
 
-  /// Where what follows a field may begin.
+  /// The offset at which the next field may begin.
   private static long after(long offset, Field field, int samples) {
     long bytes = Math.multiplyExact(field.sampleBytes(), (long) samples);
     return Math.addExact(offset, Math.addExact(bytes, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
@@ -73,7 +73,7 @@ public final class DecodedLayout {
         .toArray();
   }
 
-  /// Where a sample's row begins, in bytes from the batch's start.
+  /// The offset of a sample's row, in bytes from the batch's start.
   ///
   /// @param rows units of each feature's rows
   long offset(int feature, int sample, long[] rows) {
@@ -84,7 +84,7 @@ public final class DecodedLayout {
     return lengths.get(feature).isPresent();
   }
 
-  /// Where a sample's length is, an I64, for a feature that has lengths.
+  /// The offset of a sample's length, an I64, for a feature that has lengths.
   long lengthOffset(int feature, int sample) {
     return lengthOffsets[feature] + (long) sample * Long.BYTES;
   }

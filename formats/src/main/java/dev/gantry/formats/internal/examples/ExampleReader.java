@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 /// Reads the wanted features of one record after the other. They are known by their numbers. What is
 /// given is valid until the next step or record. Not thread-safe.
 interface ExampleReader {
-  /// Which reader reads a record.
+  /// Chooses the reader of a record.
   @FunctionalInterface
   interface Choice {
     /// @return a reader that has read the record

@@ -30,7 +30,7 @@ public final class ExampleValues {
     }
   }
 
-  /// Of the features that the record has and that are wanted.
+  /// The names of the wanted features that the record has.
   public Collection<String> names() {
     return reader.names();
   }
@@ -45,7 +45,7 @@ public final class ExampleValues {
     return Math.toIntExact(reader.feature(feature).count());
   }
 
-  /// Of a feature of kind INT64.
+  /// The values of a feature of kind INT64.
   public long[] int64s(String feature) {
     long[] values = new long[count(feature)];
     MemorySegment bytes = MemorySegment.ofArray(values);
@@ -53,7 +53,7 @@ public final class ExampleValues {
     return values;
   }
 
-  /// Of a feature of kind FLOAT.
+  /// The values of a feature of kind FLOAT.
   public float[] floats(String feature) {
     float[] values = new float[count(feature)];
     MemorySegment bytes = MemorySegment.ofArray(values);
@@ -61,7 +61,7 @@ public final class ExampleValues {
     return values;
   }
 
-  /// Of a feature of kind BYTES.
+  /// One string of a feature of kind BYTES.
   public byte[] string(String feature, int number) {
     return reader.feature(feature).string(number);
   }

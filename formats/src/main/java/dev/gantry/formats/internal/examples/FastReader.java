@@ -24,19 +24,19 @@ final class FastReader implements ExampleReader {
   private final boolean hasSteps;
   private final WireCursor cursor = new WireCursor();
 
-  /// Of features, what they are; of lists, the step at hand.
+  /// The features' values; for lists, those of the step at hand.
   private final FeatureValue[] values;
 
   private final boolean[] found;
 
-  /// Of lists: how many steps, where the next one lies, and where the list ends.
+  /// Each list's number of steps, the place of the next one, and the list's end.
   private final long[] steps;
 
   private final long[] next;
   private final long[] end;
   private MemorySegment record = MemorySegment.NULL;
 
-  /// Where the search for a name begins: records mostly have the same features in the same order.
+  /// The feature at which the search for a name begins: records mostly have the same features in the same order.
   private int guess;
 
   FastReader(List<FeatureLayout> features) {

@@ -20,12 +20,12 @@ public final class FeatureValue {
   private long count;
   private boolean unpacked;
 
-  /// Of each piece that is not empty its start and its length; strings of bytes are a piece each.
+  /// The start and the length of each piece that is not empty; strings of bytes are a piece each.
   private long[] pieces = new long[2];
 
   private int used;
 
-  /// Of integers that a reader has decoded; they are in no pieces.
+  /// The integers that a reader has decoded; they are in no pieces.
   private long[] integers = {};
 
   /// Forgets all values.
@@ -88,7 +88,7 @@ public final class FeatureValue {
     return used / 2;
   }
 
-  /// Where the first piece begins, in bytes from the record's start; 0 where there is none.
+  /// The offset of the first piece, in bytes from the record's start; 0 where there is none.
   public long offset() {
     return used == 0 ? 0 : pieces[0];
   }
@@ -127,7 +127,7 @@ public final class FeatureValue {
     }
   }
 
-  /// Of one piece of integers that a reader has found to be whole.
+  /// Copies one piece of integers that a reader has found to be whole.
   private void copyVarints(MemorySegment target, long offset) {
     long to = offset;
     long end = pieces[0] + pieces[1];

@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.examples;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 
-/// Which record it is that breaks a rule.
+/// The record that breaks a rule.
 ///
 /// @param offset of its header
 record RecordAddress(Location file, long number, long offset) {

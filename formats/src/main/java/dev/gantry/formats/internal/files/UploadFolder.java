@@ -94,7 +94,7 @@ public final class UploadFolder implements AutoCloseable {
     }
   }
 
-  /// Where it is.
+  /// The folder's path.
   public Path path() {
     return path;
   }

@@ -108,7 +108,7 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// Of the records before this one, which are all alike.
+  /// Fills in the lengths of the records before this one, which are all alike.
   private void fillLengths(long record, int bytes) {
     for (long before = 0; before < record; before++) {
       lengths.addInt(bytes);

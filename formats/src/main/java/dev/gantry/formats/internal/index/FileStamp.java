@@ -9,7 +9,7 @@ import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
-/// By what a file is known to be the same as before. A change that keeps all of it goes unnoticed.
+/// The marks by which a file is known to be the same as before. A change that keeps all of it goes unnoticed.
 ///
 /// @param size in bytes
 /// @param modified when, in nanoseconds since 1970; 0 where the store does not tell
@@ -32,7 +32,7 @@ record FileStamp(long size, long modified, String version) {
     return new FileStamp(identity.size(), identity.modifiedNanos(), "");
   }
 
-  /// Of a remote file.
+  /// The stamp of a remote file.
   static FileStamp of(SourceFile file) {
     return new FileStamp(
         file.size(), file.modified().map(FileStamp::nanos).orElse(0L), file.version());

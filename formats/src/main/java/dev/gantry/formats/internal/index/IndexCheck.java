@@ -110,7 +110,7 @@ final class IndexCheck {
     }
   }
 
-  /// Where a record's data begins, or would if there were one more.
+  /// The offset of a record's data, also of one record more than there are.
   private long start(MemorySegment records, long record) {
     return record == notes.records()
         ? notes.stamp().size() + IndexFormat.HEADER_BYTES

@@ -90,8 +90,8 @@ record IndexNotes(
         });
   }
 
-  /// Of all notes but that of the checksum itself, in the order of the header: each key and value,
-  /// with a zero byte behind it.
+  /// The checksum of all notes but its own, in the order of the header: each key and value, with a zero byte behind
+  /// it.
   static int checksum(Map<String, String> notes) {
     int sum = Crc32c.OF_NOTHING;
     for (Map.Entry<String, String> note : notes.entrySet()) {
@@ -133,7 +133,7 @@ record IndexNotes(
       return number(VERSION, 0, Long.MAX_VALUE);
     }
 
-    /// Of [IndexFormat#VERSION].
+    /// Parses notes of [IndexFormat#VERSION].
     IndexNotes parse() {
       int sum = IndexNotes.checksum(notes);
       if (sum != checksum(CHECKSUM)) {

@@ -8,8 +8,7 @@ import java.lang.foreign.MemorySegment;
 
 /// The numbers of an index's tensor, in a mapped file. Thread-safe.
 record MappedColumn(Region region) {
-  /// Until the index is closed, which the memory does not notice: to be asked for again at each
-  /// use.
+  /// The column's memory, which is there until the index is closed and does not notice that: ask for it at each use.
   ///
   /// @throws dev.gantry.core.MisuseException if the index is closed
   MemorySegment bytes() {

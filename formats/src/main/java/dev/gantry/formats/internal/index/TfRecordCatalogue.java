@@ -180,7 +180,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     return most;
   }
 
-  /// Where a value is in its file.
+  /// The offset of a value in its file.
   static long offset(MemorySegment records, MemorySegment offsets, long record) {
     return MappedColumn.signedLong(records, record) + MappedColumn.unsignedInt(offsets, record);
   }

@@ -52,12 +52,12 @@ public final class TfRecordIndex implements AutoCloseable {
     this.columns = Map.copyOf(columns);
   }
 
-  /// Where the index of a file is: beside it.
+  /// The index of a file, which lies beside it.
   public static Location indexFile(Location file) {
     return file.sibling(file.fileName() + SUFFIX);
   }
 
-  /// Where the index of a local file is.
+  /// The index of a local file.
   public static Path indexFile(Path file) {
     return indexFile(Location.of(file)).path();
   }
@@ -119,7 +119,7 @@ public final class TfRecordIndex implements AutoCloseable {
     return fileBytes;
   }
 
-  /// Where a reader begins at a record.
+  /// The position from which a reader begins at a record.
   ///
   /// @param record its number
   public TfRecordReader.Position position(long record) {
@@ -253,7 +253,7 @@ public final class TfRecordIndex implements AutoCloseable {
       return elements.isPresent();
     }
 
-    /// Of one record's value, where [#isDirect]. What an index has to say is checked for overflow.
+    /// The size of one record's value, where [#isDirect]. What an index has to say is checked for overflow.
     long valueBytes() {
       return elements.orElseThrow() * IndexFormat.elementBytes(kind.orElseThrow());
     }

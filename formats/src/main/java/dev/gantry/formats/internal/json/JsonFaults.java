@@ -26,7 +26,7 @@ final class JsonFaults {
   private static final Pattern ESCAPE =
       Pattern.compile("\\\\(u[0-9a-fA-F]{0,3})?.\\z", Pattern.DOTALL);
 
-  /// Where a value is due: a leading zero, or what breaks off before a digit that it needs.
+  /// A number where a value is due: a leading zero, or what breaks off before a digit that it needs.
   private static final Pattern NUMBER =
       Pattern.compile(
           "[\\[,:][ \\t\\r\\n]*(-?0|(-|-?\\d+\\.|-?\\d+(\\.\\d+)?[eE][+-]?).?)\\z", Pattern.DOTALL);

@@ -27,7 +27,7 @@ final class Utf8Reader extends Reader {
   private long bufferedTo;
   private long charactersRead;
 
-  /// Where [#offset] has counted to: the first byte of character number `countedCharacters`.
+  /// The place that [#offset] has counted to: the first byte of character number `countedCharacters`.
   private long countedTo;
 
   private long countedCharacters;

@@ -36,7 +36,7 @@ final class HeaderLiteral {
     return Objects.requireNonNull(type);
   }
 
-  /// Where in the text that name is.
+  /// The offset of that name in the text.
   int typeOffset() {
     return typeOffset;
   }

@@ -71,7 +71,7 @@ public final class NumpyFormat implements WeightsFormat {
     };
   }
 
-  /// By the name in the first local header, if it is among the first bytes.
+  /// Looks at the name in the first local header, if it is among the first bytes.
   private static boolean firstMemberIsArray(ByteBuffer start) {
     int nameOffset = 30;
     if (start.remaining() < nameOffset) {

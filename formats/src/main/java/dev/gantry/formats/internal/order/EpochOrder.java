@@ -41,8 +41,8 @@ public final class EpochOrder {
     return new EpochOrder(SampleSequence.of(fileSamples, options, epoch), options);
   }
 
-  /// In which order an epoch reads whole data files, none of them empty; for [Shuffle.Samples], before
-  /// a buffer mixes their samples.
+  /// The order in which an epoch reads whole data files, none of them empty; for [Shuffle.Samples], before a buffer
+  /// mixes their samples.
   ///
   /// @return the data files' numbers
   /// @throws MisuseException for [Shuffle.Blocks], which mixes data files

@@ -26,7 +26,7 @@ final class InterleavedSequence implements SampleSequence {
   /// The round in which each data file begins.
   private final long[] begins;
 
-  /// Where the number of samples a round changes: the round, its first position, and the number.
+  /// The places where the number of samples a round changes: the round, its first position, and the number.
   private final long[] rounds;
 
   private final long[] positions;
@@ -79,7 +79,7 @@ final class InterleavedSequence implements SampleSequence {
     return begins[i] + Math.ceilDiv(files.samples(i), (long) block);
   }
 
-  /// By how much the number of samples a round changes, by round.
+  /// The changes of the number of samples a round, by round.
   private Map<Long, Long> changes() {
     Map<Long, Long> changes = new TreeMap<>();
     for (int i = 0; i < files.files(); i++) {

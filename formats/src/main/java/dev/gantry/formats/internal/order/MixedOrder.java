@@ -5,8 +5,8 @@ import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.OptionalInt;
 
-/// Which of several datasets gives each batch of an epoch, so that each gives its share: a pure
-/// function of weights, seed and epoch. Immutable, thread-safe.
+/// Says which of several datasets gives each batch of an epoch, so that each gives its share: a pure function of
+/// weights, seed and epoch. Immutable, thread-safe.
 ///
 /// Each dataset's batches have due times: its k-th one falls at random into the k-th of equal spans
 /// of time, which are the shorter the larger its weight is. Batches are given in the order of their

@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 
-/// Which samples come when, and to whom.
+/// The options that decide which samples come when, and to which rank.
 ///
 /// @param batchSize samples in a batch of one rank
 /// @param interleave data files that are read in turn, `interleaveBlock` samples of each; 1 for one
@@ -32,7 +32,8 @@ public record OrderOptions(
     MisuseException.requireRange("rank of " + world, rank, 0, world - 1);
   }
 
-  /// Of as many workers for each one here, each with its part of the batch: part `part` of this one's.
+  /// The options of one of as many workers for each one here, each with its part of the batch: part `part` of this
+  /// one's.
   ///
   /// @throws MisuseException if the batch cannot be cut into as many equal parts
   public OrderOptions part(int part, int parts) {

@@ -5,8 +5,8 @@ import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
-/// Which sample a shuffle buffer gives next: a pure function of the seed, the epoch, and how many
-/// samples the buffer holds. Immutable, thread-safe.
+/// Draws the sample that a shuffle buffer gives next: a pure function of the seed, the epoch, and how many samples the
+/// buffer holds. Immutable, thread-safe.
 ///
 /// The buffer is slots, each with a sample. A draw takes the sample of a random slot, and the next
 /// sample that is read takes its place; in a [Pause] none is read, and the last slot's sample takes

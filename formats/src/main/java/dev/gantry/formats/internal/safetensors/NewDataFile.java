@@ -22,8 +22,8 @@ import java.util.SortedMap;
 ///     in a report's [checksums][dev.gantry.core.internal.commit.WriteReport.Checksums]
 /// @param tensors in the order of their bytes
 public record NewDataFile(NewFile file, List<NewTensor> tensors) {
-  /// Of the dtypes of a byte or more, each width is a multiple of the next; those of less come last,
-  /// where they misalign no other.
+  /// Each width is a multiple of the next one, among dtypes of a byte or more; those of less come last, where they
+  /// misalign no other.
   private static final Comparator<NewTensor> IN_FILE =
       Comparator.comparingInt((NewTensor tensor) -> tensor.dtype().bits())
           .reversed()

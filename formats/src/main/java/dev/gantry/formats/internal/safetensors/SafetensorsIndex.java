@@ -23,7 +23,7 @@ public record SafetensorsIndex(
   /// The longest index, in bytes; a header is bounded likewise.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
-  /// Where the index puts a tensor.
+  /// The file that the index puts a tensor in.
   ///
   /// @param dataFile the name of a file in the folder of the index, never a path that leads elsewhere
   /// @param offset where in the index this is said, in bytes

@@ -46,12 +46,12 @@ public final class SafetensorsSums {
 
   private SafetensorsSums() {}
 
-  /// Where a file's checksums are.
+  /// The file of a file's checksums.
   public static Path sumsFile(Path file) {
     return file.resolveSibling(file.getFileName() + SUFFIX);
   }
 
-  /// By its name.
+  /// Whether a file holds checksums, by its name.
   public static boolean isSums(String name) {
     return name.endsWith(SUFFIX);
   }

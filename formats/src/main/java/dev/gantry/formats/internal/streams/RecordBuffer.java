@@ -104,7 +104,7 @@ final class RecordBuffer {
     }
   }
 
-  /// Where a record ends in its file.
+  /// The offset in its file at which a record ends.
   private static long end(RecordHeap.Entry entry) {
     return entry.offset() + entry.length() + TfRecordReader.FRAMING_BYTES;
   }

@@ -22,7 +22,7 @@ final class RecordHeap implements AutoCloseable {
   /// Null before the first copy.
   private @Nullable HostSlab slab;
 
-  /// Of copies, in the order of their places; some may have been removed.
+  /// The copies, in the order of their places; some may have been removed.
   private List<Entry> entries = new ArrayList<>();
 
   private long end;
@@ -50,12 +50,12 @@ final class RecordHeap implements AutoCloseable {
       return number;
     }
 
-    /// Of its header in its file.
+    /// The offset of its header in its file.
     long offset() {
       return offset;
     }
 
-    /// Of its data.
+    /// The length of its data.
     long length() {
       return length;
     }

@@ -61,7 +61,7 @@ final class ShuffledStream implements Records {
     final StreamCursor from;
     final long firstRecord;
 
-    /// Of those in the buffer.
+    /// The records in the buffer that wait.
     int waiting;
 
     Section(StreamCursor from, long firstRecord) {
@@ -177,7 +177,7 @@ final class ShuffledStream implements Records {
     filledFrom = stream.cursor().nextFile();
   }
 
-  /// By the next record of the stream, or where there is to be none, by the last slot's.
+  /// Fills the slot with the next record of the stream, or with the last slot's where there is to be none.
   private void replaceGiven() {
     Slot old = slots.get(given);
     if (old != null) {
@@ -259,7 +259,7 @@ final class ShuffledStream implements Records {
       return begin;
     }
     Section oldest = sections.getFirst();
-    // That the stream has ended is found out again behind its last record.
+    // The stream's end is found out again behind its last record.
     List<Pause> before = pauses.stream().filter(pause -> pause.first() < draws - 1).toList();
     return oldest.from.with(new Shuffled(oldest.firstRecord, draws, filled, before));
   }

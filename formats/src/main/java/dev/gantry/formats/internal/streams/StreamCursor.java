@@ -12,7 +12,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// Where [Records] stand between two of them. Files are known by their place in the epoch's order.
+/// The position of [Records] between two of them. Files are known by their place in the epoch's order.
 ///
 /// @param nextFile the next one to be opened
 /// @param place whose turn it is
@@ -27,8 +27,8 @@ record StreamCursor(
     long skipped,
     List<Place> places,
     Optional<Shuffled> shuffled) {
-  /// Where a [ShuffledStream] stands. Its stream's places are those from which to read again, so that
-  /// all that the buffer holds comes.
+  /// The position of a [ShuffledStream]. Its stream's places are those from which to read again, so that all that the
+  /// buffer holds comes.
   ///
   /// @param fromRecord the number of the record at those places, from 0
   /// @param draws so far

@@ -20,7 +20,7 @@ record StreamRecord(
     long length,
     MemorySegment data,
     @Nullable SharedReader shared) {
-  /// Where the reader stands.
+  /// The record at which the reader stands.
   static StreamRecord of(SharedReader shared) {
     TfRecordReader reader = shared.reader();
     boolean inMemory = reader.hasData();

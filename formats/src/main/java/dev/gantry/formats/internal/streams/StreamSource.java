@@ -34,7 +34,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
   /// Looks at records on the asking thread, where the batch's shape depends on them.
   private final Optional<ExampleDecoder> measure;
 
-  /// Of batches that are under way.
+  /// The buffers of batches that are under way.
   private final Set<RecordBuffer> taken = ConcurrentHashMap.newKeySet();
 
   private DatasetState state;
@@ -133,8 +133,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// Of all records of a batch, the first one with a wrong checksum is what fails it, whichever was
-  /// found first.
+  /// A batch fails by the first of its records that has a wrong checksum, whichever was found first.
   private MalformedFileException first(RecordBuffer buffer, MalformedFileException found) {
     try {
       dataset.buffers().read(buffer, 0, buffer.size(), (_, _) -> {});

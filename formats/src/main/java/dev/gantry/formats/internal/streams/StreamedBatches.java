@@ -202,7 +202,7 @@ public final class StreamedBatches implements Batches {
     return cursor;
   }
 
-  /// Where each epoch begins.
+  /// The position at which each epoch begins.
   StreamCursor begin() {
     StreamCursor start = StreamCursor.start(open, order.interleaveBlock());
     return shuffleSeed.isPresent() ? start.with(StreamCursor.Shuffled.START) : start;

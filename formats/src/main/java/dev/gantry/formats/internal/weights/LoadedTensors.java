@@ -72,7 +72,7 @@ public final class LoadedTensors implements AutoCloseable {
     PLAIN,
     SLICED,
 
-    /// By the CPU.
+    /// The tensor is made by the CPU.
     MADE;
 
     static Kind of(StoredTensor tensor) {

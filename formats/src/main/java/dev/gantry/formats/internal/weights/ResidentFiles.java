@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// Which files a server of resident weights keeps: the data files, and the small ones beside them from
-/// which formats learn more, such as an index and `config.json`.
+/// The files that a server of resident weights keeps: the data files, and the small ones beside them from which
+/// formats learn more, such as an index and `config.json`.
 ///
 /// @param entry the file that clients open; empty if they open all as a folder
 /// @param sources the files

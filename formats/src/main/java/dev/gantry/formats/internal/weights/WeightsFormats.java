@@ -51,7 +51,7 @@ public final class WeightsFormats {
         folder -> ofFolder(folder).openFolder(session, folder.location(), folder.files()));
   }
 
-  /// Which format a file or folder of weights is of; throws as [#open].
+  /// Finds the format of a file or folder of weights; throws as [#open].
   public static WeightsFormat formatOf(GantrySession session, Location location) {
     return look(session, location, file -> formatOf(location, file), WeightsFormats::ofFolder);
   }

@@ -105,7 +105,7 @@ public final class Gathers {
     return files;
   }
 
-  /// Where the last byte of a file that is gathered ends.
+  /// The end of the last byte of a file that is gathered.
   ///
   /// @param file its number in [#files]
   public long end(int file) {

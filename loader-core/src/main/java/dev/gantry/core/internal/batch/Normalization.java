@@ -6,7 +6,7 @@ import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.Set;
 
-/// What becomes of each element of a sample: `value · scale + shift`, with the scale and the shift of its
+/// The value that each element of a sample becomes: `value · scale + shift`, with the scale and the shift of its
 /// channel.
 ///
 /// The value is rounded to 32 bits, then the product, then the sum, then the result to its dtype: each to

@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
 final class CacheEntry implements AutoCloseable {
   static final int BLOCK_BYTES = 1 << 20;
 
-  /// Of this layout: "GANTRYC1".
+  /// The mark of this layout: "GANTRYC1".
   private static final long MAGIC = 0x3143_5952_544e_4147L;
 
   /// The magic number, the file's size, the size of a block, and the checksum of these; then the seal: the

@@ -13,7 +13,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Where a cache lies, and how large it may become.
+/// The folder of a cache, and how large it may become.
 public record CacheSettings(Path folder, long mostBytes) {
   /// A system property that names the folder of a cache for all sessions.
   public static final String PROPERTY = "gantry.cache";

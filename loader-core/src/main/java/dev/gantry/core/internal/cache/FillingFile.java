@@ -109,7 +109,7 @@ final class FillingFile implements FileCache.Filling {
     private final long from;
     private final long to;
 
-    /// And one for the thread that starts them.
+    /// One more part counts, for the thread that starts them.
     private final AtomicInteger parts = new AtomicInteger(1);
 
     private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();

@@ -65,7 +65,7 @@ final class FileCommit {
   private final boolean held;
   private final AtomicInteger writesLeft;
 
-  /// By write and piece.
+  /// The checksums by write and piece.
   private final int[][] checksums;
 
   /// Null before [#open].

@@ -36,7 +36,7 @@ final class SnapshotCopy {
 
   private final List<NewFile> files;
 
-  /// By file and part: the offset in the slab for the part's device, or -1 for a part that is not in
+  /// The offsets by file and part: each is that in the slab for the part's device, or -1 for a part that is not in
   /// memory or has no bytes.
   private final List<long[]> offsets;
 

@@ -114,7 +114,7 @@ final class TargetFile implements AutoCloseable {
   boolean write(MemorySegment source, long offset) {
     boolean wentDirectly = opened.write(source, offset);
     if (!wentDirectly && source.byteSize() >= LEAST_WRITEBACK_BYTES) {
-      // Else the kernel may leave all of it to fsync, which the disk would have to wait for.
+      // Otherwise the kernel may leave all of it to fsync, which the disk would have to wait for.
       int _ = calls.startWriteback(opened.descriptor(), offset, source.byteSize());
     }
     return wentDirectly;

@@ -53,7 +53,7 @@ public final class WriteOperation {
   private final WorkQueue<WriteTask> tasks;
   private final TransferCounter counter;
 
-  /// Of each of a writer's two buffers of ordinary host memory.
+  /// The size of each of a writer's two buffers of ordinary host memory.
   private final long bufferBytes;
 
   /// The buffers that device memory is copied to, or null if all bytes are on the host.
@@ -112,7 +112,7 @@ public final class WriteOperation {
             () -> MemoryUse.on(Device.HOST, 2L * writers * bufferBytes(files.stream(), options)));
   }
 
-  /// Of ordinary host memory: no more than the longest write needs.
+  /// The size of a buffer of ordinary host memory: no more than the longest write needs.
   private static long bufferBytes(Stream<NewFile> files, WriteOptions options) {
     long block = PlanLimits.BLOCK_BYTES;
     long longest = files.mapToLong(NewFile::size).max().orElse(0);

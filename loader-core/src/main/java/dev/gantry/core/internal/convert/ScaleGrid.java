@@ -3,10 +3,9 @@ package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.MisuseException;
 
-/// Which scale each element of a tensor has. The tensor is matrices of rows of columns, one after the
-/// other, and each matrix is cut into blocks from its first row and column on; the last blocks of an
-/// axis may be smaller. Each block has one scale. The scales lie likewise: matrix by matrix, row of
-/// blocks by row of blocks.
+/// Says which scale each element of a tensor has. The tensor is matrices of rows of columns, one after the other, and
+/// each matrix is cut into blocks from its first row and column on; the last blocks of an axis may be smaller. Each
+/// block has one scale. The scales lie likewise: matrix by matrix, row of blocks by row of blocks.
 ///
 /// @param rows of one matrix
 /// @param blockRows from 1 to `rows`, and 1 where that is 0; also where a caller gives more

@@ -26,7 +26,7 @@ public final class BatchBudget {
   /// How often those who wait were to ask whether they may continue.
   private long changes;
 
-  /// Of an open driver. An old library does not say how many entries it takes, nor takes any.
+  /// The budget of an open driver. An old library does not say how many entries it takes, nor takes any.
   public static BatchBudget of(CuFile cuFile) {
     long buffers =
         cuFile.parameters().then(CuFileParameters::tryPool).toOptional().stream()

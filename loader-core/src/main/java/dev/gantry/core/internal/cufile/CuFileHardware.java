@@ -25,7 +25,7 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
     return new CuFileHardware(cuFile, device -> barBytes(cuFile, device) / 2);
   }
 
-  /// By libcufile from 1.15 on, else by sysfs.
+  /// Asks libcufile from 1.15 on, and sysfs before.
   private static long barBytes(CuFile cuFile, Device.Cuda device) {
     CudaContext context = CudaContext.of(device);
     try {
@@ -39,7 +39,7 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
     }
   }
 
-  /// By its kind: nvidia-fs pins only what `cuMemAlloc` gave.
+  /// Looks at the memory's kind: nvidia-fs pins only what `cuMemAlloc` gave.
   @Override
   public Availability<Allocation> allocation(Device.Cuda device, long address) {
     return CudaContext.of(device)

@@ -189,7 +189,7 @@ public final class RegistrationCache {
       return Objects.requireNonNull(region).memory();
     }
 
-    /// Where the memory begins in [#base].
+    /// The offset of the memory in [#base].
     public long offset() {
       return address - Objects.requireNonNull(region).start;
     }

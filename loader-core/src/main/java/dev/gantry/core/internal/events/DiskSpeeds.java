@@ -11,12 +11,12 @@ import java.util.TreeMap;
 /// What the disks gave to a session's reads past the page cache, by disk: how fast they are, and how many
 /// requests at once they need for that. Thread-safe.
 public final class DiskSpeeds {
-  /// Of smaller requests the calls take more time than the bytes.
+  /// The calls of smaller requests take more time than their bytes.
   public static final long LEAST_BYTES = 256 << 10;
 
   private final Map<Long, Watch> disks = new TreeMap<>();
 
-  /// Of one disk; guarded by the map's owner.
+  /// The watch of one disk; guarded by the map's owner.
   private static final class Watch {
     private int underWay;
     private long busySince;

@@ -24,7 +24,7 @@ record FileVersion(String validator, long size) {
   private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
   private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
 
-  /// Of the answer to a request for the first byte.
+  /// The version that an answer to a request for the first byte tells.
   static FileVersion of(ResponseInfo answer) throws Refusal {
     Optional<String> range = answer.headers().firstValue("Content-Range");
     if (answer.statusCode() == 416) {

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class HttpFile implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 16;
 
-  /// Where a link to another server has run out.
+  /// A link to another server has run out if the answer is one of these.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
 
   private final HttpClient client;
@@ -32,7 +32,7 @@ final class HttpFile implements StoredFile {
   private final FileVersion version;
   private final Optional<Instant> modified;
 
-  /// Where redirects led.
+  /// The address that redirects led to.
   private volatile URI resolved;
 
   private HttpFile(

@@ -42,7 +42,7 @@ abstract class RangeRequest extends RemoteRequest {
     this.request = request;
   }
 
-  /// Where to ask.
+  /// The address to ask.
   abstract URI uri();
 
   /// The version that the range must be of; empty where that is not known yet.

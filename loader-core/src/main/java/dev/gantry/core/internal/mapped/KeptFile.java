@@ -19,7 +19,7 @@ sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
   /// The memory that it takes.
   long bytes();
 
-  /// Where a byte of the file is, for kernels.
+  /// The address of a byte of the file, for kernels.
   long address(long offset);
 
   /// The file for the CPU. A mapping has none: if the file is truncated meanwhile, reading it would end the

@@ -38,7 +38,7 @@ public final class CudaContext {
 
   private static final long MAX_IDLE_PINNED_BYTES = 1L << 30;
 
-  /// Of a device's memory, how much may be idle, and how much is left to others at least.
+  /// One part in so many of a device's memory may be idle, and as much is left to others at least.
   private static final int IDLE_PART = 4;
 
   private static final int SPARED_PART = 32;

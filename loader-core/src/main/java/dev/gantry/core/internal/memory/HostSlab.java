@@ -12,12 +12,12 @@ public final class HostSlab extends CpuSlab {
   /// Less is not worth a look at what is available.
   private static final long LEAST_IDLE_BYTES = 1 << 20;
 
-  /// Of the memory that is available, how much may be idle.
+  /// One part in so many of the memory that is available may be idle.
   private static final int IDLE_PART = 4;
 
-  /// Of the process, because slabs outlive sessions. The kernel clears each page of new memory, and a
-  /// virtual machine may have to ask its host for it: that takes as long as the bytes take from the page
-  /// cache, and up to ten times as long.
+  /// The pool is the process's, because slabs outlive sessions. The kernel clears each page of new memory, and a
+  /// virtual machine may have to ask its host for it: that takes as long as the bytes take from the page cache, and up
+  /// to ten times as long.
   private static final Pool<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
 
   private final HugePages pages;

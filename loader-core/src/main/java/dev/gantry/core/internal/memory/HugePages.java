@@ -33,7 +33,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     return pages;
   }
 
-  /// Where there is no `mmap(2)` as Linux has it.
+  /// Takes memory where there is no `mmap(2)` as Linux has it.
   private static HugePages ofHeap(long size) {
     long mappedSize = Math.addExact(size, PAGE_BYTES);
     long mapped = CHeap.allocate(mappedSize);

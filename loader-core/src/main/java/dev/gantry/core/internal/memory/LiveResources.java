@@ -30,7 +30,7 @@ public final class LiveResources {
     }
   }
 
-  /// Of what slabs use, by kind: what is kept for the next ones does not count.
+  /// The memory that slabs use, by kind: what is kept for the next ones does not count.
   private static final Map<Kind, Used> USED = new EnumMap<>(Kind.class);
 
   static {

@@ -43,7 +43,7 @@ public sealed interface Target {
   ///     in it
   record Piece(Copy2D rows, Memory memory, Memory region) {}
 
-  /// Of a slab that may still be in use.
+  /// Memory of a slab that may still be in use.
   ///
   /// @param stream for the copies, which runs them when the memory is free. The bytes have arrived
   ///     when it has done so

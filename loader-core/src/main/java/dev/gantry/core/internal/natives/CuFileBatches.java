@@ -48,7 +48,7 @@ public final class CuFileBatches {
   private static final int BATCH_MODE = 1;
   private static final int NO_FLAGS = 0;
 
-  /// What became of an entry: `CUfileStatus_t`.
+  /// The state of an entry: `CUfileStatus_t`.
   public enum Status {
     WAITING(0x01),
     PENDING(0x02),

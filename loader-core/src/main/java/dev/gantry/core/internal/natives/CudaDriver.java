@@ -99,7 +99,7 @@ public final class CudaDriver {
     return new String(name, 0, end, StandardCharsets.UTF_8);
   }
 
-  /// Where the device sits, as sysfs names it: `0000:3b:00.0`.
+  /// The device's place, as sysfs names it: `0000:3b:00.0`.
   public String pciAddress(int ordinal) {
     CUdevice device = device(ordinal);
     return String.format(

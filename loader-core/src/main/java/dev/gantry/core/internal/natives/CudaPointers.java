@@ -19,13 +19,13 @@ public final class CudaPointers {
 
   /// How memory was allocated, which decides what can be done with it.
   public enum Kind {
-    /// By `cuMemAlloc`, as `cudaMalloc` does.
+    /// Allocated by `cuMemAlloc`, as `cudaMalloc` does.
     ORDINARY("ordinary device memory"),
-    /// By `cuMemAllocManaged`: it moves between host and device.
+    /// Allocated by `cuMemAllocManaged`: it moves between host and device.
     MANAGED("managed memory, which moves between host and device"),
-    /// By `cuMemAllocAsync`, out of a pool.
+    /// Allocated by `cuMemAllocAsync`, out of a pool.
     POOLED("memory of a stream-ordered pool"),
-    /// By `cuMemCreate` and `cuMemMap`, as PyTorch's expandable segments are.
+    /// Mapped by `cuMemCreate` and `cuMemMap`, as PyTorch's expandable segments are.
     MAPPED("virtual memory mapped by cuMemMap, as PyTorch's expandable segments are"),
     /// Pinned memory of the host.
     PINNED_HOST("pinned host memory");

@@ -159,7 +159,7 @@ public interface FileCalls {
     private static final int S_IFMT = 0xf000;
     private static final int WRITE_OF_OTHERS = 0022;
 
-    /// Of a call that failed.
+    /// The result of a call that failed.
     public static StatResult failed(int status) {
       return new StatResult(status, 0, 0, -1, 0, 0, 0, 0, 0);
     }

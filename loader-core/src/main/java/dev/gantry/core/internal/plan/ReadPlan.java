@@ -34,7 +34,7 @@ public record ReadPlan(
   public record Read(
       Location file, long fileOffset, long length, long required, int slab, long slabOffset) {}
 
-  /// Where an extent is.
+  /// The place of an extent.
   ///
   /// @param slab an index into [#slabSizes], or [#NOWHERE] for an extent of no bytes
   public record Placement(int slab, long offset, long length) {
@@ -45,7 +45,7 @@ public record ReadPlan(
   /// `length` bytes to copy from one slab to another on the same device.
   public record Relocation(int fromSlab, long fromOffset, int toSlab, long toOffset, long length) {}
 
-  /// Where the extents are, without the reads.
+  /// The places of the extents, without the reads.
   public SlabLayout layout() {
     return new SlabLayout(slabSizes, placements);
   }

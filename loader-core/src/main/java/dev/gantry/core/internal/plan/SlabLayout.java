@@ -5,7 +5,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Placement;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Which slabs pieces of memory get, and where they lie in them.
+/// The slabs that pieces of memory get, and their places in them.
 ///
 /// @param slabSizes in bytes
 /// @param placements one for each piece, in their order

@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A file that a server keeps in memory, as its clients see it.
 public final class ResidentFile implements StoredFile {
-  /// By what a file that is opened again is known.
+  /// The marks by which a file that is opened again is known.
   record Identity(Path socket, String held, String name) {}
 
   private static final int REQUESTS_AT_ONCE = 16;
@@ -55,14 +55,14 @@ public final class ResidentFile implements StoredFile {
     this.host = new RegularFile(Libc.INSTANCE, "memory of " + location, fds.getFirst());
   }
 
-  /// Where the bytes lie that [#map] maps.
+  /// The device of the bytes that [#map] maps.
   ///
   /// @throws dev.gantry.core.DeviceUnavailableException if this process does not see the GPU
   public Device device() {
     return part.isOnDevice() ? device.get() : Device.HOST;
   }
 
-  /// Of the first byte in the slab that [#map] gives: a byte of the file lies at its offset plus this.
+  /// The offset of the first byte in the slab that [#map] gives: a byte of the file lies at its offset plus this.
   public long offsetInSlab() {
     return part.isOnDevice() ? -part.deviceFrom() : part.hostPhase();
   }

@@ -59,10 +59,10 @@ public final class ResidentServer implements AutoCloseable {
   private final int socket;
   private final Consumer<String> log;
 
-  /// By connection.
+  /// The answers under way, by connection.
   private final Map<Integer, Answering> answering = new LinkedHashMap<>();
 
-  /// By connection, the version that the client has.
+  /// The version that each client has, by connection.
   private final Map<Integer, Integer> readers = new LinkedHashMap<>();
 
   /// Whether the last client that came could not be taken, for want of descriptors or memory.
@@ -78,7 +78,7 @@ public final class ResidentServer implements AutoCloseable {
     this.log = log;
   }
 
-  /// Where a server of this user listens if it is not told: in `$XDG_RUNTIME_DIR/gantry`, or else in
+  /// The socket at which a server of this user listens if it is not told: in `$XDG_RUNTIME_DIR/gantry`, or else in
   /// `~/.cache/gantry`.
   public static Path defaultSocket(String name) {
     Path folder =

@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// tells the server that this process reads them. What was mapped stays when this is closed, and when the
 /// server ends. Thread-safe.
 public final class ResidentWeights implements AutoCloseable {
-  /// Of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.
+  /// The scheme of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.
   public static final String SCHEME = "gantry-resident";
 
   private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);

@@ -80,7 +80,7 @@ final class RingReader<T> implements Runnable {
         scheduler.exhaust(number, slot);
         return;
       }
-      // Where batches are gathered, several readers plan at once.
+      // Several readers plan at once where batches are gathered.
       shared = gathered && scheduler.endAsking();
       batch = new BatchWork<>(number, slot, prepare(number, slot, planner.get()), start);
       atOnce = slot.gatherAtOnce() && batch.isAllDone();

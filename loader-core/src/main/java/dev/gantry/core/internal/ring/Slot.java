@@ -42,7 +42,7 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// The memory that host writers write to; the same for all writers of a batch.
   abstract MemorySegment hostMemory(HostWrites hostWrites);
 
-  /// Where reads put their bytes.
+  /// The place where reads put their bytes.
   abstract Target target();
 
   /// The next batch is fetched so.

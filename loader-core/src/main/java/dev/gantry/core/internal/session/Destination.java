@@ -8,7 +8,7 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import java.util.List;
 
-/// Where the bytes of a load go. For one load.
+/// The place where the bytes of a load go. For one load.
 sealed interface Destination permits NewSlabs, GivenMemory {
   /// The devices that get bytes, each once.
   List<Device> devices();

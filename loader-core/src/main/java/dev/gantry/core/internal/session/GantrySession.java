@@ -397,7 +397,7 @@ public final class GantrySession implements Session {
     return Diagnosis.of(engine);
   }
 
-  /// Which transport a file would use to `device`; does not read it.
+  /// Finds the transport that a file would use to `device`; does not read it.
   ///
   /// @throws TransferException if the file cannot be opened
   /// @throws DeviceUnavailableException if there is no such device

@@ -22,7 +22,7 @@ import java.util.List;
 /// On the device they come back in slabs that are laid out alike, so that few copies bring them. For
 /// one thread at a time.
 public final class OffloadBuffer implements AutoCloseable {
-  /// As far as a slab of a load grows, so that memory goes back piece by piece.
+  /// A slab is as large as one of a load at most, so that memory goes back piece by piece.
   private static final long SLAB_BYTES = 512L << 20;
 
   private static final int ALIGNMENT_BYTES = 512;
@@ -62,7 +62,7 @@ public final class OffloadBuffer implements AutoCloseable {
         () -> Slab.releaseAll(slabs));
   }
 
-  /// Where the bytes are at home.
+  /// The device that the bytes came from.
   public Device device() {
     return device;
   }

@@ -34,7 +34,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     } else if (policy != CachePolicy.BUFFERED) {
       int opened = file.openDirect(path, FileCalls.O_RDONLY);
       if (opened == -Errno.EMFILE.code() || opened == -Errno.ENFILE.code()) {
-        // That says nothing of direct reads.
+        // This error says nothing of direct reads.
         throw refused("open", path, -opened);
       }
     }
@@ -55,7 +55,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return identity.size();
   }
 
-  /// Of the open descriptor, not of what has the file's name now.
+  /// Looks at the open descriptor, and not at what has the file's name now.
   @Override
   public SourceFile.Identity identity() {
     return identity;
@@ -81,7 +81,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return probe.residentBytes(size());
   }
 
-  /// By the policy and, where that says to look, by a look.
+  /// Follows the policy and, where that says so, looks.
   @Override
   public Residency residency(long offset, long length) {
     if (!file.hasDirect()) {

@@ -142,7 +142,7 @@ public abstract class RemoteRequest {
     return subject;
   }
 
-  /// Of a part of a file, for messages.
+  /// Names a part of a file, for messages.
   ///
   /// @param length in bytes
   public static String subject(Object file, long offset, long length) {

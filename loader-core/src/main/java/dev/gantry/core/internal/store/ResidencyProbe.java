@@ -32,7 +32,7 @@ final class ResidencyProbe {
     /// Nothing is asked: the file system has no other place for bytes.
     IN_MEMORY,
     CACHESTAT,
-    /// Of a mapping.
+    /// `mincore(2)` on a mapping.
     MINCORE,
     /// One byte, read without waiting, stands for its window.
     NO_WAIT,
@@ -87,7 +87,7 @@ final class ResidencyProbe {
     }
   }
 
-  /// Until what is left cannot change the answer.
+  /// Asks until the rest cannot change the answer.
   private Residency ask(Means asked, long offset, long length) {
     int windows = length <= ONE_WINDOW_BYTES ? 1 : WINDOWS;
     long window = windows == 1 ? length : WINDOW_BYTES;

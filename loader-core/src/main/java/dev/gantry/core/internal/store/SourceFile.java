@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe, but [#close] only when no read is under way.
 public final class SourceFile implements AutoCloseable {
-  /// Of a remote file; a larger read takes several.
+  /// The size of a remote file's request; a larger read takes several.
   private static final long REQUEST_BYTES = 8L << 20;
 
   private final Location file;
@@ -36,15 +36,15 @@ public final class SourceFile implements AutoCloseable {
   private final Cancellation ended = new Cancellation();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// By what a local file that is opened again is known to be the same, with the same bytes. A
-  /// change that keeps all of it goes unnoticed.
+  /// The marks by which a local file that is opened again is known to be the same, with the same bytes. A change that
+  /// keeps all of it goes unnoticed.
   ///
   /// @param device that holds the file: its major number in the upper half, its minor in the lower
   /// @param inode of the file on that device
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   public record Identity(long device, long inode, long size, long modifiedNanos) {
-    /// Which file has a name now, and in which state, without opening it.
+    /// Looks at the file that has a name now, and at its state, without opening it.
     ///
     /// @throws dev.gantry.core.TransferException if there is none
     public static Identity look(Path file) {
@@ -114,7 +114,7 @@ public final class SourceFile implements AutoCloseable {
     return local != null;
   }
 
-  /// Of the file of this machine that holds the bytes, which is not that of a cached file; null for a
+  /// The identity of the file of this machine that holds the bytes, which is not that of a cached file; null for a
   /// remote file.
   public @Nullable Identity onDisk() {
     return stored instanceof FileCache.OnDisk present ? present.onDisk() : null;

@@ -54,7 +54,7 @@ final class CuFileReader {
     return mayContinue.getAsBoolean();
   }
 
-  /// Which way the read goes.
+  /// Chooses the way of the read.
   Way way(CuFileTransport file, Read read, Target target) {
     Way way =
         rule.choose(

@@ -108,7 +108,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return state;
   }
 
-  /// Where the next iteration begins.
+  /// The state in which the next iteration begins.
   public DatasetState follower() {
     if (!endless) {
       return end;

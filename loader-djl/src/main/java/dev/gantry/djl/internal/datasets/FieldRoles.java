@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// What becomes of each field of a batch.
+/// The role of each field of a batch.
 ///
 /// @param data names of the fields that are data, in order
 /// @param labels of those that are labels

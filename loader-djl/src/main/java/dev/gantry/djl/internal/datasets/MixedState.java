@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// Where a mixture stands.
+/// The position of a mixture.
 ///
 /// @param order datasets, weights, seed, end and batches, in words
 /// @param epoch from 0

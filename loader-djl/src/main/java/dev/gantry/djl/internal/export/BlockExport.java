@@ -63,7 +63,7 @@ public final class BlockExport implements AutoCloseable {
         export::close);
   }
 
-  /// By name, in the order of the parameters.
+  /// The tensors by name, in the order of the parameters.
   public Map<String, NDArray> tensors() {
     return tensors;
   }

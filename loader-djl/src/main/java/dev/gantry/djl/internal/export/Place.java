@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Where a value lies in the tensor that some transforms make it of. Pure.
+/// The place of a value in the tensor that some transforms make it of. Pure.
 ///
 /// The first transforms concern all of the tensor, those that cut select a box of what these make,
 /// and the last ones concern the value alone.

@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// Which tensors are which parameters, as far as shapes and names say it without doubt.
+/// Pairs tensors with parameters, as far as shapes and names say it without doubt.
 ///
 /// @param matches in the order of the parameters
 /// @param ambiguous parameters for which several tensors are equally likely, or one is unlikely, and
@@ -27,7 +27,7 @@ public record BlockMap(
   public enum Reason {
     /// No other tensor and no other parameter has the shape.
     SHAPE,
-    /// Of those with the shape, the names are most alike.
+    /// The names are most alike among those with the shape.
     NAME
   }
 

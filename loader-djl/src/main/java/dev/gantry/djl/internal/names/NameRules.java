@@ -142,7 +142,7 @@ public record NameRules(
     return new NameRules(rules, aliases, ignored, refused, rest, strict, true);
   }
 
-  /// Which rule each of these parameters has, in their order; without those that none matches.
+  /// Finds the rule of each of these parameters, in their order; without those that none matches.
   ///
   /// @throws MisuseException if two rules match a parameter, or a rule matches none
   public SequencedMap<String, Rule> matching(Collection<String> parameters) {

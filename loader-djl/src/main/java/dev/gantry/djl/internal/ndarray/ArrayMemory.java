@@ -127,7 +127,7 @@ public final class ArrayMemory implements AutoCloseable {
     return device;
   }
 
-  /// Of the first element. It has no meaning if there are no bytes.
+  /// The address of the first element. It has no meaning if there are no bytes.
   public long address() {
     return address;
   }

@@ -197,7 +197,7 @@ public abstract class GantryNDArray extends PtNDArray {
     TorchLibrary torch = PyTorch.library();
     long from = torch.address(getHandle());
     long at = torch.address(plain.getHandle());
-    // Of a view with gaps, the end may lie further on: then it begins within all the same.
+    // The end of a view with gaps may lie further on: then it begins within all the same.
     long[] strides = torch.strides(getHandle());
     long last = 0;
     for (int axis = 0; axis < strides.length; axis++) {

@@ -139,7 +139,7 @@ public record CheckpointChoice(
     return Optional.empty();
   }
 
-  /// Of a damaged manifest.
+  /// The folder of a damaged manifest.
   private static Path folder(MalformedFileException damaged) {
     return Objects.requireNonNull(damaged.file().path().toAbsolutePath().getParent());
   }

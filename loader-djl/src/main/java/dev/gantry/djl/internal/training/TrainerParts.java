@@ -118,7 +118,7 @@ public final class TrainerParts implements TensorTaker {
     }
   }
 
-  /// Where the optimizer updates parameters, has states, and counts.
+  /// The devices on which the optimizer updates parameters, has states, and counts.
   List<Device> updatedDevices() {
     return updatesOnce ? devices().subList(0, 1) : devices();
   }
@@ -228,7 +228,7 @@ public final class TrainerParts implements TensorTaker {
   }
 
   private Set<NDArray> targets(String path) {
-    // By identity: DJL's arrays are equal where their values are.
+    // The set goes by identity: DJL's arrays are equal where their values are.
     Set<NDArray> targets = Collections.newSetFromMap(new IdentityHashMap<>());
     targets.addAll(arrays(path));
     // The model's own array may be none of them.

@@ -7,7 +7,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.spi.StoredTensor;
 
-/// Which casts exist.
+/// Knows which casts exist.
 public final class Casts {
   private Casts() {}
 

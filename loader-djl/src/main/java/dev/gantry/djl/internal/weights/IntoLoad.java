@@ -94,7 +94,7 @@ public final class IntoLoad {
     if (others.isEmpty()) {
       return session.read(plain, options);
     }
-    // Of all devices: decoding goes by the CPU.
+    // The fills are those of all devices: decoding goes by the CPU.
     List<HostFill> fills =
         others.stream()
             .map(tensor ->

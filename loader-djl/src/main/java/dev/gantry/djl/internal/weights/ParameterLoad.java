@@ -191,7 +191,7 @@ public final class ParameterLoad {
       for (StoredTensor tensor : fill.tensors()) {
         RowCopy copy = new RowCopy(tensor.shape(), fill.transforms(), array, fill.axis(), first);
         byTensor.computeIfAbsent(tensor, _ -> new ArrayList<>()).add(copy);
-        // Of several types the widest that a conversion makes.
+        // A tensor of several types becomes the widest that a conversion makes.
         types.merge(tensor, target.type(), (one, other) -> one == other ? one : DataType.FLOAT32);
         first += copy.length();
       }

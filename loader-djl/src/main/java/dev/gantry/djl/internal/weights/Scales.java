@@ -14,7 +14,7 @@ import java.util.SequencedMap;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/// Which quantised tensors of some weights have scales. For a tensor `NAME`, that is the tensor
+/// Finds the quantised tensors of some weights that have scales. For a tensor `NAME`, that is the tensor
 /// `NAME_scale_inv` or `NAME_scale`; both are factors of the stored values. Thread-safe.
 public final class Scales {
   /// For weights that are loaded as they are.
@@ -83,7 +83,7 @@ public final class Scales {
     return known;
   }
 
-  /// Which element of a tensor that has scales has which.
+  /// Says which element of a tensor with scales has which scale.
   ///
   /// @throws MisuseException if the scales do not fit the tensor
   ScaleGrid grid(StoredTensor tensor) {

@@ -39,7 +39,7 @@ import java.util.stream.Stream;
 public final class TensorLoad {
   private static final long EDGES_BYTES = 1 << 20;
 
-  /// Of one tensor and its scales.
+  /// The most that the unaligned ends of one tensor and its scales take.
   private static final long AMPLE_EDGES_BYTES = 16 << 10;
 
   private final GantrySession session;
@@ -54,7 +54,7 @@ public final class TensorLoad {
   private TransferReport report = TransferReport.NOTHING;
   private final Set<String> taken = new HashSet<>();
 
-  /// Of tensors that are read straight into their places, after the others.
+  /// The bytes of tensors that are read straight into their places, after the others.
   private long placedBytes;
 
   /// Onto the settings' device, or the manager's.

@@ -5,7 +5,7 @@ import ai.djl.ndarray.NDArray;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.Optional;
 
-/// Where tensors go.
+/// Takes tensors to where they are wanted.
 @FunctionalInterface
 public interface TensorTaker {
   /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.

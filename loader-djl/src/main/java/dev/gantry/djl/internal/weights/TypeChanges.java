@@ -35,7 +35,7 @@ import java.util.stream.IntStream;
 /// Gives loaded arrays the types that were asked for, on their device. Holds the scales of quantised
 /// tensors until it is closed. For one thread.
 final class TypeChanges implements AutoCloseable {
-  /// Where a tensor's scales lie, and which element has which.
+  /// The place of a tensor's scales, and which element has which.
   private record Scaled(ScaleGrid grid, DType type, long address) {}
 
   private static final long ALIGNMENT_BYTES = 512;
@@ -177,7 +177,7 @@ final class TypeChanges implements AutoCloseable {
     };
   }
 
-  /// Where one more result ends in the memory of a part's results.
+  /// The end of one more result in the memory of a part's results.
   ///
   /// @param end of the result before
   static long endOf(long end, TensorRequest rows) {

@@ -7,7 +7,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Which type floating-point tensors become. Immutable.
+/// The types that floating-point tensors become. Immutable.
 ///
 /// @param named the first pattern that a tensor's name matches decides
 /// @param others what the others become; empty if the load decides

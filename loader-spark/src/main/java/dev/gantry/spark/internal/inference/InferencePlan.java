@@ -26,7 +26,7 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Which columns go through which model, and what becomes of the answers.
+/// Says which columns go through which model, and which ones the answers become.
 ///
 /// @param id of the model, in all JVMs
 public record InferencePlan(

@@ -6,7 +6,7 @@ import dev.gantry.core.MisuseException;
 import org.apache.spark.TaskContext;
 import org.apache.spark.resource.ResourceInformation;
 
-/// Where a task computes.
+/// The device on which a task computes.
 final class TaskDevice {
   /// What Spark calls the resource (`spark.task.resource.gpu.amount`).
   private static final String GPU = "gpu";

@@ -39,7 +39,7 @@ final class ShardsTable extends FormatTable {
     private final StructType columns;
     private final long partitionBytes;
 
-    /// Of the columns, by number here, the number in the set.
+    /// The number in the set of each column here.
     private final List<Integer> fields = new ArrayList<>();
 
     ShardsScan(ShardSet set, StructType columns, long partitionBytes) {
@@ -98,7 +98,7 @@ final class ShardsTable extends FormatTable {
       };
     }
 
-    /// Of the columns.
+    /// The size of a sample's columns.
     private long sampleBytes() {
       return fields.stream().mapToLong(field -> set.fields().get(field).sampleBytes()).sum();
     }

@@ -28,7 +28,7 @@ import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Which types of columns features have, and the other way round.
+/// Maps features to types of columns, and these to features.
 final class FeatureTypes {
   private FeatureTypes() {}
 
@@ -57,8 +57,8 @@ final class FeatureTypes {
     return type instanceof ArrayType array ? array.elementType() : type;
   }
 
-  /// Of a feature that all records have once, a value; of others, an array. Features are in the order
-  /// of their names. No files have none.
+  /// A feature that all records have once is a value, another one an array. Features are in the order of their names.
+  /// No files have none.
   ///
   /// @param most how many records are looked at
   /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
