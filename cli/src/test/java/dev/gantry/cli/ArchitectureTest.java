@@ -391,7 +391,7 @@ class ArchitectureTest {
     for (List<String> kind : kinds) {
       String[] others =
           kinds.stream()
-              .filter(other -> other != kind)
+              .filter(other -> !other.equals(kind))
               .flatMap(List::stream)
               .toArray(String[]::new);
       check(
