@@ -23,7 +23,8 @@ final class RingReader<T> implements Runnable {
   private final RingOptions options;
   private final OnDemandTransfer transfer;
 
-  /// Whether the last batch was, and so the next one is likely to be; written by one reader at a time.
+  /// Whether the last batch was gathered, and so the next one is likely to be. Several readers plan at once and
+  /// write it, so it says nothing of a certain batch.
   private volatile boolean gathered;
 
   private volatile @Nullable Thread asker;
@@ -110,8 +111,9 @@ final class RingReader<T> implements Runnable {
     slot.allocateIfNeeded();
     Optional<Gathering> gathering = transfer.gathering(plan);
     gathered = gathering.isPresent();
-    gathering.ifPresent(slot::gather);
-    if (gathered) {
+    // Another reader may have written the field by now: this batch goes by its own answer.
+    if (gathering.isPresent()) {
+      slot.gather(gathering.get());
       return plan;
     }
     BatchPlan<T> byReads = plan.byReads();

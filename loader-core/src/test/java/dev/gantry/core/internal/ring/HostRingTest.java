@@ -5,16 +5,29 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.batch.Gathers;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 
 class HostRingTest extends RingContract {
   private static final int BLOCKS = 10;
+
+  /// A row of so many bytes is read, not gathered.
+  private static final int MIXED_BYTES = 5 * BLOCK;
 
   /// More batches than are read while a file of ten blocks is copied.
   private static final int MOST = 1_000_000;
@@ -91,5 +104,64 @@ class HostRingTest extends RingContract {
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("by its own source");
     }
+  }
+
+  /// Two readers plan at once, of which one gathers and the other reads. Neither takes the other's answer: a plan
+  /// that has gathers only would be handed over without its bytes.
+  @Test
+  void batchesThatAreGatheredAndBatchesThatAreReadMix() {
+    Path file = TestFiles.write(folder.resolve("mixed"), 7, Recipes.SLOT_BYTES);
+    byte[] bytes = TestFiles.bytes(7, Recipes.SLOT_BYTES);
+    int count = 4_000;
+    BatchPlanSource<Integer> source =
+        new BatchPlanSource<>() {
+          private int next;
+
+          @Override
+          public Optional<BatchPlan<Integer>> next() {
+            return next == count ? Optional.empty() : Optional.of(gathered(file, next++).byReads());
+          }
+
+          @Override
+          public Optional<Supplier<BatchPlan<Integer>>> nextGathered() {
+            if (next == count) {
+              return Optional.empty();
+            }
+            int number = next++;
+            return Optional.of(() -> gathered(file, number));
+          }
+        };
+    try (PrefetchRing<Integer> ring = gantry.ring(options(4), source)) {
+      for (int i = 0; i < count; i++) {
+        try (RingBatch<Integer> batch = take(ring)) {
+          int length = batch.label();
+          assertThat(TestFiles.bytes(batch.region(0, length)))
+              .as("batch %d", i)
+              .isEqualTo(Arrays.copyOf(bytes, length));
+        }
+      }
+    }
+  }
+
+  /// Gathers only: of odd numbers one row that is too long to be gathered, of others as many short ones as wake the
+  /// readers.
+  private static BatchPlan<Integer> gathered(Path file, int number) {
+    int row = number % 2 == 0 ? BLOCK : 5 * BLOCK;
+    int length = number % 2 == 0 ? Recipes.SLOT_BYTES : row;
+    Gathers.Builder gathers = new Gathers.Builder(length / row);
+    List<Read> reads = new ArrayList<>();
+    for (int at = 0; at < length; at += row) {
+      gathers.add(Location.of(file), at, row, at);
+      reads.add(new Read(Location.of(file), at, row, row, 0, at));
+    }
+    Gathers all = gathers.build();
+    return new BatchPlan<>(
+        List.of(),
+        HostWrites.NONE,
+        List.of(),
+        all,
+        List.of(),
+        length,
+        () -> new BatchPlan<>(reads, HostWrites.NONE, List.of(), all, List.of(), length, null));
   }
 }
