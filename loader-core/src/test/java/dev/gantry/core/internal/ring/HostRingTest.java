@@ -26,9 +26,6 @@ import org.junit.jupiter.api.Test;
 class HostRingTest extends RingContract {
   private static final int BLOCKS = 10;
 
-  /// A row of so many bytes is read, not gathered.
-  private static final int MIXED_BYTES = 5 * BLOCK;
-
   /// More batches than are read while a file of ten blocks is copied.
   private static final int MOST = 1_000_000;
 
