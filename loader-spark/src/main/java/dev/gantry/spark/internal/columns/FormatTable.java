@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.columns;
 
+import java.util.Arrays;
 import java.util.Set;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
@@ -63,7 +64,11 @@ public abstract class FormatTable implements SupportsRead {
 
   @Override
   public final Column[] columns() {
-    return TableColumns.of(schema);
+    return Arrays.stream(schema.fields())
+        .map(field ->
+            Column.create(
+                field.name(), field.dataType(), field.nullable(), null, field.metadata().json()))
+        .toArray(Column[]::new);
   }
 
   @Override

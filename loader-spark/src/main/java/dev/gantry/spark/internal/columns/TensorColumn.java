@@ -85,6 +85,12 @@ public record TensorColumn(
     };
   }
 
+  /// A field's column.
+  public static TensorColumn of(Field field) {
+    List<Long> shape = Arrays.stream(field.shape().toArray()).boxed().toList();
+    return new TensorColumn(field.name(), field.dtype(), shape.isEmpty(), shape, false);
+  }
+
   /// The column that a field is read as.
   ///
   /// @throws MisuseException if Spark has no type for it

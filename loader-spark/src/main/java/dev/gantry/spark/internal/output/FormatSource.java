@@ -3,7 +3,6 @@ package dev.gantry.spark.internal.output;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.spark.internal.columns.SourceOptions;
-import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
@@ -19,20 +18,18 @@ import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
+import scala.jdk.javaapi.CollectionConverters;
 
 /// A data source that Spark knows by its name, reads as a table, and writes by [SaveModes].
 public abstract class FormatSource
     implements TableProvider, DataSourceRegister, CreatableRelationProvider {
   private final String name;
   private final List<String> options;
-  private final Class<? extends OutputSource> output;
 
   /// @param options their names, of its reader and its writer
-  /// @param output that writes it
-  protected FormatSource(String name, List<String> options, Class<? extends OutputSource> output) {
+  protected FormatSource(String name, List<String> options) {
     this.name = name;
     this.options = options;
-    this.output = output;
   }
 
   /// The columns of what is there.
@@ -40,8 +37,10 @@ public abstract class FormatSource
 
   protected abstract Table table(StructType schema, SourceOptions given);
 
-  /// Removes from a folder what a writer of this format left that was ended before its set was whole.
-  protected abstract void clear(Path folder);
+  /// Writes a DataFrame of these columns.
+  ///
+  /// @throws MisuseException if the format has no place for a column
+  protected abstract SetOutput<?> output(StructType schema, SourceOptions given);
 
   @Override
   public final StructType inferSchema(CaseInsensitiveStringMap given) {
@@ -85,6 +84,28 @@ public abstract class FormatSource
       SaveMode mode,
       scala.collection.immutable.Map<String, String> parameters,
       Dataset<Row> data) {
-    return SaveModes.save(context, mode, parameters, data, output, this::clear);
+    SourceOptions given = new SourceOptions(CollectionConverters.asJava(parameters));
+    SaveModes.save(mode, given.path(), data, output(data.schema(), given));
+    return new Written(context, data.schema());
+  }
+
+  private static final class Written extends BaseRelation {
+    private final SQLContext context;
+    private final StructType schema;
+
+    Written(SQLContext context, StructType schema) {
+      this.context = context;
+      this.schema = schema;
+    }
+
+    @Override
+    public SQLContext sqlContext() {
+      return context;
+    }
+
+    @Override
+    public StructType schema() {
+      return schema;
+    }
   }
 }

@@ -4,24 +4,21 @@ package dev.gantry.spark.internal.output;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.internal.files.JointFiles;
-import dev.gantry.spark.internal.columns.SourceOptions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.util.Map;
-import java.util.function.Consumer;
+import java.util.Collections;
+import java.util.List;
+import java.util.UUID;
 import java.util.stream.Stream;
+import org.apache.spark.TaskContext;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.SQLContext;
 import org.apache.spark.sql.SaveMode;
-import org.apache.spark.sql.sources.BaseRelation;
-import org.apache.spark.sql.types.StructType;
-import scala.jdk.javaapi.CollectionConverters;
 
 /// What a program's `mode(…)` means for a folder.
-public final class SaveModes {
+final class SaveModes {
   /// What our own writers' unfinished work and locks begin with.
   private static final String OURS = ".gantry";
 
@@ -29,22 +26,12 @@ public final class SaveModes {
 
   /// Writes a DataFrame, or does nothing where the mode says so.
   ///
-  /// @param output that writes it
-  /// @param clear removes from a folder what an earlier writer left unfinished
   /// @throws MisuseException if the folder is not empty and the mode is the usual one, or the mode is
   ///     `append`
-  public static BaseRelation save(
-      SQLContext context,
-      SaveMode mode,
-      scala.collection.immutable.Map<String, String> parameters,
-      Dataset<Row> data,
-      Class<? extends OutputSource> output,
-      Consumer<Path> clear) {
-    Map<String, String> options = CollectionConverters.asJava(parameters);
-    Path folder = new SourceOptions(options).path();
+  static <P> void save(SaveMode mode, Path folder, Dataset<Row> data, SetOutput<P> output) {
     if (Files.isDirectory(JointFiles.unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
       // Otherwise files that a crash left would be taken for those of others.
-      clear.accept(folder);
+      output.begin(true).close();
     }
     switch (mode) {
       case ErrorIfExists -> {
@@ -52,29 +39,43 @@ public final class SaveModes {
           throw new MisuseException(
               folder + " is not empty: name another place, or mode(\"overwrite\")");
         }
-        write(data, options, output, SaveMode.Append);
+        write(data, output, false);
       }
       case Ignore -> {
         if (isEmpty(folder)) {
-          write(data, options, output, SaveMode.Append);
+          write(data, output, false);
         }
       }
-      case Overwrite -> write(data, options, output, SaveMode.Overwrite);
+      case Overwrite -> write(data, output, true);
       case Append ->
           throw new MisuseException(
               "mode(\"append\") is not supported, since a set of files is not changed: write to a"
                   + " folder beside "
                   + folder);
     }
-    return new Written(context, data.schema());
   }
 
-  private static void write(
-      Dataset<Row> data,
-      Map<String, String> options,
-      Class<? extends OutputSource> output,
-      SaveMode mode) {
-    data.write().format(output.getName()).options(options).mode(mode).save();
+  /// Of the attempts of a task, the job has the result of one; what the others wrote goes when the set is finished.
+  private static <P> void write(Dataset<Row> data, SetOutput<P> output, boolean mayReplace) {
+    String job = UUID.randomUUID().toString();
+    try (SetOutput.Begun<P> set = output.begin(mayReplace)) {
+      List<P> parts =
+          data.queryExecution()
+              .toRdd()
+              .toJavaRDD()
+              .mapPartitionsWithIndex(
+                  (partition, rows) -> {
+                    if (!rows.hasNext()) {
+                      return Collections.emptyIterator();
+                    }
+                    long attempt = TaskContext.get().taskAttemptId();
+                    String part = job + "-" + partition + "-" + attempt;
+                    return List.of(output.write(part, rows)).iterator();
+                  },
+                  true)
+              .collect();
+      set.finish(parts);
+    }
   }
 
   private static boolean isEmpty(Path folder) {
@@ -85,26 +86,6 @@ public final class SaveModes {
       return entries.allMatch(entry -> String.valueOf(entry.getFileName()).startsWith(OURS));
     } catch (IOException e) {
       throw FileErrors.of("list", folder.toString(), e);
-    }
-  }
-
-  private static final class Written extends BaseRelation {
-    private final SQLContext context;
-    private final StructType schema;
-
-    Written(SQLContext context, StructType schema) {
-      this.context = context;
-      this.schema = schema;
-    }
-
-    @Override
-    public SQLContext sqlContext() {
-      return context;
-    }
-
-    @Override
-    public StructType schema() {
-      return schema;
     }
   }
 }

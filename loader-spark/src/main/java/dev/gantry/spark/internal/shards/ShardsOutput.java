@@ -6,89 +6,69 @@ import dev.gantry.formats.shards.JointShards;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.columns.TensorColumn;
-import dev.gantry.spark.internal.output.OutputSource;
+import dev.gantry.spark.internal.output.SetOutput;
+import java.io.Serializable;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
-import org.apache.spark.sql.connector.write.BatchWrite;
-import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.jspecify.annotations.Nullable;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
 
 /// Writes a DataFrame as one set of raw tensor shards.
-public final class ShardsOutput extends OutputSource {
-  @Override
-  protected BatchWrite write(LogicalWriteInfo info, boolean mayReplace) {
-    return new Job(info, mayReplace);
-  }
+///
+/// @param samplesPerShard 0 for as many as fit a shard's bytes
+record ShardsOutput(
+    String folder, List<TensorColumn> columns, long shardBytes, long samplesPerShard)
+    implements SetOutput<ShardsOutput.Part> {
+  /// A task takes memory of two shards outside of the heap.
+  private static final long SHARD_BYTES = 64L << 20;
 
   /// What a task tells the driver.
   ///
-  /// @param part its name; null where the task had no rows
   /// @param columns with their shapes
-  record Written(@Nullable String part, List<TensorColumn> columns)
-      implements WriterCommitMessage {}
+  record Part(String name, List<TensorColumn> columns) implements Serializable {}
 
-  /// On the driver.
-  private static final class Job implements BatchWrite {
-    private final Path folder;
-    private final List<TensorColumn> columns;
-    private final ShardsWriters writers;
-    private final boolean mayReplace;
-    private @Nullable JointShards output;
+  /// @throws dev.gantry.core.MisuseException if a column does not fit
+  static ShardsOutput of(StructType schema, SourceOptions options) {
+    options.requireShapesOf(schema);
+    return new ShardsOutput(
+        options.path().toAbsolutePath().toString(),
+        Arrays.stream(schema.fields())
+            .map(column -> TensorColumn.toWrite(column, options))
+            .toList(),
+        options.number("shardBytes", SHARD_BYTES),
+        options.text("samplesPerShard").isPresent() ? options.number("samplesPerShard", 1) : 0);
+  }
 
-    Job(LogicalWriteInfo info, boolean mayReplace) {
-      SourceOptions options = new SourceOptions(info.options().asCaseSensitiveMap());
-      this.mayReplace = mayReplace;
-      folder = options.path().toAbsolutePath();
-      options.requireShapesOf(info.schema());
-      columns =
-          List.copyOf(
-              Arrays.stream(info.schema().fields())
-                  .map(column -> TensorColumn.toWrite(column, options))
-                  .toList());
-      writers = ShardsWriters.of(folder, info.queryId(), columns, options);
-    }
-
-    @Override
-    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      output = JointShards.begin(GantrySession.shared(), folder, mayReplace);
-      return writers;
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      List<String> parts = new ArrayList<>();
-      List<TensorColumn> told = columns;
-      for (WriterCommitMessage message : messages) {
-        Written written = (Written) message;
-        if (written.part() != null) {
-          told = parts.isEmpty() ? written.columns() : told;
-          parts.add(written.part());
-        }
+  @Override
+  public Begun<Part> begin(boolean mayReplace) {
+    JointShards set = JointShards.begin(GantrySession.shared(), Path.of(folder), mayReplace);
+    return new Begun<>() {
+      @Override
+      public void finish(List<Part> parts) {
+        List<TensorColumn> told = parts.isEmpty() ? columns : parts.getFirst().columns();
+        var _ =
+            set.finish(
+                told.stream().map(TensorColumn::field).toList(),
+                parts.stream().map(Part::name).toList(),
+                ShardOptions.defaults());
       }
-      try (JointShards joint = output()) {
-        joint.finish(
-            told.stream().map(TensorColumn::field).toList(), parts, ShardOptions.defaults());
-      }
-    }
 
-    private JointShards output() {
-      JointShards begun = output;
-      if (begun == null) {
-        throw new IllegalStateException("Spark commits what it has not begun");
+      @Override
+      public void close() {
+        set.close();
       }
-      return begun;
-    }
+    };
+  }
 
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      if (output != null) {
-        output.close();
-      }
+  @Override
+  public Part write(String name, Iterator<InternalRow> rows) {
+    InternalRow row = rows.next();
+    try (ShardsPart part = new ShardsPart(this, name, row)) {
+      part.put(row);
+      rows.forEachRemaining(part::put);
+      return new Part(name, part.finish());
     }
   }
 }

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.shards;
 
-import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.shards.JointShards;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import dev.gantry.spark.internal.output.FormatSource;
-import java.nio.file.Path;
+import dev.gantry.spark.internal.output.SetOutput;
 import java.util.List;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.types.StructField;
@@ -21,13 +19,12 @@ public final class ShardsSource extends FormatSource {
     super(
         ShardSet.FORMAT,
         List.of(
-            SourceOptions.SHAPE_OF_COLUMN, "shardBytes", "samplesPerShard", FormatTable.PARTITION),
-        ShardsOutput.class);
+            SourceOptions.SHAPE_OF_COLUMN, "shardBytes", "samplesPerShard", FormatTable.PARTITION));
   }
 
   @Override
-  protected void clear(Path folder) {
-    JointShards.begin(GantrySession.shared(), folder, true).close();
+  protected SetOutput<?> output(StructType schema, SourceOptions given) {
+    return ShardsOutput.of(schema, given);
   }
 
   @Override

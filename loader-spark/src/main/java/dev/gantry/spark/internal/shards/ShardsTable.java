@@ -131,7 +131,7 @@ final class ShardsTable extends FormatTable {
     @Override
     public PartitionReaderFactory createReaderFactory() {
       return new ShardsReaders(
-          fields.stream().map(field -> ShardsReaders.Column.of(set.fields().get(field))).toList());
+          fields.stream().map(field -> TensorColumn.of(set.fields().get(field))).toList());
     }
   }
 }

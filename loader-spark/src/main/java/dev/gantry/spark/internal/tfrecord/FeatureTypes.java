@@ -53,6 +53,13 @@ final class FeatureTypes {
     };
   }
 
+  /// @throws MisuseException if records have no place for a column
+  static void requireKinds(StructType schema) {
+    for (StructField column : schema.fields()) {
+      var _ = kind(column);
+    }
+  }
+
   static DataType element(DataType type) {
     return type instanceof ArrayType array ? array.elementType() : type;
   }
@@ -70,8 +77,7 @@ final class FeatureTypes {
       if (looked == most) {
         break;
       }
-      try (TfRecordReader reader =
-          TfRecordReader.open(GantrySession.shared(), file, TfRecordOptions.defaults())) {
+      try (TfRecordReader reader = open(file)) {
         while (looked < most && reader.next()) {
           RawRecord record = record(reader);
           values.read(record);
@@ -98,6 +104,10 @@ final class FeatureTypes {
                 new StructField(
                     feature.getKey(), feature.getValue().type(), true, Metadata.empty()))
             .toArray(StructField[]::new));
+  }
+
+  private static TfRecordReader open(Path file) {
+    return TfRecordReader.open(GantrySession.shared(), file, TfRecordOptions.defaults());
   }
 
   static RawRecord record(TfRecordReader reader) {

@@ -1,99 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.spark.internal.columns.SourceOptions;
-import dev.gantry.spark.internal.output.OutputSource;
+import dev.gantry.spark.internal.output.SetOutput;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.Iterator;
 import java.util.List;
-import java.util.Objects;
-import org.apache.spark.sql.connector.write.BatchWrite;
-import org.apache.spark.sql.connector.write.DataWriterFactory;
-import org.apache.spark.sql.connector.write.LogicalWriteInfo;
-import org.apache.spark.sql.connector.write.PhysicalWriteInfo;
-import org.apache.spark.sql.connector.write.WriterCommitMessage;
-import org.apache.spark.sql.types.StructField;
-import org.jspecify.annotations.Nullable;
+import java.util.UUID;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.types.StructType;
 
 /// Writes a DataFrame as one set of TFRecord files, a file each partition that has rows, with indexes.
-public final class TfRecordOutput extends OutputSource {
-  @Override
-  protected BatchWrite write(LogicalWriteInfo info, boolean mayReplace) {
-    return new Job(info, mayReplace);
+///
+/// @param index whether each file gets an index
+record TfRecordOutput(String folder, StructType columns, Compression compression, boolean index)
+    implements SetOutput<String> {
+  /// @throws dev.gantry.core.MisuseException if a column does not fit
+  static TfRecordOutput of(StructType schema, SourceOptions options) {
+    FeatureTypes.requireKinds(schema);
+    Compression compression = options.choice("compression", Compression.class, Compression.NONE);
+    return new TfRecordOutput(
+        options.path().toAbsolutePath().toString(),
+        schema,
+        compression,
+        options.flag("index", true) && compression == Compression.NONE);
   }
 
-  /// What a task tells the driver.
-  ///
-  /// @param file its name among unfinished work; null where the task had no rows
-  record Written(@Nullable String file) implements WriterCommitMessage {}
+  private String suffix() {
+    return switch (compression) {
+      case NONE -> ".tfrecord";
+      case GZIP -> ".tfrecord.gz";
+      case ZLIB -> ".tfrecord.zlib";
+    };
+  }
 
-  /// On the driver.
-  private static final class Job implements BatchWrite {
-    private final Path folder;
-    private final TfRecordWriters writers;
-    private final boolean mayReplace;
-    private @Nullable JointFiles output;
-
-    Job(LogicalWriteInfo info, boolean mayReplace) {
-      SourceOptions options = new SourceOptions(info.options().asCaseSensitiveMap());
-      this.mayReplace = mayReplace;
-      folder = options.path().toAbsolutePath();
-      Compression compression = options.choice("compression", Compression.class, Compression.NONE);
-      for (StructField column : info.schema().fields()) {
-        var _ = FeatureTypes.kind(column);
-      }
-      writers =
-          new TfRecordWriters(
-              folder.toString(),
-              info.queryId(),
-              info.schema(),
-              compression,
-              options.flag("index", true) && compression == Compression.NONE);
-    }
-
-    @Override
-    public DataWriterFactory createBatchWriterFactory(PhysicalWriteInfo info) {
-      output = JointFiles.begin(GantrySession.shared(), folder, mayReplace);
-      return writers;
-    }
-
-    @Override
-    public void commit(WriterCommitMessage[] messages) {
-      List<String> files =
-          Arrays.stream(messages)
-              .map(message -> ((Written) message).file())
-              .filter(Objects::nonNull)
-              .map(Objects::requireNonNull)
-              .toList();
-      List<JointFiles.Part> parts = new ArrayList<>();
-      for (int i = 0; i < files.size(); i++) {
-        String file = files.get(i);
-        parts.add(JointFiles.Part.of(file, i, files.size(), writers.job(), writers.suffix()));
-        if (writers.index()) {
-          parts.add(
-              JointFiles.Part.of(
-                  file + TfRecordIndex.SUFFIX,
-                  i,
-                  files.size(),
-                  writers.job(),
-                  writers.suffix() + TfRecordIndex.SUFFIX));
+  @Override
+  public Begun<String> begin(boolean mayReplace) {
+    JointFiles set = JointFiles.begin(GantrySession.shared(), Path.of(folder), mayReplace);
+    return new Begun<>() {
+      @Override
+      public void finish(List<String> files) {
+        String job = UUID.randomUUID().toString();
+        List<JointFiles.Part> parts = new ArrayList<>();
+        for (int i = 0; i < files.size(); i++) {
+          for (String more : index ? List.of("", TfRecordIndex.SUFFIX) : List.of("")) {
+            parts.add(
+                JointFiles.Part.of(files.get(i) + more, i, files.size(), job, suffix() + more));
+          }
         }
+        var _ = set.finish(parts);
       }
-      try (JointFiles joint = Objects.requireNonNull(output)) {
-        var _ = joint.finish(parts);
-      }
-    }
 
-    @Override
-    public void abort(WriterCommitMessage[] messages) {
-      if (output != null) {
-        output.close();
+      @Override
+      public void close() {
+        set.close();
       }
+    };
+  }
+
+  @Override
+  public String write(String part, Iterator<InternalRow> rows) {
+    Path work = JointFiles.unfinished(Path.of(folder));
+    if (!Files.isDirectory(work)) {
+      // The writer would make it.
+      throw new TransferException(
+          "open", work + ", since the job has ended", new Failure.Cancelled());
     }
+    Path file = work.resolve("part-" + part + suffix());
+    RowExamples examples = new RowExamples(columns);
+    GantrySession session = GantrySession.shared();
+    try (TfRecordWriter writer = TfRecordWriter.create(session, file, compression)) {
+      rows.forEachRemaining(row -> writer.write(examples.record(row)));
+      writer.commit();
+    }
+    if (index) {
+      var _ = TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), session);
+    }
+    return String.valueOf(file.getFileName());
   }
 }

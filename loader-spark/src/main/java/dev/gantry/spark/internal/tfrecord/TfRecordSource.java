@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
-import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.output.FormatSource;
-import java.nio.file.Path;
+import dev.gantry.spark.internal.output.SetOutput;
 import java.util.List;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.types.StructType;
@@ -20,21 +18,21 @@ public final class TfRecordSource extends FormatSource {
 
   /// For Spark.
   public TfRecordSource() {
-    super(
-        NAME,
-        List.of("compression", "index", "inferRecords", FormatTable.PARTITION),
-        TfRecordOutput.class);
+    super(NAME, List.of("compression", "index", "inferRecords", FormatTable.PARTITION));
   }
 
   @Override
-  protected void clear(Path folder) {
-    JointFiles.begin(GantrySession.shared(), folder, true).close();
+  protected SetOutput<?> output(StructType schema, SourceOptions given) {
+    return TfRecordOutput.of(schema, given);
   }
 
   @Override
   protected StructType schema(SourceOptions given) {
-    return FeatureTypes.infer(
-        TfRecordFiles.of(given.path()), given.number("inferRecords", INFERRED_RECORDS));
+    return FeatureTypes.infer(TfRecordFiles.of(given.path()), inferredRecords(given));
+  }
+
+  static long inferredRecords(SourceOptions given) {
+    return given.number("inferRecords", INFERRED_RECORDS);
   }
 
   @Override

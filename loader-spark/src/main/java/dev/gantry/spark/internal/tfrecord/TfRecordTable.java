@@ -14,21 +14,19 @@ import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.connector.read.Scan;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /// TFRecord files that are there. A file with an index is read by several tasks; others, by one each.
 final class TfRecordTable extends FormatTable {
   TfRecordTable(StructType schema, SourceOptions options) {
     super(TfRecordSource.NAME, schema, options);
-    for (StructField column : schema.fields()) {
-      var _ = FeatureTypes.kind(column);
-    }
+    FeatureTypes.requireKinds(schema);
   }
 
   @Override
   protected Scan scan(StructType columns) {
-    return new Records(TfRecordFiles.of(options.path()), columns, partitionBytes());
+    List<Path> files = TfRecordFiles.of(options.path());
+    return new Records(files, columns, partitionBytes());
   }
 
   private record Records(List<Path> files, StructType columns, long partitionBytes)
@@ -79,7 +77,8 @@ final class TfRecordTable extends FormatTable {
 
     @Override
     public PartitionReaderFactory createReaderFactory() {
-      return new TfRecordReaders(columns);
+      StructType wanted = columns;
+      return partition -> new ExampleRows((TfRecordPartition) partition, wanted);
     }
   }
 }
