@@ -134,10 +134,10 @@ class TfRecordSourceTest {
         SPARK
             .read()
             .format(FORMAT)
-            .schema("name string, label short, pixels array<float>, missing array<int>")
+            .schema("name string, label short, pixels array<float>")
             .load(folder.toString());
     assertThat(rows.collectAsList().toString())
-        .isEqualTo("[[Zoë,7,ArraySeq(1.0, 2.0),null], [null,300,null,null]]");
+        .isEqualTo("[[Zoë,7,ArraySeq(1.0, 2.0)], [null,300,null]]");
     assertThatThrownBy(() ->
             SPARK
                 .read()
@@ -162,6 +162,31 @@ class TfRecordSourceTest {
                 .load(file.toString())
                 .collectAsList())
         .hasStackTraceContaining("feature 'pixels' has 2 values; its column is no array");
+  }
+
+  /// A feature that only a late record of the first file has is none of these.
+  @Test
+  void aColumnThatNoRecordHasIsRefused() {
+    Path file = folder.resolve("train-00000-of-00001");
+    try (TfRecordWriter writer = TfRecordWriter.create(file, Compression.NONE)) {
+      for (long i = 0; i < 300; i++) {
+        ExampleBuilder example = new ExampleBuilder().int64s("id", i);
+        writer.write((i == 200 ? example.floats("late", 1) : example).toBytes());
+      }
+      writer.commit();
+    }
+    assertThatThrownBy(() -> select(file, "id long, idd long").collectAsList())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage(file + " has no feature 'idd' in any record, but [id, late]");
+    assertThat(select(file, "id long, late float").where("late = 1").count()).isEqualTo(1);
+    var _ = TfRecordIndex.build(file, TfRecordIndex.Options.defaults(), GantrySession.shared());
+    assertThat(select(file, "late float").where("late is null").count()).isEqualTo(299);
+    assertThatThrownBy(() -> select(file, "idd long").collectAsList())
+        .hasMessage(file + " has no feature 'idd' in any record, but [id, late]");
+  }
+
+  private static Dataset<Row> select(Path file, String schema) {
+    return SPARK.read().format(FORMAT).schema(schema).load(file.toString());
   }
 
   static Stream<Arguments> misfits() {

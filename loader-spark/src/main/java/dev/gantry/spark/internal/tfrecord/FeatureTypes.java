@@ -6,12 +6,15 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleValues;
 import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
@@ -106,8 +109,54 @@ final class FeatureTypes {
             .toArray(StructField[]::new));
   }
 
+  /// Refuses misspelt names, before rows are read as nulls: each column must occur in one of the first records, or
+  /// else in some record of the first file that has any.
+  ///
+  /// @param most how many records count as the first
+  /// @throws MisuseException naming the first file, the column and the features that are there
+  static void requireThere(List<Path> files, StructType columns, long most) {
+    Set<String> missing = new LinkedHashSet<>(List.of(columns.fieldNames()));
+    ExampleValues values = new ExampleValues(List.of());
+    long looked = 0;
+    for (Path file : files) {
+      boolean isFirst = looked == 0;
+      try (TfRecordReader reader = open(file)) {
+        while (!missing.isEmpty() && (isFirst || looked < most) && reader.next()) {
+          values.read(record(reader));
+          missing.removeAll(values.names());
+          looked++;
+          if (isFirst && looked == most && !missing.isEmpty()) {
+            missing.removeAll(indexed(file));
+          }
+        }
+      }
+    }
+    if (looked > 0 && !missing.isEmpty()) {
+      throw new MisuseException(
+          files.getFirst()
+              + " has no feature '"
+              + missing.iterator().next()
+              + "' in any record, but "
+              + values.names());
+    }
+  }
+
   private static TfRecordReader open(Path file) {
     return TfRecordReader.open(GantrySession.shared(), file, TfRecordOptions.defaults());
+  }
+
+  /// The features that an index has found in a file; none where there is no index.
+  private static List<String> indexed(Path file) {
+    if (TfRecordIndex.open(file, GantrySession.shared())
+        instanceof TfRecordIndex.Found.Usable(TfRecordIndex index)) {
+      try (index) {
+        return index.summary().features().stream()
+            .filter(feature -> feature.kind().isPresent())
+            .map(TfRecordIndex.Feature::name)
+            .toList();
+      }
+    }
+    return List.of();
   }
 
   static RawRecord record(TfRecordReader reader) {

@@ -26,6 +26,7 @@ final class TfRecordTable extends FormatTable {
   @Override
   protected Scan scan(StructType columns) {
     List<Path> files = TfRecordFiles.of(options.path());
+    FeatureTypes.requireThere(files, columns, TfRecordSource.inferredRecords(options));
     return new Records(files, columns, partitionBytes());
   }
 
