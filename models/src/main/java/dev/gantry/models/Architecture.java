@@ -6,14 +6,19 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.models.HubModel.Input;
-import java.util.LinkedHashMap;
+import dev.gantry.models.TransformerBlock.Layers;
+import dev.gantry.models.TransformerBlock.Trait;
+import java.util.Collections;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.SequencedMap;
+import java.util.Optional;
+import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
@@ -40,10 +45,14 @@ record Architecture(
   private static final int MOST_PIXELS = 1 << 16;
   private static final int MOST_STAGES = 64;
 
-  /// The states of a model without a pooler.
-  private static final List<String> STATE = NamedBlock.STATES.subList(0, 1);
+  /// Keys of `config.json` that change no answer of a model here: they describe the file, its training, its tokens, how
+  /// text is generated, or what else the library that writes these files returns.
+  private static final Set<String> HARMLESS = Set.copyOf(ResourceLines.of("harmless-keys.txt"));
 
   private static final String ORIGINAL = "original_max_position_embeddings";
+
+  private static final Set<Trait> BIASED =
+      Set.of(Trait.ATTENTION_BIAS, Trait.OUTPUT_BIAS, Trait.FEED_FORWARD_BIAS);
 
   private static final Map<String, Function<HubFolder, Architecture>> BY_TYPE =
       Map.of(
@@ -87,40 +96,41 @@ record Architecture(
     config
         .object("quantization_config")
         .ifPresent(quantised -> quantised.choice("quant_method", QUANTISATIONS).accept(quantised));
-    config.requireAllRead(HarmlessKeys.ALL);
+    config.requireAllRead(HARMLESS);
     return described;
   }
 
-  /// What the first of `architectures` stands for.
-  private static <T> Map.Entry<String, T> chosen(
-      HubConfig config, String base, SequencedMap<String, T> known) {
+  /// What `architectures` may name.
+  private record Variant(String name, Head head) {}
+
+  /// The first of `architectures`, or `base` where none is named.
+  private static Variant chosen(HubConfig config, String base, Variant... known) {
     List<String> named = config.words("architectures");
     String name = named.isEmpty() ? base : named.getFirst();
-    T chosen = known.get(name);
-    if (chosen == null) {
-      throw config.refuse(
-          "architectures",
-          "'" + name + "' is not known; known are " + String.join(", ", known.keySet()));
-    }
-    return Map.entry(name, chosen);
+    return Stream.of(known)
+        .filter(each -> each.name().equals(name))
+        .findFirst()
+        .orElseThrow(() ->
+            config.refuse(
+                "architectures",
+                "'"
+                    + name
+                    + "' is not known; known are "
+                    + Stream.of(known).map(Variant::name).collect(Collectors.joining(", "))));
   }
 
-  private static <T> SequencedMap<String, T> known(String name, T value, String other, T another) {
-    SequencedMap<String, T> known = new LinkedHashMap<>();
-    known.put(name, value);
-    known.put(other, another);
-    return known;
+  private static Head scores(HubFolder folder, boolean usuallyTied, String tensor) {
+    return folder.isTied(usuallyTied, tensor) ? Head.TIED : Head.OWN;
   }
 
   private static Architecture llama(HubFolder folder) {
     HubConfig config = folder.config();
-    LlamaBlock.Head scores =
-        folder.isTied(false, "lm_head.weight") ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
-    var chosen =
+    Variant chosen =
         chosen(
             config,
             "LlamaForCausalLM",
-            known("LlamaForCausalLM", scores, "LlamaModel", LlamaBlock.Head.NONE));
+            new Variant("LlamaForCausalLM", scores(folder, false, "lm_head.weight")),
+            new Variant("LlamaModel", Head.NONE));
     if (config.says(GEMMA)) {
       throw config.refuse("model_type", "the special tokens are Gemma's, which is not supported");
     }
@@ -138,37 +148,69 @@ record Architecture(
           config.has("head_dim") ? "head_dim" : "hidden_size",
           "a head's size must be even for the rotary embedding (is " + headSize + ")");
     }
-    LlamaBlock.Config sizes =
-        new LlamaBlock.Config(
-            config.count("vocab_size", MOST_TOKENS),
+    Set<Trait> traits = EnumSet.of(Trait.RMS_NORM, Trait.GATE);
+    if (config.flag("attention_bias", false)) {
+      traits.addAll(List.of(Trait.ATTENTION_BIAS, Trait.OUTPUT_BIAS));
+    }
+    if (config.flag("mlp_bias", false)) {
+      traits.add(Trait.FEED_FORWARD_BIAS);
+    }
+    Layers layers =
+        new Layers(
+            config.count("num_hidden_layers", MOST_LAYERS),
             width,
             config.count("intermediate_size", WIDEST),
-            config.count("num_hidden_layers", MOST_LAYERS),
             heads,
             groups,
             headSize,
-            config.count("max_position_embeddings", 2048, MOST_POSITIONS),
             config.positive("rms_norm_eps", 1e-6),
-            rotation(config),
             config.choice("hidden_act", "silu", Activations.KNOWN),
-            config.flag("attention_bias", false),
-            config.flag("mlp_bias", false),
-            chosen.getValue());
+            traits);
+    int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
+    return text(
+        folder, chosen, "llama", layers, 0, longest, Optional.of(rotation(config)), List.of());
+  }
+
+  /// @param types how many token types there are; 0 for a decoder
+  private static Architecture text(
+      HubFolder folder,
+      Variant chosen,
+      String names,
+      Layers layers,
+      int types,
+      int longest,
+      Optional<Rotation> rotation,
+      List<String> labels) {
+    int vocabulary = folder.config().count("vocab_size", MOST_TOKENS);
+    TextBlock.Sizes sizes =
+        new TextBlock.Sizes(
+            layers,
+            vocabulary,
+            types,
+            longest,
+            rotation.orElse(null),
+            chosen.head(),
+            labels.size());
+    Stream<Input> inputs =
+        Stream.of(
+            new Input("input_ids", DataType.INT64, vocabulary, true),
+            new Input("attention_mask", DataType.INT64, 2, false),
+            new Input("token_type_ids", DataType.INT64, types, false));
     return new Architecture(
-        chosen.getKey(),
-        () -> new LlamaBlock(sizes),
-        HubNames.llama(sizes.head()),
-        text(sizes.vocabulary()),
-        sizes.head() == LlamaBlock.Head.NONE ? STATE : NamedBlock.LOGITS,
-        List.of(),
-        folder.ends(),
-        List.of(new Shape(1, 1)));
+        chosen.name(),
+        sizes::block,
+        HubNames.of(names, chosen.head()),
+        inputs.limit(types == 0 ? 2 : 3).toList(),
+        chosen.head().outputs(),
+        labels,
+        types == 0 ? folder.ends() : List.of(),
+        Collections.nCopies(types == 0 ? 1 : 3, new Shape(1, 1)));
   }
 
   /// `rope_parameters` in new files; `rope_theta` and `rope_scaling` in older ones. If a file has
   /// both, they must say the same: versions of the library that writes them read one or the other.
-  private static LlamaBlock.Rotation rotation(HubConfig config) {
-    List<LlamaBlock.Rotation> said =
+  private static Rotation rotation(HubConfig config) {
+    List<Rotation> said =
         Stream.of("rope_scaling", "rope_parameters")
             .flatMap(key -> config.object(key).stream())
             .map(rope -> rotation(config, rope))
@@ -180,89 +222,94 @@ record Architecture(
     return said.isEmpty() ? rotation(config, HubConfig.empty()) : said.getFirst();
   }
 
-  private static LlamaBlock.Rotation rotation(HubConfig config, HubConfig rope) {
+  private static Rotation rotation(HubConfig config, HubConfig rope) {
     double theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
     int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
     // The one that stands outside counts, if there are two.
     int original =
         config.count(ORIGINAL, rope.count(ORIGINAL, longest, MOST_POSITIONS), MOST_POSITIONS);
-    Map<String, Function<HubConfig, LlamaBlock.Rotation>> known =
+    Map<String, Function<HubConfig, Rotation>> known =
         Map.of(
             "default",
-            _ -> LlamaBlock.Rotation.plain(theta),
+            _ -> Rotation.linear(theta, 1),
             "linear",
-            scaled -> LlamaBlock.Rotation.linear(theta, scaled.positive("factor")),
+            scaled -> Rotation.linear(theta, scaled.positive("factor")),
             "llama3",
             scaled -> stretched(theta, original, scaled));
     String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
     return rope.choice(key, "default", known).apply(rope);
   }
 
-  private static LlamaBlock.Rotation stretched(double theta, int original, HubConfig rope) {
+  private static Rotation stretched(double theta, int original, HubConfig rope) {
     double low = rope.positive("low_freq_factor");
     double high = rope.positive("high_freq_factor");
     if (high <= low) {
       throw rope.refuse("high_freq_factor", "it must be more than low_freq_factor, " + low);
     }
-    return new LlamaBlock.Rotation(theta, rope.positive("factor"), low, high, original);
+    return new Rotation(theta, rope.positive("factor"), low, high, original);
   }
 
   private static Architecture gpt2(HubFolder folder) {
     HubConfig config = folder.config();
-    LlamaBlock.Head scores =
-        folder.isTied(true, "lm_head.weight") ? LlamaBlock.Head.TIED : LlamaBlock.Head.OWN;
-    var chosen =
+    Variant chosen =
         chosen(
             config,
             "GPT2LMHeadModel",
-            known("GPT2LMHeadModel", scores, "GPT2Model", LlamaBlock.Head.NONE));
+            new Variant("GPT2LMHeadModel", scores(folder, true, "lm_head.weight")),
+            new Variant("GPT2Model", Head.NONE));
     config.requireOff("add_cross_attention");
     int width = config.count("n_embd", 768, WIDEST);
     int heads = config.count("n_head", 12, MOST_HEADS);
     config.requireMultiple("n_embd", width, "n_head", heads);
-    Gpt2Block.Config sizes =
-        new Gpt2Block.Config(
-            config.count("vocab_size", MOST_TOKENS),
+    Set<Trait> traits = EnumSet.copyOf(BIASED);
+    if (!config.flag("scale_attn_weights", true)) {
+      traits.add(Trait.UNSCALED);
+    }
+    if (config.flag("scale_attn_by_inverse_layer_idx", false)) {
+      traits.add(Trait.SCALED_BY_LAYER);
+    }
+    Layers layers =
+        new Layers(
+            config.count("n_layer", 12, MOST_LAYERS),
             width,
             config.count("n_inner", Math.min(WIDEST, 4 * width), WIDEST),
-            config.count("n_layer", 12, MOST_LAYERS),
             heads,
-            config.count("n_positions", 1024, MOST_POSITIONS),
+            heads,
+            width / heads,
             config.positive("layer_norm_epsilon", 1e-5),
             config.choice("activation_function", "gelu_new", Activations.KNOWN),
-            config.flag("scale_attn_weights", true),
-            config.flag("scale_attn_by_inverse_layer_idx", false),
-            chosen.getValue());
-    return new Architecture(
-        chosen.getKey(),
-        () -> new Gpt2Block(sizes),
-        HubNames.gpt2(sizes.head()),
-        text(sizes.vocabulary()),
-        sizes.head() == LlamaBlock.Head.NONE ? STATE : NamedBlock.LOGITS,
-        List.of(),
-        folder.ends(),
-        List.of(new Shape(1, 1)));
+            traits);
+    int longest = config.count("n_positions", 1024, MOST_POSITIONS);
+    return text(folder, chosen, "gpt2", layers, 0, longest, Optional.empty(), List.of());
   }
 
-  private static List<Input> text(int vocabulary) {
-    return List.of(
-        new Input("input_ids", DataType.INT64, vocabulary, true),
-        new Input("attention_mask", DataType.INT64, 2, false));
+  /// The layers of BERT and ViT.
+  private static Layers encoder(HubConfig config, Set<Trait> traits) {
+    int width = config.count("hidden_size", 768, WIDEST);
+    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
+    config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
+    return new Layers(
+        config.count("num_hidden_layers", 12, MOST_LAYERS),
+        width,
+        config.count("intermediate_size", 3072, WIDEST),
+        heads,
+        heads,
+        width / heads,
+        config.positive("layer_norm_eps", 1e-12),
+        config.choice("hidden_act", "gelu", Activations.KNOWN),
+        traits);
   }
 
   private static Architecture bert(HubFolder folder) {
     HubConfig config = folder.config();
-    SequencedMap<String, BertModelBlock.Head> known =
-        known(
+    Variant chosen =
+        chosen(
+            config,
             "BertModel",
-            folder.hasPooler() ? BertModelBlock.Head.POOLER : BertModelBlock.Head.NONE,
-            "BertForMaskedLM",
-            folder.isTied(true, "cls.predictions.decoder.weight")
-                ? BertModelBlock.Head.MASKED_TOKENS_TIED
-                : BertModelBlock.Head.MASKED_TOKENS);
-    known.put("BertForSequenceClassification", BertModelBlock.Head.SEQUENCE);
-    known.put("BertForTokenClassification", BertModelBlock.Head.TOKENS);
-    var chosen = chosen(config, "BertModel", known);
+            new Variant("BertModel", folder.hasPooler() ? Head.POOLER : Head.NONE),
+            new Variant("BertForMaskedLM", scores(folder, true, "cls.predictions.decoder.weight")),
+            new Variant("BertForSequenceClassification", Head.SEQUENCE),
+            new Variant("BertForTokenClassification", Head.TOKENS));
     if (config.says(ROBERTA)
         && ROBERTA_TOKENIZER.matcher(config.word("tokenizer_class", "")).find()) {
       throw config.refuse("model_type", "the special tokens are RoBERTa's, which is not supported");
@@ -270,103 +317,78 @@ record Architecture(
     config.requireOff("is_decoder");
     config.requireOff("add_cross_attention");
     config.choice("position_embedding_type", "absolute", Map.of("absolute", true));
-    int width = config.count("hidden_size", 768, WIDEST);
-    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
-    config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
-    List<String> labels =
-        switch (chosen.getValue()) {
-          case SEQUENCE, TOKENS -> labels(config);
-          case NONE, POOLER, MASKED_TOKENS_TIED, MASKED_TOKENS -> List.of();
-        };
-    BertModelBlock.Config sizes =
-        new BertModelBlock.Config(
-            config.count("vocab_size", MOST_TOKENS),
-            config.count("type_vocab_size", 2, MOST_TOKENS),
-            width,
-            config.count("intermediate_size", 3072, WIDEST),
-            config.count("num_hidden_layers", 12, MOST_LAYERS),
-            heads,
-            config.count("max_position_embeddings", 512, MOST_POSITIONS),
-            config.positive("layer_norm_eps", 1e-12),
-            config.choice("hidden_act", "gelu", Activations.KNOWN),
-            chosen.getValue(),
-            Math.max(1, labels.size()));
-    List<String> outputs =
-        switch (sizes.head()) {
-          case NONE -> STATE;
-          case POOLER -> NamedBlock.STATES;
-          case MASKED_TOKENS_TIED, MASKED_TOKENS, SEQUENCE, TOKENS -> NamedBlock.LOGITS;
-        };
+    Set<Trait> traits = EnumSet.copyOf(BIASED);
+    traits.add(Trait.NORM_BEHIND);
+    Layers layers = encoder(config, traits);
+    int types = config.count("type_vocab_size", 2, MOST_TOKENS);
+    int longest = config.count("max_position_embeddings", 512, MOST_POSITIONS);
+    List<String> labels = labels(config, chosen);
+    return text(folder, chosen, "bert", layers, types, longest, Optional.empty(), labels);
+  }
+
+  /// @param size of an image on both sides
+  private static Architecture image(
+      Variant chosen,
+      Supplier<Block> block,
+      String names,
+      List<String> labels,
+      int channels,
+      int size) {
     return new Architecture(
-        chosen.getKey(),
-        () -> new BertModelBlock(sizes),
-        HubNames.bert(sizes.head()),
-        List.of(
-            new Input("input_ids", DataType.INT64, sizes.vocabulary(), true),
-            new Input("attention_mask", DataType.INT64, 2, false),
-            new Input("token_type_ids", DataType.INT64, sizes.types(), false)),
-        outputs,
+        chosen.name(),
+        block,
+        HubNames.of(names, chosen.head()),
+        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
+        chosen.head().outputs(),
         labels,
         List.of(),
-        List.of(new Shape(1, 1), new Shape(1, 1), new Shape(1, 1)));
+        List.of(new Shape(1, channels, size, size)));
   }
 
   private static Architecture vit(HubFolder folder) {
     HubConfig config = folder.config();
-    var chosen =
+    Variant chosen =
         chosen(
             config,
             "ViTForImageClassification",
-            known("ViTForImageClassification", true, "ViTModel", false));
-    boolean classifies = chosen.getValue();
-    boolean pools = !classifies && folder.hasPooler();
-    if (pools) {
+            new Variant("ViTForImageClassification", Head.FIRST),
+            new Variant("ViTModel", folder.hasPooler() ? Head.POOLER : Head.NONE));
+    if (chosen.head() == Head.POOLER) {
       config.choice("pooler_act", "tanh", Map.of("tanh", true));
     }
-    int width = config.count("hidden_size", 768, WIDEST);
-    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
-    config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
+    Set<Trait> traits = EnumSet.copyOf(BIASED);
+    if (!config.flag("qkv_bias", true)) {
+      traits.remove(Trait.ATTENTION_BIAS);
+    }
+    Layers layers = encoder(config, traits);
     int image = config.count("image_size", 224, MOST_PIXELS);
     int patch = config.count("patch_size", 16, MOST_PIXELS);
     if (patch > image) {
       throw config.refuse("patch_size", "it must be no more than image_size, " + image);
     }
-    List<String> labels = classifies ? labels(config) : List.of();
-    VitBlock.Config sizes =
-        new VitBlock.Config(
-            config.count("num_channels", 3, MOST_PIXELS),
-            image,
-            image,
-            patch,
-            patch,
-            width,
-            config.count("intermediate_size", 3072, WIDEST),
-            config.count("num_hidden_layers", 12, MOST_LAYERS),
-            heads,
-            config.positive("layer_norm_eps", 1e-12),
-            config.choice("hidden_act", "gelu", Activations.KNOWN),
-            config.flag("qkv_bias", true),
-            labels.size(),
-            pools ? config.count("pooler_output_size", width, WIDEST) : 0);
-    return new Architecture(
-        chosen.getKey(),
-        () -> new VitBlock(sizes),
-        HubNames.vit(),
-        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
-        classifies ? NamedBlock.LOGITS : pools ? NamedBlock.STATES : STATE,
+    int channels = config.count("num_channels", 3, MOST_PIXELS);
+    List<String> labels = labels(config, chosen);
+    int headSize =
+        chosen.head() == Head.POOLER
+            ? config.count("pooler_output_size", layers.width(), WIDEST)
+            : labels.size();
+    return image(
+        chosen,
+        () -> new VitBlock(layers, channels, image, patch, chosen.head(), headSize),
+        "vit",
         labels,
-        List.of(),
-        List.of(new Shape(1, sizes.channels(), image, image)));
+        channels,
+        image);
   }
 
   private static Architecture resnet(HubFolder folder) {
     HubConfig config = folder.config();
-    var chosen =
+    Variant chosen =
         chosen(
             config,
             "ResNetForImageClassification",
-            known("ResNetForImageClassification", true, "ResNetModel", false));
-    boolean classifies = chosen.getValue();
+            new Variant("ResNetForImageClassification", Head.FIRST),
+            new Variant("ResNetModel", Head.POOLER));
     List<Integer> filters = config.counts("hidden_sizes", MOST_STAGES, WIDEST);
     List<Integer> depths = config.counts("depths", MOST_STAGES, MOST_LAYERS);
     if (filters.size() != depths.size()) {
@@ -378,7 +400,7 @@ record Architecture(
     if (bottleneck && filters.stream().anyMatch(size -> size % 4 != 0)) {
       throw config.refuse("hidden_sizes", "a bottleneck's sizes must be multiples of 4");
     }
-    List<String> labels = classifies ? labels(config) : List.of();
+    List<String> labels = labels(config, chosen);
     ResnetBlock.Config sizes =
         new ResnetBlock.Config(
             config.count("num_channels", 3, MOST_PIXELS),
@@ -390,19 +412,14 @@ record Architecture(
             config.flag("downsample_in_first_stage", false),
             config.choice("hidden_act", "relu", Activations.KNOWN),
             labels.size());
-    return new Architecture(
-        chosen.getKey(),
-        () -> new ResnetBlock(sizes),
-        HubNames.resnet(),
-        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
-        classifies ? NamedBlock.LOGITS : NamedBlock.STATES,
-        labels,
-        List.of(),
-        List.of(new Shape(1, sizes.channels(), 224, 224)));
+    return image(chosen, () -> new ResnetBlock(sizes), "resnet", labels, sizes.channels(), 224);
   }
 
   /// The names of the classes. The library writes `id2label` unless it has the two that it makes up.
-  private static List<String> labels(HubConfig config) {
+  private static List<String> labels(HubConfig config, Variant chosen) {
+    if (!chosen.head().classifies()) {
+      return List.of();
+    }
     Map<String, String> named = config.texts("id2label");
     int count = named.isEmpty() ? config.count("num_labels", 2, MOST_LABELS) : named.size();
     return IntStream.range(0, count)

@@ -21,11 +21,6 @@ import org.jspecify.annotations.Nullable;
 /// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
 /// the start, so that any input shape initialises it.
 abstract class NamedBlock extends AbstractBlock {
-  /// The hub's names of the outputs of models without a head. Some have the first one only.
-  static final List<String> STATES = List.of("last_hidden_state", "pooler_output");
-
-  static final List<String> LOGITS = List.of("logits");
-
   /// The place where a pass finds the parameters' values.
   ///
   /// @param epsilon of the norms, beside the input, so that no layer copies it to the device anew

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The parts are DJL's own blocks. In training their batch normalization uses the batch's
 /// statistics, as DJL's does.
-public final class ResnetBlock extends AbstractBlock {
+final class ResnetBlock extends AbstractBlock {
   /// The sizes of a ResNet.
   ///
   /// @param stem filters of the first convolution
@@ -43,7 +43,7 @@ public final class ResnetBlock extends AbstractBlock {
   /// @param activation behind the first convolution and behind each layer; within a layer it is ReLU,
   ///     as in the library that writes the hub's files
   /// @param labels how many classes it tells apart; 0 for no head
-  public record Config(
+  record Config(
       int channels,
       int stem,
       List<Integer> filters,
@@ -52,18 +52,7 @@ public final class ResnetBlock extends AbstractBlock {
       boolean strideFirst,
       boolean shrinkFirst,
       UnaryOperator<NDArray> activation,
-      int labels) {
-    /// @throws MisuseException if there are not as many `filters` as `depths`
-    public Config {
-      filters = List.copyOf(filters);
-      depths = List.copyOf(depths);
-      if (filters.size() != depths.size()) {
-        throw new MisuseException(
-            "filters and depths must be as many (were %d and %d)"
-                .formatted(filters.size(), depths.size()));
-      }
-    }
-  }
+      int labels) {}
 
   /// A convolution and its batch normalization.
   private record Convolution(Conv2d weights, BatchNorm norm) {
@@ -82,8 +71,7 @@ public final class ResnetBlock extends AbstractBlock {
   private final @Nullable Linear labels;
 
   /// A block without values: a load or [#initialize] gives them.
-  @SuppressWarnings("this-escape")
-  public ResnetBlock(Config config) {
+  ResnetBlock(Config config) {
     this.config = config;
     stem = convolution("stem", config.stem(), 7, 2);
     int inputs = config.stem();
@@ -164,9 +152,9 @@ public final class ResnetBlock extends AbstractBlock {
     NDArray mean = Pool.globalAvgPool2d(map);
     return labels == null
         ? NamedBlock.named(
-            NamedBlock.STATES,
+            Head.POOLER.outputs(),
             new NDList(map, mean.reshape(mean.getShape().addAll(new Shape(1, 1)))))
-        : NamedBlock.named(NamedBlock.LOGITS, labels.forward(store, new NDList(mean), training));
+        : NamedBlock.named(Head.FIRST.outputs(), labels.forward(store, new NDList(mean), training));
   }
 
   private NDArray layer(NDArray x, Layer layer, ParameterStore store, boolean training) {

@@ -59,6 +59,31 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
   }
 
+  /// Looks before libtorch does: that names no id on the CPU, and on a GPU ends all later work of the process.
+  ///
+  /// @param vocabulary how many tokens the model knows
+  /// @param types how many token types it knows
+  /// @throws MisuseException if an id is none of these
+  void requireKnown(int vocabulary, int types) {
+    requireIn(ids, 0, vocabulary, "tokens");
+    if (this.types != null) {
+      requireIn(this.types, 2, types, "token types");
+    }
+  }
+
+  private static void requireIn(NDArray given, int place, int bound, String what) {
+    long[] values = given.toType(DataType.INT64, false).toLongArray();
+    for (int i = 0; i < values.length; i++) {
+      if (values[i] < 0 || values[i] >= bound) {
+        long length = given.getShape().get(1);
+        throw new MisuseException(
+            "%s must be 0 to %d (was %d at [%d, %d]): the model knows %d %s"
+                .formatted(
+                    NAMES.get(place), bound - 1, values[i], i / length, i % length, bound, what));
+      }
+    }
+  }
+
   private static void requireNoName(NDArray input, List<String> known) {
     if (input.getName() != null) {
       throw new MisuseException(

@@ -2,20 +2,21 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
-import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// The layers of a transformer: attention and a feed-forward part, each with a shortcut around it. What
-/// comes before and after them is each model's own.
+/// A transformer: layers of attention and a feed-forward part, each with a shortcut around it, and a head. How tokens
+/// are embedded is each model's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, also in
+/// training.
 abstract class TransformerBlock extends NamedBlock {
   /// How layers differ from one model to another.
   enum Trait {
@@ -30,7 +31,11 @@ abstract class TransformerBlock extends NamedBlock {
     /// The feed-forward part has biases.
     FEED_FORWARD_BIAS,
     /// The feed-forward part has a gate.
-    GATE
+    GATE,
+    /// Scores are not divided by the square root of a head's size.
+    UNSCALED,
+    /// Scores are also divided by the layer's number, from 1.
+    SCALED_BY_LAYER
   }
 
   /// What the layers are.
@@ -47,28 +52,6 @@ abstract class TransformerBlock extends NamedBlock {
       double epsilon,
       UnaryOperator<NDArray> activation,
       Set<Trait> traits) {
-    /// Layers with as many keys as queries, and with all biases.
-    static Layers of(
-        int count,
-        int width,
-        int hidden,
-        int heads,
-        double epsilon,
-        UnaryOperator<NDArray> activation,
-        Trait... others) {
-      Set<Trait> traits =
-          EnumSet.of(Trait.ATTENTION_BIAS, Trait.OUTPUT_BIAS, Trait.FEED_FORWARD_BIAS);
-      traits.addAll(List.of(others));
-      int size = width / heads;
-      return new Layers(count, width, hidden, heads, heads, size, epsilon, activation, traits);
-    }
-
-    Layers without(Trait trait) {
-      Set<Trait> others = EnumSet.copyOf(traits);
-      others.remove(trait);
-      return new Layers(count, width, hidden, heads, groups, headSize, epsilon, activation, others);
-    }
-
     boolean has(Trait trait) {
       return traits.contains(trait);
     }
@@ -89,38 +72,27 @@ abstract class TransformerBlock extends NamedBlock {
   ///
   /// @param mask hides tokens; null for none
   /// @param turn turns queries and keys by their position; null for no rotary embedding
-  record Shared(@Nullable NDArray mask, @Nullable Turn turn, @Nullable KeyValueCache cache) {
+  record Shared(
+      @Nullable NDArray mask, Rotation.@Nullable Turn turn, @Nullable KeyValueCache cache) {
     static final Shared NOTHING = new Shared(null, null, null);
   }
 
-  /// Turns each pair of an element of the first half and its counterpart of the second by the angle of
-  /// the position.
-  ///
-  /// @param cosines `[1, 1, length, headSize / 2]`, as `sines`
-  record Turn(NDArray cosines, NDArray sines) {
-    NDArray of(NDArray heads) {
-      NDList halves = heads.split(2, 3);
-      NDArray first = halves.get(0);
-      NDArray second = halves.get(1);
-      return NDArrays.concat(
-          new NDList(
-              first.mul(cosines).sub(second.mul(sines)), second.mul(cosines).add(first.mul(sines))),
-          3);
-    }
+  /// Makes an output of the states.
+  interface Output {
+    NDArray of(NDArray states, Pass pass);
   }
 
   private final Layers sizes;
+  private final Head head;
+  private final int headSize;
   private final List<Layer> layers = new ArrayList<>();
+  private final List<Output> outputs = new ArrayList<>();
 
-  TransformerBlock(Layers sizes) {
+  /// @param headSize how many labels or tokens the head scores, or the width of its pooler
+  TransformerBlock(Layers sizes, Head head, int headSize) {
     this.sizes = sizes;
-  }
-
-  static void requireMultiple(int width, int heads) {
-    if (width % heads != 0) {
-      throw new MisuseException(
-          "width must be a multiple of heads (were " + width + " and " + heads + ")");
-    }
+    this.head = head;
+    this.headSize = headSize;
   }
 
   /// Adds the layers' parameters.
@@ -144,6 +116,61 @@ abstract class TransformerBlock extends NamedBlock {
               dense(name + "up", sizes.hidden(), width, inner),
               dense(name + "down", width, sizes.hidden(), inner)));
     }
+  }
+
+  /// Adds the head's parameters.
+  ///
+  /// @param scores makes what scores the tokens of the vocabulary
+  final void addHead(Supplier<Output> scores) {
+    switch (head) {
+      case NONE -> outputs.add((states, _) -> states);
+      case POOLER -> {
+        outputs.add((states, _) -> states);
+        outputs.add(pooler(headSize));
+      }
+      case TIED, OWN -> outputs.add(scores.get());
+      case SEQUENCE -> {
+        Output pooler = pooler(sizes.width());
+        Dense labels = dense("labels", headSize, sizes.width(), true);
+        outputs.add((states, pass) -> labels.of(pooler.of(states, pass), pass));
+      }
+      case FIRST -> {
+        Dense labels = dense("labels", headSize, sizes.width(), true);
+        outputs.add((states, pass) -> labels.of(first(states), pass));
+      }
+      case TOKENS -> outputs.add(dense("labels", headSize, sizes.width(), true)::of);
+    }
+  }
+
+  private Output pooler(int size) {
+    Dense pooler = dense("pooler", size, sizes.width(), true);
+    return (states, pass) -> pooler.of(first(states), pass).tanh();
+  }
+
+  private static NDArray first(NDArray states) {
+    return states.get(new NDIndex(":, 0"));
+  }
+
+  /// What the head makes of the states, which are normed where the model has a norm behind the last layer.
+  final NDList outputs(NDArray states, Pass pass) {
+    NDList results = new NDList();
+    outputs.forEach(output -> results.add(output.of(states, pass)));
+    return named(head.outputs(), results);
+  }
+
+  /// @param tokens `[batch, length]`
+  final List<Shape> headShapes(Shape tokens) {
+    Shape one = new Shape(tokens.get(0), headSize);
+    return switch (head) {
+      case NONE -> List.of(tokens.add(sizes.width()));
+      case POOLER -> List.of(tokens.add(sizes.width()), one);
+      case TIED, OWN, TOKENS -> List.of(tokens.add(headSize));
+      case SEQUENCE, FIRST -> List.of(one);
+    };
+  }
+
+  final Head head() {
+    return head;
   }
 
   /// A norm of the kind that the layers have.
@@ -174,10 +201,9 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   /// The factor of the scores of a layer's attention.
-  ///
-  /// @param layer its number, from 0
-  double scale(int layer) {
-    return 1 / Math.sqrt(sizes.headSize());
+  private double scale(int layer) {
+    double scale = sizes.has(Trait.UNSCALED) ? 1 : 1 / Math.sqrt(sizes.headSize());
+    return sizes.has(Trait.SCALED_BY_LAYER) ? scale / (layer + 1) : scale;
   }
 
   /// The last layer's states.

@@ -470,4 +470,37 @@ class HubModelTest {
               .hasMessageContaining(message));
     }
   }
+
+  @ParameterizedTest
+  @CsvSource({"bert, 205", "gpt2, 216", "llama, 261"})
+  void idsThatTheModelDoesNotKnowAreNamed(String name, long tokens) {
+    try (Model model = hub(name).load(Device.fromName(""), DEFAULTS);
+        NDManager manager = model.getNDManager().newSubManager();
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      for (long wrong : new long[] {tokens, -1}) {
+        NDArray ids = manager.create(new long[] {1, 2, 3, 4, 5, wrong}, new Shape(2, 3));
+        assertThatThrownBy(() -> predictor.predict(new NDList(ids)))
+            .rootCause()
+            .isInstanceOf(MisuseException.class)
+            .hasMessage(
+                "input_ids must be 0 to %d (was %d at [1, 2]): the model knows %d tokens",
+                tokens - 1, wrong, tokens);
+      }
+    }
+  }
+
+  @Test
+  void tokenTypesThatTheModelDoesNotKnowAreNamed() {
+    try (Model model = hub("bert").load(Device.fromName(""), DEFAULTS);
+        NDManager manager = model.getNDManager().newSubManager();
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      NDArray ids = manager.ones(new Shape(1, 3), DataType.INT64);
+      NDArray types = manager.create(new long[] {0, 1, 2}, new Shape(1, 3));
+      assertThatThrownBy(() -> predictor.predict(new NDList(ids, ids, types)))
+          .rootCause()
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "token_type_ids must be 0 to 1 (was 2 at [0, 2]): the model knows 2 token types");
+    }
+  }
 }

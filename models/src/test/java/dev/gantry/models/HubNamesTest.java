@@ -111,7 +111,8 @@ class HubNamesTest {
     try (NDManager manager = NDManager.newBaseManager()) {
       Path file = temporary.resolve("model.safetensors");
       write(new ResnetBlock(sizes), manager, image, file);
-      float[] ours = answer(new ResnetBlock(sizes), HubNames.resnet(), manager, image, file);
+      float[] ours =
+          answer(new ResnetBlock(sizes), HubNames.of("resnet", Head.FIRST), manager, image, file);
       float[] djls = answer(djlResnet(), HubNames.djlResnet(50), manager, image, file);
       Path other = temporary.resolve("torchvision.safetensors");
       renamed(file, other, manager);

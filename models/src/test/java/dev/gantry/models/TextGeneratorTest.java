@@ -26,6 +26,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
 import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -151,9 +152,9 @@ class TextGeneratorTest {
   /// Passes on to another block, and keeps how many tokens each pass had.
   private static final class Counting extends AbstractBlock implements CausalBlock {
     final List<Long> passes = new ArrayList<>();
-    private final LlamaBlock block;
+    private final DecoderBlock block;
 
-    Counting(LlamaBlock block) {
+    Counting(DecoderBlock block) {
       this.block = addChildBlock("block", block);
     }
 
@@ -195,23 +196,21 @@ class TextGeneratorTest {
 
   @Test
   void aLongPromptGoesInPiecesAndIsContinuedAsInOne() {
-    LlamaBlock.Config sizes =
-        new LlamaBlock.Config(
-            50,
+    TransformerBlock.Layers layers =
+        new TransformerBlock.Layers(
+            2,
             16,
             32,
-            2,
             4,
             2,
             4,
-            1024,
             1e-6,
-            LlamaBlock.Rotation.plain(100),
             x -> x.mul(x),
-            false,
-            false,
-            LlamaBlock.Head.OWN);
-    Counting block = new Counting(new LlamaBlock(sizes));
+            Set.of(TransformerBlock.Trait.RMS_NORM, TransformerBlock.Trait.GATE));
+    Counting block =
+        new Counting(
+            new DecoderBlock(
+                new TextBlock.Sizes(layers, 50, 0, 1024, Rotation.linear(100, 1), Head.OWN, 0)));
     long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();
     try (Model model = Model.newInstance("long", Device.cpu(), "PyTorch")) {
       block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, 1));
