@@ -20,8 +20,8 @@ import picocli.CommandLine.Spec;
 @Command(
     name = "demo",
     description =
-        "Makes weights in a temporary folder, loads them, kills trainings and resumes them,"
-            + " checks and compares.")
+        "Makes weights in a temporary folder, loads and checks them, kills trainings and resumes"
+            + " them.")
 final class DemoCommand implements Callable<Integer> {
   @Spec private CommandSpec spec;
 

@@ -73,7 +73,7 @@ public final class TrainFromShards {
         .build();
   }
 
-  static Block block() {
+  public static Block block() {
     return new SequentialBlock()
         .add(Blocks.batchFlattenBlock())
         .add(Linear.builder().setUnits(32).build())

@@ -22,8 +22,8 @@ import java.util.SplittableRandom;
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' WriteShards.java FOLDER
 /// ```
 public final class WriteShards {
-  private static final int SAMPLES = 2000;
-  private static final int CLASSES = 10;
+  public static final int SAMPLES = 2000;
+  public static final int CLASSES = 10;
   private static final int SIDE = 16;
 
   private WriteShards() {}
@@ -34,7 +34,7 @@ public final class WriteShards {
         "%d samples in %d files: %s%n", written.samples(), written.shards().size(), written.file());
   }
 
-  static ShardSet write(Path folder) {
+  public static ShardSet write(Path folder) {
     List<Field> fields =
         List.of(
             new Field("image", DType.U8, TensorShape.of(1, SIDE, SIDE)),
@@ -56,7 +56,7 @@ public final class WriteShards {
   }
 
   /// Noise with one bright row, whose number is the label. Stands for your own images.
-  private static byte[] image(int label, SplittableRandom random) {
+  public static byte[] image(int label, SplittableRandom random) {
     byte[] pixels = new byte[SIDE * SIDE];
     random.nextBytes(pixels);
     Arrays.fill(pixels, label * SIDE, (label + 1) * SIDE, (byte) 255);

@@ -3,20 +3,32 @@ package dev.gantry.samples.demo;
 
 import ai.djl.Device;
 import ai.djl.engine.Engine;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.TranslateException;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
+import dev.gantry.djl.WeightsWriter;
 import dev.gantry.samples.ServeModel;
-import dev.gantry.samples.demo.DemoTraining.Samples;
+import dev.gantry.samples.WriteShards;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.Locale;
+import java.util.Map;
 
 /// The tour. It makes weights, loads them and checks every byte, lets a model answer from loaded weights,
-/// kills a training and resumes it from its last checkpoint, with samples in memory, in raw shards and
-/// in TFRecord files, and loads and saves a file by DJL's own code for comparison.
+/// kills a training and resumes it from its last checkpoint, once with raw shards and once with TFRecord files.
 ///
-/// `FOLDER` is empty, and needs room for twice `BYTES`:
+/// `FOLDER` is empty, and needs room for `BYTES`:
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' dev.gantry.samples.demo.Demo FOLDER BYTES
@@ -25,11 +37,17 @@ public final class Demo {
   /// The least that [#run] can be asked for.
   public static final long MIN_BYTES = 1 << 20;
 
+  private static final int TENSORS = 32;
+  private static final int TENSORS_PER_FILE = 8;
+  private static final long MAX_TENSOR_BYTES = 64_000_000;
+  private static final long COLUMNS = 1024;
+
   /// Well above 10 %, which guessing gives, and well below what the network reaches.
   private static final float MIN_ACCURACY = 0.7f;
 
   private final Path folder;
   private final PrintWriter out;
+  private final Device device = Engine.getInstance().defaultDevice();
 
   private Demo(Path folder, PrintWriter out) {
     this.folder = folder;
@@ -49,36 +67,87 @@ public final class Demo {
   /// @throws CheckFailedException if something is not as it must be
   public static void run(Path folder, long bytes, PrintWriter out)
       throws IOException, TranslateException {
-    new Demo(folder, out).run(bytes);
+    long room = Files.getFileStore(folder).getUsableSpace();
+    if (room < bytes) {
+      throw new IOException(
+          "%s has room for %,d bytes, the demo needs %,d".formatted(folder, room, bytes));
+    }
+    Demo demo = new Demo(folder, out);
+    demo.load(makeWeights(folder, bytes));
+    demo.answer();
+    DemoTraining.Run shards = demo.train(false);
+    int steps = DemoTraining.compareBeginnings(shards, demo.train(true));
+    demo.say("The first %d losses from both kinds of files are equal.", steps);
   }
 
-  private void run(long bytes) throws IOException, TranslateException {
-    long room = Files.getFileStore(folder).getUsableSpace();
-    // What was made, and what is saved of it.
-    if (room / 2 < bytes + (bytes >> 4)) {
-      throw new IOException(
-          folder + " has room for " + size(room) + ", the demo needs twice " + size(bytes));
+  /// Random tensors, each a window on the same memory that begins one value after the one before: no two are the same,
+  /// and all of them take little more memory than one.
+  ///
+  /// @return the SHA-256 of each
+  static Map<String, String> makeWeights(Path folder, long bytes) throws IOException {
+    long rows = Math.min(bytes / TENSORS, MAX_TENSOR_BYTES) / (COLUMNS * Float.BYTES);
+    long tensorBytes = rows * COLUMNS * Float.BYTES;
+    long count = bytes / tensorBytes;
+    Map<String, String> digests = new HashMap<>();
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+      NDArray values = manager.randomNormal(new Shape(rows * COLUMNS + count));
+      NDList tensors = new NDList();
+      for (long i = 0; i < count; i++) {
+        NDIndex window = new NDIndex("{}:{}", i, i + rows * COLUMNS);
+        NDArray tensor = values.get(window).reshape(rows, COLUMNS);
+        tensor.setName("layers." + i + ".weight");
+        tensors.add(tensor);
+        digests.put(tensor.getName(), sha256(tensor));
+      }
+      WeightsWriter.builder()
+          .setFolder(folder)
+          .optFileBytes(TENSORS_PER_FILE * tensorBytes)
+          .build()
+          .write(tensors);
     }
-    Device device = Engine.getInstance().defaultDevice();
-    long start = System.nanoTime();
-    DemoWeights weights = DemoWeights.write(folder, bytes);
-    say(
-        "made    %s: %d tensors, %s of random BF16 and F32, in %.1f s",
-        folder, weights.digests().size(), size(weights.bytes()), (System.nanoTime() - start) / 1e9);
-    Comparison.Trial whole = Comparison.load(folder, device, weights::check);
-    say(
-        "loaded  to %s; SHA-256 of all %d tensors, read from the loaded memory, is that of what"
-            + " was written",
-        name(device), weights.digests().size());
-    answer();
-    var _ = kill(new DemoTraining(Samples.POINTS, folder), folder.resolve("points"));
-    DemoTraining.Run fromShards = learn(Samples.SHARDS, "raw shards");
-    DemoTraining.Run fromRecords = learn(Samples.TFRECORD, "TFRecord files");
-    say(
-        "equal   to what came from raw shards, %s: the first %d losses; the order of the images"
-            + " depends on the seed, and not on the kind of file%n",
-        KillTrial.agreement(device), KillTrial.compareBeginnings(fromShards, fromRecords));
-    new Comparison(weights, device, out).print(whole, folder.resolve("saved"));
+    return digests;
+  }
+
+  private void load(Map<String, String> digests) {
+    StringBuilder transports = new StringBuilder();
+    LoadOptions options =
+        LoadOptions.builder()
+            .optReport(report -> transports.append(report.bytesByTransport()))
+            .build();
+    try (NDManager manager = NDManager.newBaseManager(device);
+        Weights weights = Weights.open(folder)) {
+      long start = System.nanoTime();
+      NDList arrays = weights.load(manager, options);
+      double seconds = (System.nanoTime() - start) / 1e9;
+      check(arrays, digests);
+      say(
+          "Loaded %d tensors of %,d bytes to %s in %.3f s, by %s; the SHA-256 of each is that of"
+              + " what was written.",
+          arrays.size(), weights.totalBytes(), name(device), seconds, transports);
+    }
+  }
+
+  /// @throws CheckFailedException if the arrays are not all tensors, or not as they were written
+  static void check(NDList arrays, Map<String, String> digests) {
+    if (arrays.size() != digests.size()) {
+      throw new CheckFailedException(arrays.size() + " tensors were loaded, of " + digests.size());
+    }
+    for (NDArray array : arrays) {
+      if (!sha256(array).equals(digests.get(array.getName()))) {
+        throw new CheckFailedException(
+            "tensor '" + array.getName() + "' was not loaded as it was written");
+      }
+    }
+  }
+
+  private static String sha256(NDArray array) {
+    try {
+      MessageDigest sha256 = MessageDigest.getInstance("SHA-256");
+      sha256.update(array.toByteBuffer(true));
+      return HexFormat.of().formatHex(sha256.digest());
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
   }
 
   private void answer() throws IOException, TranslateException {
@@ -87,81 +156,49 @@ public final class Demo {
     double difference = expected.difference(ServeModel.answer(digits, expected.questions()));
     if (!(difference <= expected.tolerance())) {
       throw new CheckFailedException(
-          "the model's logits differ by "
-              + difference
-              + " from those expected, more than "
-              + expected.tolerance());
+          "the model's logits differ by %g from those expected, more than %g"
+              .formatted(difference, expected.tolerance()));
     }
-    say(
-        "served  a DJL model from three shards that safetensors' own writer made: %d logits, off"
-            + " by at most %.1e (allowed %.0e)",
-        expected.count(), difference, expected.tolerance());
+    say("A model answered %d logits, off by at most %.1e.", expected.count(), difference);
   }
 
-  private KillTrial kill(DemoTraining training, Path checkpoints)
-      throws IOException, TranslateException {
-    KillTrial trial = KillTrial.run(training, Files.createDirectory(checkpoints));
-    Device device = trial.uninterrupted().device();
+  private DemoTraining.Run train(boolean records) throws IOException, TranslateException {
+    Path place = Files.createDirectory(folder.resolve(records ? "tfrecord" : "shards"));
+    DemoTraining training = new DemoTraining(records, place.resolve("images"));
+    training.writeImages();
+    DemoTraining.Trial trial = training.killAndResume(place);
+    DemoTraining.Run whole = trial.uninterrupted();
+    int steps = whole.losses().size();
     say(
-        "killed  a training on %s in another JVM, by SIGKILL in its step %d: the latest checkpoint"
-            + " was of step %d",
-        name(device), trial.killed(), trial.restored());
+        "Made %d images as %s. A training on %s was killed by SIGKILL after step %d; its latest"
+            + " checkpoint was of step %d, number %d of its epoch.",
+        WriteShards.SAMPLES,
+        records ? "TFRecord files" : "raw shards",
+        name(whole.device()),
+        trial.killed(),
+        trial.restored(),
+        trial.restored() % DemoTraining.STEPS_PER_EPOCH);
     say(
-        "resumed from there in this JVM, %d file(s) of an unfinished save removed; made %d more"
-            + " steps",
-        trial.leftovers(), trial.stepsResumed());
-    say(
-        "equal   to a training that was not killed, %s: the %d losses, and the %d parameters at"
-            + " the end",
-        KillTrial.agreement(device),
-        trial.stepsResumed(),
-        trial.uninterrupted().parameters().size());
-    return trial;
-  }
-
-  private DemoTraining.Run learn(Samples samples, String words)
-      throws IOException, TranslateException {
-    Path place =
-        Files.createDirectory(folder.resolve("from-" + samples.name().toLowerCase(Locale.ROOT)));
-    DemoTraining training = new DemoTraining(samples, place.resolve("images"));
-    DemoImages.write(samples, training.images());
-    say(
-        "made    %d images of %d classes as %s, and %d others to test with",
-        DemoImages.TRAINING_FILES * DemoImages.IMAGES_PER_FILE,
-        DemoTraining.CLASSES,
-        words,
-        DemoImages.TEST_FILES * DemoImages.IMAGES_PER_FILE);
-    KillTrial trial = kill(training, place.resolve("checkpoints"));
-    say(
-        "        step %d was number %d of the %d in its epoch: the dataset, too, went on from"
-            + " there, in its random order",
-        trial.restored(), trial.restored() % samples.stepsPerEpoch, samples.stepsPerEpoch);
-    DemoTraining.Run run = trial.uninterrupted();
-    float accuracy = run.metrics().getOrDefault(DemoTraining.ACCURACY, 0f);
-    if (accuracy < MIN_ACCURACY) {
+        "Resumed from there, with %d files of an unfinished save removed: %d more losses and all"
+            + " %,d parameters are equal to those of a training that was not killed, %s.",
+        trial.leftovers(),
+        steps - trial.restored(),
+        whole.parameters().size(),
+        whole.device().isGpu() ? "to within " + DemoTraining.GPU_TOLERANCE : "bit for bit");
+    if (whole.accuracy() < MIN_ACCURACY) {
       throw new CheckFailedException(
-          String.format(
-              Locale.ROOT,
-              "the network tells only %.0f%% of the test images right, less than %.0f%%",
-              100 * accuracy,
-              100 * MIN_ACCURACY));
+          "the network tells only %.0f%% of the images right".formatted(100 * whole.accuracy()));
     }
-    say(
-        "learned %.0f%% of the test images are told right after %d steps; chance gives %d%%",
-        100 * accuracy, run.losses().size(), 100 / DemoTraining.CLASSES);
-    return run;
+    say("It tells %.0f%% of the images right after %d steps.", 100 * whole.accuracy(), steps);
+    return whole;
+  }
+
+  private static String name(Device device) {
+    return device.isGpu() ? "cuda:" + device.getDeviceId() : "host";
   }
 
   private void say(String format, Object... values) {
     out.printf(Locale.ROOT, format + "%n", values);
     out.flush();
-  }
-
-  static String name(Device device) {
-    return device.isGpu() ? "cuda:" + device.getDeviceId() : "host";
-  }
-
-  static String size(long bytes) {
-    return String.format(Locale.ROOT, "%,d MB", Math.round(bytes / 1e6));
   }
 }

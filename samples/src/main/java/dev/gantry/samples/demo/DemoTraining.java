@@ -6,22 +6,11 @@ import ai.djl.Model;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
-import ai.djl.nn.Blocks;
-import ai.djl.nn.SequentialBlock;
-import ai.djl.nn.convolutional.Conv2d;
-import ai.djl.nn.core.Linear;
-import ai.djl.nn.norm.BatchNorm;
-import ai.djl.nn.norm.Dropout;
-import ai.djl.nn.pooling.Pool;
+import ai.djl.nn.Parameter;
 import ai.djl.pytorch.jni.JniUtils;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.Trainer;
-import ai.djl.training.dataset.ArrayDataset;
-import ai.djl.training.dataset.Dataset;
 import ai.djl.training.evaluator.Accuracy;
 import ai.djl.training.listener.EpochTrainingListener;
 import ai.djl.training.listener.EvaluatorTrainingListener;
@@ -30,61 +19,131 @@ import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Adam;
 import ai.djl.translate.TranslateException;
+import dev.gantry.djl.GantryDataset;
+import dev.gantry.djl.IndexUse;
+import dev.gantry.djl.TfRecordDataset;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordShards;
 import dev.gantry.samples.ResumeMidEpoch;
-import dev.gantry.samples.SaveAndResume;
+import dev.gantry.samples.TrainFromShards;
+import dev.gantry.samples.WriteShards;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.stream.Stream;
 
-/// A small training that saves checkpoints and resumes from the latest.
+/// The training of [ResumeMidEpoch] on images in files, which is killed, resumed, and compared with one that was not.
 ///
-/// @param samples what it learns
-/// @param images the folder of the images; unused for points
-record DemoTraining(Samples samples, Path images) {
-  static final int CLASSES = 10;
+/// @param records whether the images are in TFRecord files; else in raw shards
+/// @param images the folder of the images
+record DemoTraining(boolean records, Path images) {
+  static final int STEPS_PER_EPOCH = 63;
 
-  /// DJL's name for the share of the test images that are told right.
-  static final String ACCURACY = "validate_Accuracy";
+  /// By so much two trainings of one seed may differ on a GPU. There they differ by themselves: cuDNN adds up in an order
+  /// that changes from run to run, which moved the loss of one step by 2e-7 (measured on an H200), and each step begins
+  /// with what the one before left.
+  static final float GPU_TOLERANCE = 0.02f;
 
-  /// What a training learns.
-  enum Samples {
-    /// Points in memory, the same each time, by the training of [SaveAndResume]. It draws random numbers for
-    /// all that DJL can: the order of the samples, dropout, initial values.
-    POINTS(8, 8),
-    /// Images from raw shards in random order, by the training of [ResumeMidEpoch].
-    SHARDS(63, 20),
-    /// The same images from TFRecord files.
-    TFRECORD(63, 20);
+  static final int SEED = 1;
 
-    final int stepsPerEpoch;
-    final int stepsPerSave;
+  /// A resumed training has another seed than the child: what comes after must come from the checkpoint.
+  private static final int OTHER_SEED = 2;
 
-    Samples(int stepsPerEpoch, int stepsPerSave) {
-      this.stepsPerEpoch = stepsPerEpoch;
-      this.stepsPerSave = stepsPerSave;
-    }
-  }
+  private static final int FILES = 4;
+  private static final int STEPS_PER_SAVE = 20;
+
+  /// The checkpoints that are saved before the kill: more than are kept.
+  private static final int SAVES_BEFORE = 5;
+
+  /// How long to wait for a moment in which another save is under way.
+  private static final int SAVES_OF_PATIENCE = 10;
+
+  /// At least so many come after the step of the kill: enough for the network to learn its images.
+  private static final int STEPS_AFTER = 200;
 
   /// The result of a training, or of the part of one that this process made.
   ///
   /// @param losses of each step that was made, in order
-  /// @param parameters values by path, of those at the end
-  /// @param metrics what DJL's evaluators said of the last epoch
-  record Run(
-      Device device,
-      List<Float> losses,
-      Map<String, List<Float>> parameters,
-      Map<String, Float> metrics) {}
+  /// @param parameters all values at the end
+  /// @param accuracy the part of the last epoch's images that were told right; 0 where nothing says
+  record Run(Device device, List<Float> losses, List<Float> parameters, float accuracy) {}
 
-  /// Trains with Adam until so many epochs are made, from the latest checkpoint in `checkpoints` if
-  /// there is one; on the first GPU or, where DJL knows of none, on the CPU.
+  /// A training that was killed and resumed.
+  ///
+  /// @param killed the last step that it told of
+  /// @param restored the step of the checkpoint from which this process resumed
+  /// @param leftovers files of a save that never ended, which are gone now
+  /// @param uninterrupted the same training from beginning to end
+  record Trial(long killed, int restored, int leftovers, Run uninterrupted) {}
+
+  /// Trains a model by one of the samples.
+  interface Sample {
+    void train(Model model, DefaultTrainingConfig config) throws IOException, TranslateException;
+  }
+
+  /// Writes the images of [WriteShards]. The files of both kinds hold the same ones in the same order.
+  void writeImages() throws IOException {
+    if (!records) {
+      var _ = WriteShards.write(images);
+      return;
+    }
+    Files.createDirectory(images);
+    SplittableRandom random = new SplittableRandom(1);
+    try (TfRecordShards writer = TfRecordShards.create(images, "train", FILES, Compression.NONE)) {
+      for (int i = 0; i < WriteShards.SAMPLES; i++) {
+        int label = random.nextInt(WriteShards.CLASSES);
+        ExampleBuilder example =
+            new ExampleBuilder()
+                .bytes("image", WriteShards.image(label, random))
+                .int64s("label", label);
+        writer.write(i / (WriteShards.SAMPLES / FILES), MemorySegment.ofArray(example.toBytes()));
+      }
+      writer.commit();
+    }
+  }
+
+  private GantryDataset dataset() {
+    return records
+        ? TfRecordDataset.builder()
+            .setPath(images.toString())
+            .addFeature(FeatureSpec.bytes("image", 1, 16, 16))
+            .addFeature(FeatureSpec.int64s("label"))
+            .optIndex(IndexUse.BUILD)
+            .setSampling(32)
+            .optShuffle(42)
+            .optNormalize("image", 1 / 255f, 0)
+            .build()
+        : TrainFromShards.images(images);
+  }
+
+  /// Trains until so many epochs are made, from the latest checkpoint in `checkpoints` if there is one.
   ///
   /// @param seed of the random numbers, which a checkpoint overrules
   Run run(Path checkpoints, int epochs, int seed, TrainingListener... listeners)
+      throws IOException, TranslateException {
+    return run(
+        TrainFromShards.block(),
+        seed,
+        (model, config) -> {
+          config
+              .addEvaluator(new Accuracy())
+              .addTrainingListeners(new EpochTrainingListener(), new EvaluatorTrainingListener());
+          try (GantryDataset train = dataset()) {
+            ResumeMidEpoch.train(model, config, checkpoints, train, null, epochs);
+          }
+        },
+        listeners);
+  }
+
+  /// Trains with Adam on the first GPU or, where DJL knows of none, on the CPU.
+  static Run run(Block block, int seed, Sample sample, TrainingListener... listeners)
       throws IOException, TranslateException {
     Device device = Engine.getInstance().defaultDevice();
     Engine.getInstance().setRandomSeed(seed);
@@ -93,97 +152,30 @@ record DemoTraining(Samples samples, Path images) {
     int threads = JniUtils.getNumThreads();
     JniUtils.setNumThreads(1);
     try (Model model = Model.newInstance("sample", device)) {
+      model.setBlock(block);
       Recorder recorder = new Recorder();
-      DefaultTrainingConfig config =
+      sample.train(
+          model,
           new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
               .optOptimizer(Adam.builder().build())
               .optDevices(new Device[] {device})
               .addTrainingListeners(listeners)
-              .addTrainingListeners(recorder);
-      train(model, config, checkpoints, epochs);
-      Map<String, List<Float>> parameters = new LinkedHashMap<>();
-      model
-          .getBlock()
-          .getParameters()
-          .forEach(pair -> parameters.put(pair.getKey(), values(pair.getValue().getArray())));
-      return new Run(device, recorder.losses, parameters, recorder.metrics);
+              .addTrainingListeners(recorder));
+      List<Float> parameters = new ArrayList<>();
+      for (Parameter parameter : block.getParameters().values()) {
+        for (float value : parameter.getArray().toFloatArray()) {
+          parameters.add(value);
+        }
+      }
+      return new Run(device, recorder.losses, parameters, recorder.accuracy);
     } finally {
       JniUtils.setNumThreads(threads);
     }
   }
 
-  private void train(Model model, DefaultTrainingConfig config, Path checkpoints, int epochs)
-      throws IOException, TranslateException {
-    if (samples == Samples.POINTS) {
-      model.setBlock(pointBlock());
-      SaveAndResume.train(model, config, checkpoints, points(model.getNDManager()), epochs);
-      return;
-    }
-    model.setBlock(imageBlock());
-    config
-        .addEvaluator(new Accuracy())
-        .addTrainingListeners(new EpochTrainingListener(), new EvaluatorTrainingListener());
-    try (var train = DemoImages.train(samples, images);
-        var test = DemoImages.test(samples, images)) {
-      ResumeMidEpoch.train(model, config, checkpoints, train, test, epochs);
-    }
-  }
-
-  private static Block pointBlock() {
-    return new SequentialBlock()
-        .add(Linear.builder().setUnits(96).build())
-        .add(BatchNorm.builder().build())
-        .add(Activation.reluBlock())
-        .add(Dropout.builder().optRate(0.2f).build())
-        .add(Linear.builder().setUnits(CLASSES).build());
-  }
-
-  private static Block imageBlock() {
-    SequentialBlock block = new SequentialBlock();
-    for (int filters : new int[] {8, 16}) {
-      block
-          .add(
-              Conv2d.builder()
-                  .setKernelShape(new Shape(5, 5))
-                  .optPadding(new Shape(2, 2))
-                  .setFilters(filters)
-                  .build())
-          .add(Activation.reluBlock())
-          .add(Pool.maxPool2dBlock(new Shape(2, 2), new Shape(2, 2)));
-    }
-    return block.add(Blocks.batchFlattenBlock()).add(Linear.builder().setUnits(CLASSES).build());
-  }
-
-  /// 256 points around one centre a class.
-  private static Dataset points(NDManager manager) {
-    SplittableRandom random = new SplittableRandom(20_261_122);
-    float[] labels = new float[256];
-    float[] features = new float[labels.length * 64];
-    for (int row = 0; row < labels.length; row++) {
-      int label = random.nextInt(CLASSES);
-      labels[row] = label;
-      for (int i = 0; i < 64; i++) {
-        features[row * 64 + i] = (i % CLASSES == label ? 1 : 0) + (float) random.nextGaussian();
-      }
-    }
-    return new ArrayDataset.Builder()
-        .setData(manager.create(features, new Shape(labels.length, 64)))
-        .optLabels(manager.create(labels))
-        .setSampling(32, true)
-        .build();
-  }
-
-  private static List<Float> values(NDArray array) {
-    List<Float> values = new ArrayList<>();
-    for (float value : array.toFloatArray()) {
-      values.add(value);
-    }
-    return List.copyOf(values);
-  }
-
   private static final class Recorder extends TrainingListenerAdapter {
     private final List<Float> losses = new ArrayList<>();
-    private Map<String, Float> metrics = Map.of();
+    private float accuracy;
 
     @Override
     public void onTrainingBatch(Trainer trainer, BatchData batch) {
@@ -200,8 +192,107 @@ record DemoTraining(Samples samples, Path images) {
 
     @Override
     public void onEpoch(Trainer trainer) {
-      Map<String, Float> evaluations = trainer.getTrainingResult().getEvaluations();
-      metrics = evaluations == null ? Map.of() : evaluations;
+      Float evaluated = trainer.getTrainingResult().getTrainEvaluation("Accuracy");
+      accuracy = evaluated == null ? 0 : evaluated;
+    }
+  }
+
+  /// Kills a training in another JVM, resumes it in this one, and compares it with one that was not killed.
+  ///
+  /// @param folder where to make two folders of checkpoints
+  /// @throws CheckFailedException if the two trainings differ
+  Trial killAndResume(Path folder) throws IOException, TranslateException {
+    Path checkpoints = folder.resolve("killed");
+    long killed = trainAndKill(checkpoints);
+    int restored = latest(checkpoints);
+    int leftovers = leftovers(checkpoints).size();
+    int epochs = Math.toIntExact(Math.ceilDiv(killed + STEPS_AFTER, STEPS_PER_EPOCH));
+    Run resumed = run(checkpoints, epochs, OTHER_SEED);
+    if (!leftovers(checkpoints).isEmpty()) {
+      throw new CheckFailedException("left by the killed save: " + leftovers(checkpoints));
+    }
+    Run uninterrupted = run(folder.resolve("uninterrupted"), epochs, SEED);
+    compare(uninterrupted, resumed, restored);
+    return new Trial(killed, restored, leftovers, uninterrupted);
+  }
+
+  private long trainAndKill(Path checkpoints) throws IOException {
+    try (TrainingChild child = TrainingChild.start(this, checkpoints)) {
+      long step = child.step();
+      while (latest(checkpoints) < SAVES_BEFORE * STEPS_PER_SAVE) {
+        step = child.step();
+      }
+      // On a fast disk a save may end before the next step is told of. A save is under way while
+      // the checkpoint that was
+      // due last is not there yet.
+      long patience = step + SAVES_OF_PATIENCE * STEPS_PER_SAVE;
+      while (latest(checkpoints) >= (step - 1) / STEPS_PER_SAVE * STEPS_PER_SAVE
+          && step < patience) {
+        step = child.step();
+      }
+      child.kill();
+      return step;
+    }
+  }
+
+  /// The step of the latest checkpoint: of the folders `gantry-step-N` that have a manifest.
+  static int latest(Path checkpoints) throws IOException {
+    try (Stream<Path> folders = Files.list(checkpoints)) {
+      return folders
+          .filter(folder -> Files.exists(folder.resolve("manifest.json")))
+          .map(folder -> folder.getFileName().toString())
+          .mapToInt(name -> Integer.parseInt(name.substring(name.lastIndexOf('-') + 1)))
+          .max()
+          .orElse(0);
+    }
+  }
+
+  /// What lies in the folders of checkpoints that have no manifest, and so do not exist.
+  private static List<Path> leftovers(Path checkpoints) throws IOException {
+    try (Stream<Path> files = Files.walk(checkpoints)) {
+      return files
+          .filter(Files::isRegularFile)
+          .filter(file -> !checkpoints.equals(file.getParent()))
+          .filter(file -> Files.notExists(file.resolveSibling("manifest.json")))
+          .toList();
+    }
+  }
+
+  /// @throws CheckFailedException if they differ by more than trainings on their device do
+  static void compare(Run uninterrupted, Run resumed, int restored) {
+    List<Float> losses = uninterrupted.losses();
+    Device device = uninterrupted.device();
+    require(
+        "the losses after step " + restored,
+        losses.subList(restored, losses.size()),
+        resumed.losses(),
+        device);
+    require("the parameters", uninterrupted.parameters(), resumed.parameters(), device);
+  }
+
+  /// Compares the losses of trainings of which one may be longer.
+  ///
+  /// @return of how many steps
+  static int compareBeginnings(Run one, Run other) {
+    int steps = Math.min(one.losses().size(), other.losses().size());
+    require(
+        "the losses of the first " + steps + " steps",
+        one.losses().subList(0, steps),
+        other.losses().subList(0, steps),
+        one.device());
+    return steps;
+  }
+
+  private static void require(String what, List<Float> some, List<Float> others, Device device) {
+    float most = device.isGpu() ? GPU_TOLERANCE : 0;
+    boolean agree = some.size() == others.size();
+    for (int i = 0; agree && i < some.size(); i++) {
+      agree =
+          some.get(i).equals(others.get(i))
+              || (most > 0 && Math.abs(some.get(i) - others.get(i)) <= most);
+    }
+    if (!agree) {
+      throw new CheckFailedException(what + " of two trainings are not the same");
     }
   }
 }

@@ -2,13 +2,13 @@
 package dev.gantry.samples.demo;
 
 import ai.djl.util.JsonUtils;
-import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.Reader;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 
 /// What the classifier of digits that [ServeModel][dev.gantry.samples.ServeModel] serves is asked, and
 /// what it must answer.
@@ -31,10 +31,8 @@ public record DigitAnswers(List<float[]> inputs, List<float[]> logits, double to
   public static Path extract(Path parent) throws IOException {
     Path folder = Files.createDirectory(parent.resolve("digits"));
     for (String file : FILES) {
-      try (InputStream in = DigitAnswers.class.getResourceAsStream("/model/" + file)) {
-        if (in == null) {
-          throw new FileNotFoundException("/model/" + file + " is not in the jar");
-        }
+      try (InputStream in =
+          Objects.requireNonNull(DigitAnswers.class.getResourceAsStream("/model/" + file), file)) {
         Files.copy(in, folder.resolve(file));
       }
     }

@@ -14,12 +14,13 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The demo's check of what was loaded.
-class DemoWeightsTest {
+class DemoTest {
   @TempDir private Path temporary;
 
   @AfterEach
@@ -29,24 +30,27 @@ class DemoWeightsTest {
 
   @Test
   void oneWrongByteIsFound() throws IOException {
-    DemoWeights sample = DemoWeights.write(temporary, 40_000_000);
+    Map<String, String> digests = Demo.makeWeights(temporary, 40_000_000);
     try (NDManager manager = NDManager.newBaseManager();
-        Weights weights = Weights.open(sample.folder())) {
+        Weights weights = Weights.open(temporary)) {
       NDList arrays = weights.load(manager);
-      sample.check(arrays);
+      assertThat(arrays).hasSize(32);
+      assertThat(weights.files()).hasSize(4);
+      Demo.check(arrays, digests);
 
       // In the last bytes of the last tensor.
-      try (FileChannel shard = FileChannel.open(sample.floatFile(), StandardOpenOption.WRITE)) {
+      Path last = temporary.resolve("model-00004-of-00004.safetensors");
+      try (FileChannel shard = FileChannel.open(last, StandardOpenOption.WRITE)) {
         shard.write(ByteBuffer.wrap(new byte[] {1, 2, 3}), shard.size() - 3);
       }
       // The first ones refuse a file that changed after its header was read.
-      NDList changed = Weights.open(sample.folder()).load(manager);
-      assertThatThrownBy(() -> sample.check(changed))
+      NDList changed = Weights.open(temporary).load(manager);
+      assertThatThrownBy(() -> Demo.check(changed, digests))
           .isInstanceOf(CheckFailedException.class)
-          .hasMessageContaining("embeddings.7");
+          .hasMessageContaining("layers.31.weight");
       NDList fewer = new NDList(arrays.subList(0, 3));
-      assertThatThrownBy(() -> sample.check(fewer))
-          .hasMessageContaining("3 tensors were loaded, of 56");
+      assertThatThrownBy(() -> Demo.check(fewer, digests))
+          .hasMessageContaining("3 tensors were loaded, of 32");
     }
   }
 }
