@@ -3,8 +3,7 @@
 #
 #   run.sh tests              the tests that need a GPU, DJL's on gpu(0) where it can be had, and the corpus on cuda:0
 #   run.sh bench ARGUMENTS    gantry bench: ceilings, ours and peers in turns; bench --out FOLDER for page and JSON
-#   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, with ceilings and peers
-#   run.sh save-turns FILE    saves of it and the disk's ceiling in turns, with the ratio of each
+#   run.sh save FILE          saves of one file, which is made (8.6 GB) if it is not there, in turns with the disk's ceiling, and peers
 #   run.sh overlap-save FOLDER      a training's step time by DJL on the GPU: without saves, with stalled and with overlapped snapshots
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU, as they are and
@@ -12,9 +11,7 @@
 #   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
 #   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
 #                             is made (8.6 GB) if it is not there
-#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C;
-#                             with the times at which each stage of a load was reached
-#   run.sh slice-readers FILE [GPUS]      the same with other numbers of readers and sizes of requests
+#   run.sh slices FILE [GPUS]       the same file's tensors cut along either axis, a rank's part on each GPU, beside rings in C
 #   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
 #                             memory; FILE is made (8.6 GB) if it is not there
 #   run.sh first-answer FILE  a process that starts anew beside a server of resident weights: until its first answer by DJL, from its start
@@ -96,7 +93,7 @@ limits() {
   "$program" "$@"
 }
 
-# several_gpus replicas|slices|slice-readers FILE GPUS: the ceiling of rings in C before and after ours
+# several_gpus replicas|slices FILE GPUS: the ceiling of rings in C before and after ours
 several_gpus() {
   local program
   program=$(dirname "$2")/rings
@@ -108,23 +105,14 @@ several_gpus() {
   "$program" "$2" "$3"
 }
 
-# A virtual disk is not the same from one minute to the next: so ceilings and saves take turns.
 save() {
-  local folder
-  folder=$(dirname "$1")
+  local checkpoints
+  checkpoints=$(dirname "$1")/checkpoints
   echo "== saves by peers"
   python3 "$here/peers.py" "$1" || echo "no python3 with torch: no peers"
-  for turn in 1 2 3; do
-    echo "== ceilings of saves, turn $turn"
-    limits "$1" "$folder" writes | grep -E 'D2H|O_DIRECT'
-    echo "== saves, ours, turn $turn"
-    main dev.gantry.benchmarks.Measure save cuda:0 "$folder/checkpoints" once "$1"
-    rm -rf "$folder/checkpoints"
-    sync
-  done
-  echo "== snapshots"
-  main dev.gantry.benchmarks.Measure save cuda:0 "$folder/checkpoints" rows "$@"
-  rm -rf "$folder/checkpoints"
+  echo "== saves, ours"
+  main dev.gantry.benchmarks.Measure save cuda:0 "$checkpoints" "$1"
+  rm -rf "$checkpoints"
 }
 
 # datasets FOLDER rows|random|streams|first|sweep|overlap
@@ -272,12 +260,11 @@ case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
   save) make_file "${2:?run.sh save FILE}" && save "$2" ;;
-  save-turns) make_file "${2:?run.sh save-turns FILE}" && main dev.gantry.benchmarks.Measure save cuda:0 "$(dirname "$2")/checkpoints" turns "$2" ;;
   overlap-save) find_libtorch && main dev.gantry.benchmarks.Measure overlap-save "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
   two-gpus) main dev.gantry.benchmarks.Measure two-gpus "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
-  replicas | slices | slice-readers) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
+  replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
   first-answer) find_libtorch && all_first_answer "${2:?run.sh first-answer FILE}" ;;
   plans) main dev.gantry.benchmarks.Measure plans "${2:?run.sh plans FOLDER}" cuda:0 ;;

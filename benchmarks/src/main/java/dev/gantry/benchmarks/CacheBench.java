@@ -5,6 +5,7 @@ import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
@@ -16,7 +17,6 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.io.IOException;
-import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -27,8 +27,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
-import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
@@ -58,7 +56,9 @@ public final class CacheBench {
   private void run(int count, int mebibytes) throws Exception {
     Files.createDirectories(folder.resolve("files"));
     for (int i = 0; i < count; i++) {
-      files.add(make(folder.resolve("files").resolve("file" + i), i, mebibytes));
+      Path file = folder.resolve("files").resolve("file" + i);
+      var _ = RandomCheckpoint.make(file, (long) mebibytes << 20, 1, "F32");
+      files.add(file);
     }
     HttpServer server =
         HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
@@ -69,18 +69,6 @@ public final class CacheBench {
       measure(server.getAddress().getPort());
       server.stop(0);
     }
-  }
-
-  private static Path make(Path file, long seed, int mebibytes) throws IOException {
-    byte[] bytes = new byte[1 << 20];
-    Random random = new Random(seed);
-    try (OutputStream out = Files.newOutputStream(file)) {
-      for (int i = 0; i < mebibytes; i++) {
-        random.nextBytes(bytes);
-        out.write(bytes);
-      }
-    }
-    return file;
   }
 
   private void measure(int port) throws Exception {
@@ -95,10 +83,10 @@ public final class CacheBench {
     }
     try (GantrySession plain = GantrySession.open();
         GantrySession cached = GantrySession.open()) {
-      print("remote, no cache", bytes / 1e9 / load(plain, remote));
+      System.out.printf("remote, no cache: %.2f GB/s%n", bytes / 1e9 / load(plain, remote));
       Path cache = folder.resolve("cache");
       cached.cacheRemoteFiles(cache, Long.MAX_VALUE);
-      print("remote, fills the cache", bytes / 1e9 / load(cached, remote));
+      System.out.printf("remote, fills the cache: %.2f GB/s%n", bytes / 1e9 / load(cached, remote));
       long before = sent.get();
       for (boolean cold : new boolean[] {false, true}) {
         var _ =
@@ -108,7 +96,8 @@ public final class CacheBench {
                     bytes,
                     List.of(),
                     List.of(
-                        new Loading("local", plain, local), new Loading("cache", cached, remote)))
+                        Contender.timed("local", () -> load(plain, local)),
+                        Contender.timed("cache", () -> load(cached, remote))))
                 .print(TURNS, () -> prepare(cold, cache));
       }
       System.out.printf(
@@ -127,14 +116,6 @@ public final class CacheBench {
       } else {
         PageCache.warm(file);
       }
-    }
-  }
-
-  private record Loading(String name, GantrySession session, List<Location> files)
-      implements Contender {
-    @Override
-    public double run() throws IOException {
-      return load(session, files);
     }
   }
 
@@ -161,10 +142,6 @@ public final class CacheBench {
       }
       return seconds;
     }
-  }
-
-  private static void print(String name, double gigabytes) {
-    System.out.printf(Locale.ROOT, "%-24s %6.2f GB/s%n", name, gigabytes);
   }
 
   private void serve(HttpExchange exchange) {

@@ -24,12 +24,12 @@ public final class Measure {
       first TURNS [MEGABYTES...]
       first-device FILE DEVICE [prepare]
       first-answer LOCATION DEVICE plain|together
-      model FOLDER LAYERS [fp8]
-      save DEVICE FOLDER rows|once|turns|sweep FILE...
+      model FOLDER LAYERS
+      save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
       cache FOLDER FILES MIB
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
-      several-gpus replicas|slices|slice-readers FILE DEVICES [TURNS]
+      several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]
       host-datasets make|records|decode|shards|small|heap FOLDER BYTES
       two-gpus FOLDER BYTES

@@ -8,10 +8,10 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Block;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.LinkCeiling;
 import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
@@ -27,22 +27,19 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.function.LongUnaryOperator;
 
 /// How fast a Llama of random weights comes into a block that answers: `ModelBench FOLDER LAYERS`. A
-/// layer has 0.4 GB of BF16. The bytes are hot. Prints a line a run, with the link's speed of the same
-/// run before them.
+/// layer has 0.4 GB of BF16. The bytes are hot. The link's speed of the same run comes before.
 final class ModelBench {
   private static final long HIDDEN = 4096;
   private static final long INNER = 11008;
   private static final long VOCABULARY = 32000;
   private static final int BLOCK = 128;
   private static final int RUNS = 3;
+  private static final String FILE = "model.safetensors";
 
-  private interface Step {
-    void run() throws IOException, TranslateException;
-  }
+  private static final ai.djl.Device GPU = ai.djl.Device.gpu();
 
   private ModelBench() {}
 
@@ -52,88 +49,68 @@ final class ModelBench {
     Path plain = make(folder.resolve("llama-bf16"), layers, false);
     Path quantised = make(folder.resolve("llama-fp8"), layers, true);
     Device.Cuda gpu = new Device.Cuda(0);
-    var _ =
-        new Comparison(
-                "link",
-                0,
-                LinkCeiling.BYTES,
-                List.of(),
-                List.of(new LinkCeiling(gpu, true), new LinkCeiling(gpu, false)))
-            .print(RUNS, Pause::take);
-    if (arguments.length < 3 || arguments[2].equals("bf16")) {
-      bf16(plain);
-    }
-    fp8(quantised);
-  }
-
-  private static void bf16(Path folder) throws IOException, TranslateException {
-    PageCache.warm(folder.resolve("model.safetensors"));
-    plain("BF16, plain load", folder);
-    HubModel hub = HubModel.of(folder);
+    compare("link", LinkCeiling.BYTES, new LinkCeiling(gpu, true), new LinkCeiling(gpu, false));
     LoadOptions asStored = LoadOptions.builder().optAsStored(true).build();
-    long bytes = Files.size(folder.resolve("model.safetensors"));
-    for (int run = 0; run < RUNS; run++) {
-      Model[] loaded = new Model[1];
-      time("BF16, into a block", bytes, () -> loaded[0] = hub.load(ai.djl.Device.gpu(), asStored));
-      try (Model model = loaded[0]) {
-        answer(model);
-        if (run == RUNS - 1) {
-          for (int again = 0; again < RUNS; again++) {
-            time("BF16, refresh in place", bytes, () -> hub.refresh(model, asStored));
-          }
-          answer(model);
-          sleepAndWake(model.getBlock(), bytes);
-          answer(model);
-        }
-      }
+    try (Model model = loads("BF16", plain, asStored);
+        LiveWeights live = LiveWeights.of(model.getBlock())) {
+      System.out.printf(
+          "an offload is prepared in %.3f s%n", Contender.seconds(live::prepareOffload));
+      compare(
+          "BF16, offload and restore",
+          Files.size(plain.resolve(FILE)),
+          Contender.timed(
+              "offload",
+              () -> {
+                double seconds = Contender.seconds(live::offload);
+                live.restore();
+                return seconds;
+              }),
+          Contender.timed(
+              "restore",
+              () -> {
+                live.offload();
+                return Contender.seconds(live::restore);
+              }));
+      answer(model);
     }
+    loads("FP8 to BF16", quantised, LoadOptions.builder().optCast(DataType.BFLOAT16).build())
+        .close();
   }
 
-  private static void fp8(Path folder) throws IOException, TranslateException {
-    PageCache.warm(folder.resolve("model.safetensors"));
-    plain("FP8, plain load", folder);
+  /// @return the model that was refreshed
+  private static Model loads(String title, Path folder, LoadOptions options) throws Exception {
+    PageCache.warm(folder.resolve(FILE));
     HubModel hub = HubModel.of(folder);
-    long bytes = Files.size(folder.resolve("model.safetensors"));
-    LoadOptions cast = LoadOptions.builder().optCast(DataType.BFLOAT16).build();
-    for (int run = 0; run < RUNS; run++) {
-      Model[] loaded = new Model[1];
-      time(
-          "FP8 to BF16, into a block",
-          bytes,
-          () -> loaded[0] = hub.load(ai.djl.Device.gpu(), cast));
-      try (Model model = loaded[0]) {
-        answer(model);
-        if (run == RUNS - 1) {
-          for (int again = 0; again < RUNS; again++) {
-            time("FP8 to BF16, refresh in place", bytes, () -> hub.refresh(model, cast));
-          }
-        }
-      }
-    }
+    Model model = hub.load(GPU, options);
+    compare(
+        title,
+        Files.size(folder.resolve(FILE)),
+        Contender.closing("plain load", () -> plain(folder)),
+        Contender.timed("into a new block", () -> newBlock(hub, options)),
+        Contender.of("refresh in place", () -> hub.refresh(model, options)));
+    answer(model);
+    return model;
   }
 
-  private static void plain(String label, Path folder) throws IOException, TranslateException {
-    for (int run = 0; run < RUNS + 1; run++) {
-      try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.gpu())) {
-        time(
-            label,
-            Files.size(folder.resolve("model.safetensors")),
-            () -> {
-              try (Weights weights = Weights.open(folder)) {
-                weights.load(manager);
-              }
-            });
-      }
-    }
+  private static void compare(String title, long bytes, Contender... contenders) throws Exception {
+    var _ =
+        new Comparison(title, 0, bytes, List.of(), List.of(contenders)).print(RUNS, Pause::take);
   }
 
-  private static void sleepAndWake(Block block, long bytes) throws IOException, TranslateException {
-    try (LiveWeights live = LiveWeights.of(block)) {
-      time("prepare an offload", bytes, live::prepareOffload);
-      for (int run = 0; run < RUNS; run++) {
-        time("offload", bytes, live::offload);
-        time("restore", bytes, live::restore);
-      }
+  private static NDManager plain(Path folder) {
+    NDManager manager = NDManager.newBaseManager(GPU);
+    try (Weights weights = Weights.open(folder)) {
+      var _ = weights.load(manager);
+    }
+    return manager;
+  }
+
+  private static double newBlock(HubModel hub, LoadOptions options) throws Exception {
+    long start = System.nanoTime();
+    try (Model model = hub.load(GPU, options)) {
+      double seconds = (System.nanoTime() - start) / 1e9;
+      answer(model);
+      return seconds;
     }
   }
 
@@ -152,23 +129,8 @@ final class ModelBench {
     }
   }
 
-  private static void time(String label, long bytes, Step step)
-      throws IOException, TranslateException {
-    Pause.take();
-    long start = System.nanoTime();
-    step.run();
-    double seconds = (System.nanoTime() - start) / 1e9;
-    System.out.printf(
-        Locale.ROOT,
-        "%s\t%.2f GB/s\t%.3f s, %.2f GB%n",
-        label,
-        bytes / 1e9 / seconds,
-        seconds,
-        bytes / 1e9);
-  }
-
   private static Path make(Path folder, int layers, boolean quantised) throws IOException {
-    Path file = folder.resolve("model.safetensors");
+    Path file = folder.resolve(FILE);
     if (Files.exists(file)) {
       return folder;
     }

@@ -2,7 +2,6 @@
 package dev.gantry.benchmarks;
 
 import ai.djl.Model;
-import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -14,11 +13,12 @@ import ai.djl.training.GradientCollector;
 import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Optimizer;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.SaveMode;
-import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
@@ -32,8 +32,7 @@ import java.util.Locale;
 /// parameters of its step.
 public final class OverlapSaveBench {
   private static final int STEPS = 4;
-  private static final int WINDOWS = 6;
-  private static final int TURNS = 3;
+  private static final int TURNS = 18;
 
   private final Trainer trainer;
   private final NDArray data;
@@ -46,7 +45,7 @@ public final class OverlapSaveBench {
     this.labels = labels;
   }
 
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws Exception {
     Path folder = Path.of(arguments[0]);
     int layers = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 8;
     int units = arguments.length > 1 ? Integer.parseInt(arguments[2]) : 8192;
@@ -70,25 +69,20 @@ public final class OverlapSaveBench {
         long bytes = 3L * layers * units * units * Float.BYTES;
         System.out.printf(
             Locale.ROOT,
-            "%d layers of %d x %d, %d rows, %s; a checkpoint has %.2f GB%n",
+            "%d layers of %d x %d, %d rows, on %s%n",
             layers,
             units,
             units,
             rows,
-            Engine.getInstance().getGpuCount() > 0 ? "on the GPU" : "on the CPU",
-            bytes / 1e9);
-        bench.first(folder, model);
-        bench.turns(folder, model);
+            manager.getDevice());
+        bench.first(folder);
+        bench.turns(folder, bytes);
       }
     }
   }
 
-  private static CheckpointSaver saver(Path folder, boolean overlap) {
-    return CheckpointSaver.builder()
-        .setPath(folder)
-        .optKeepLast(1)
-        .optMode(overlap ? SaveMode.OVERLAPPED : SaveMode.ASYNC)
-        .build();
+  private static CheckpointSaver saver(Path folder, SaveMode mode) {
+    return CheckpointSaver.builder().setPath(folder).optKeepLast(1).optMode(mode).build();
   }
 
   private void step() {
@@ -109,87 +103,71 @@ public final class OverlapSaveBench {
     step++;
   }
 
-  /// How long the first save of a process stops its caller, and the second, with and without
-  /// preparation.
-  private void first(Path folder, Model model) {
+  /// How long the first saves of a saver stop their caller, with and without preparation.
+  private void first(Path folder) throws Exception {
+    for (boolean prepared : new boolean[] {false, true}) {
+      try (CheckpointSaver saver = saver(folder.resolve("first-" + prepared), SaveMode.ASYNC)) {
+        if (prepared) {
+          saver.prepare(trainer.getModel(), trainer).join();
+        }
+        for (int i = 1; i <= 3; i++) {
+          step();
+          synchronise();
+          System.out.printf(
+              Locale.ROOT,
+              "save %d of a saver%s: %.1f ms%n",
+              i,
+              prepared ? ", prepared" : "",
+              1e3 * Contender.seconds(() -> save(saver)));
+          saver.await();
+        }
+      }
+    }
+  }
+
+  private void save(CheckpointSaver saver) {
+    var _ = saver.save(step, trainer.getModel(), trainer);
+  }
+
+  private void turns(Path folder, long bytes) throws Exception {
+    try (CheckpointSaver stalled = saver(folder.resolve("stalled"), SaveMode.ASYNC);
+        CheckpointSaver overlapped = saver(folder.resolve("overlapped"), SaveMode.OVERLAPPED)) {
+      stalled.prepare(trainer.getModel(), trainer).join();
+      overlapped.prepare(trainer.getModel(), trainer).join();
+      var _ =
+          new Comparison(
+                  STEPS + " steps",
+                  0,
+                  bytes,
+                  List.of(),
+                  List.of(
+                      Contender.of("without saves", this::window),
+                      window("a save that stalls", stalled),
+                      window("a save that overlaps", overlapped)))
+              .print(TURNS);
+      check(overlapped);
+    }
+  }
+
+  private Contender window(String name, CheckpointSaver saver) {
+    return Contender.timed(
+        name,
+        () -> {
+          double seconds =
+              Contender.seconds(() -> {
+                save(saver);
+                window();
+              });
+          saver.await();
+          return seconds;
+        });
+  }
+
+  private void window() {
     for (int i = 0; i < STEPS; i++) {
       step();
     }
-    for (boolean prepared : new boolean[] {false, true}) {
-      try (CheckpointSaver saver = saver(folder, false)) {
-        if (prepared) {
-          saver.prepare(model, trainer).join();
-        }
-        double[] millis = new double[3];
-        for (int i = 0; i < millis.length; i++) {
-          step();
-          synchronise();
-          long start = System.nanoTime();
-          var _ = saver.save(step, model, trainer);
-          millis[i] = millis(start);
-          saver.await();
-        }
-        System.out.printf(
-            "stalls of the first saves%s: %s ms%n",
-            prepared ? ", prepared" : "", Arrays.toString(rounded(millis)));
-      }
-    }
-  }
-
-  private void turns(Path folder, Model model) {
-    for (int turn = 0; turn < TURNS; turn++) {
-      double without = windows("without saves", () -> {}, () -> {});
-      for (boolean overlap : new boolean[] {false, true}) {
-        try (CheckpointSaver saver = saver(folder, overlap)) {
-          saver.prepare(model, trainer).join();
-          double with =
-              windows(
-                  overlap ? "overlapped snapshots" : "stalled snapshots",
-                  () -> {
-                    var _ = saver.save(step, model, trainer);
-                  },
-                  saver::await);
-          System.out.printf(
-              Locale.ROOT, "  a save adds %.1f ms to the training%n", (with - without) * STEPS);
-          if (overlap && turn == TURNS - 1) {
-            check(saver, model);
-          }
-        }
-      }
-    }
-  }
-
-  /// @return the median time of a step in ms
-  private double windows(String label, Runnable save, Runnable await) {
-    List<Double> steps = new ArrayList<>();
-    double[] saves = new double[WINDOWS];
-    double[] next = new double[WINDOWS];
-    step();
-    for (int window = 0; window < WINDOWS; window++) {
-      synchronise();
-      long start = System.nanoTime();
-      save.run();
-      saves[window] = millis(start);
-      long first = System.nanoTime();
-      step();
-      next[window] = millis(first);
-      for (int i = 1; i < STEPS; i++) {
-        step();
-      }
-      synchronise();
-      steps.add(millis(start) / STEPS);
-      await.run();
-    }
-    double[] all = steps.stream().mapToDouble(Double::doubleValue).toArray();
-    System.out.printf(
-        Locale.ROOT,
-        "%s: median step %.1f ms %s; the call %.1f, the step after it %.1f%n",
-        label,
-        median(all),
-        Arrays.toString(rounded(all)),
-        median(saves),
-        median(next));
-    return median(all);
+    synchronise();
   }
 
   /// All that the default stream was given is done when a value is read.
@@ -197,23 +175,19 @@ public final class OverlapSaveBench {
     float _ = trainer.getModel().getBlock().getParameters().valueAt(0).getArray().getFloat(0, 0);
   }
 
-  private void check(CheckpointSaver saver, Model model) {
+  private void check(CheckpointSaver saver) {
     step();
     float[] expected = firstRow();
-    var _ = saver.save(step, model, trainer);
-    for (int i = 0; i < STEPS; i++) {
-      step();
-    }
+    save(saver);
+    window();
     if (Arrays.equals(firstRow(), expected)) {
       throw new IllegalStateException("the steps changed nothing");
     }
     saver.await();
-    StoredCheckpoint latest = saver.latest().orElseThrow();
-    saver.restore(latest.step(), model, trainer);
-    System.out.println(
-        Arrays.equals(firstRow(), expected)
-            ? "the overlapped checkpoint is of its step"
-            : "WRONG VALUES in the overlapped checkpoint");
+    saver.restore(saver.latest().orElseThrow().step(), trainer.getModel(), trainer);
+    if (!Arrays.equals(firstRow(), expected)) {
+      throw new WrongBytesException("the overlapped checkpoint is not of its step");
+    }
   }
 
   /// Reads the last layer's first row: that layer is copied last.
@@ -222,19 +196,5 @@ public final class OverlapSaveBench {
     try (NDArray row = parameters.valueAt(parameters.size() - 1).getArray().get(0)) {
       return row.toFloatArray();
     }
-  }
-
-  private static double millis(long start) {
-    return (System.nanoTime() - start) / 1e6;
-  }
-
-  private static double[] rounded(double[] values) {
-    return Arrays.stream(values).map(value -> Math.round(value * 10) / 10.0).toArray();
-  }
-
-  private static double median(double[] values) {
-    double[] sorted = values.clone();
-    Arrays.sort(sorted);
-    return sorted[sorted.length / 2];
   }
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks;
 
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -15,7 +17,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import software.amazon.awssdk.crt.CRT;
@@ -53,7 +54,7 @@ public final class S3Bench {
   }
 
   /// @param arguments a folder, and how many rounds
-  public static void main(String[] arguments) {
+  public static void main(String[] arguments) throws Exception {
     int rounds = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 5;
     try (GantrySession session = GantrySession.open();
         Alone alone = new Alone()) {
@@ -64,38 +65,17 @@ public final class S3Bench {
           items.add(new Item((Location.Remote) file, open.size()));
         }
       }
-      long bytes = items.stream().mapToLong(Item::bytes).sum();
-      List<Double> ratios = new ArrayList<>();
-      for (int round = 0; round <= rounds; round++) {
-        double crt = gigabytes(bytes, () -> alone.download(items));
-        double gantry = gigabytes(bytes, () -> load(session, items));
-        System.out.printf(
-            Locale.ROOT,
-            "%s CRT alone %.3f GB/s, Gantry %.3f GB/s, ratio %.2f%n",
-            round == 0 ? "warm-up:" : "round " + round + ":",
-            crt,
-            gantry,
-            gantry / crt);
-        if (round > 0) {
-          ratios.add(gantry / crt);
-        }
-      }
-      ratios.sort(null);
-      Runtime runtime = Runtime.getRuntime();
-      System.out.printf(
-          Locale.ROOT,
-          "%d objects, %.2f GB; median ratio %.2f; heap at most %d MB%n",
-          items.size(),
-          bytes / 1e9,
-          ratios.get(ratios.size() / 2),
-          runtime.maxMemory() >> 20);
+      var _ =
+          new Comparison(
+                  items.size() + " objects",
+                  items.size(),
+                  items.stream().mapToLong(Item::bytes).sum(),
+                  List.of(),
+                  List.of(
+                      Contender.of("CRT alone", () -> alone.download(items)),
+                      Contender.of("Gantry", () -> load(session, items))))
+              .print(rounds);
     }
-  }
-
-  private static double gigabytes(long bytes, Runnable work) {
-    long start = System.nanoTime();
-    work.run();
-    return bytes / (double) (System.nanoTime() - start);
   }
 
   private static void load(GantrySession session, List<Item> items) {

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// Contenders that do the same work in turns, printed as a line each: rate, spread, share of the first one's rate, how
+/// Contenders that do the same work in turns, printed as a line each: rate, spread, time, share of the first one's rate, how
 /// many cores all threads of this process kept busy, and what they allocated on the heap. The first turn compiles the
 /// code, and does not count.
 ///
@@ -111,12 +111,13 @@ public record Comparison(
       rates.add(rate);
       System.out.printf(
           Locale.ROOT,
-          "= %s\t%s\t%s GB/s (%s-%s)\t%.3f of %s\t%s%.1f cores, %.1f MB of heap%n",
+          "= %s\t%s\t%s GB/s (%s-%s), %.1f ms\t%.3f of %s\t%s%.1f cores, %.1f MB of heap%n",
           title,
           one.name(),
           Spread.rate(rate.median()),
           Spread.rate(rate.least()),
           Spread.rate(rate.most()),
+          bytes / 1e6 / rate.median(),
           rate.median() / rates.getFirst().median(),
           measured.getFirst().name(),
           samples == 0

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.harness;
 
+import java.util.concurrent.Callable;
+
 /// One of several ways to do the same work. For one thread.
 public interface Contender extends AutoCloseable {
   String name();
@@ -31,6 +33,12 @@ public interface Contender extends AutoCloseable {
     long run() throws Exception;
   }
 
+  /// Work that returns how many seconds that part of it took which counts.
+  @FunctionalInterface
+  interface Timed {
+    double run() throws Exception;
+  }
+
   /// A contender that counts as long as its work runs.
   ///
   /// @param expected what the work must return: proof that it skipped no part
@@ -47,6 +55,23 @@ public interface Contender extends AutoCloseable {
 
   /// A contender that counts as long as its work runs.
   static Contender of(String name, Work work) {
+    return timed(name, () -> seconds(work));
+  }
+
+  /// A contender whose result is closed off the clock.
+  static Contender closing(String name, Callable<AutoCloseable> work) {
+    return timed(
+        name,
+        () -> {
+          long start = System.nanoTime();
+          try (AutoCloseable _ = work.call()) {
+            return (System.nanoTime() - start) / 1e9;
+          }
+        });
+  }
+
+  /// A contender whose work takes its own time.
+  static Contender timed(String name, Timed work) {
     return new Contender() {
       @Override
       public String name() {
@@ -55,10 +80,14 @@ public interface Contender extends AutoCloseable {
 
       @Override
       public double run() throws Exception {
-        long start = System.nanoTime();
-        work.run();
-        return (System.nanoTime() - start) / 1e9;
+        return work.run();
       }
     };
+  }
+
+  static double seconds(Work work) throws Exception {
+    long start = System.nanoTime();
+    work.run();
+    return (System.nanoTime() - start) / 1e9;
   }
 }
