@@ -21,7 +21,6 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.session.CuFileTrial;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -60,7 +59,7 @@ public final class Bench implements AutoCloseable {
 
   /// Groups that end when their share of the time is used up. All others are measured once at least,
   /// as long as the bench has time left.
-  private static final Set<Group> END_EARLY = EnumSet.of(Group.GRID, Group.CUFILE);
+  private static final Set<Group> END_EARLY = EnumSet.of(Group.GRID);
 
   private final Settings settings;
   private static final Logger LOG = LoggerFactory.getLogger(Bench.class);
@@ -69,7 +68,6 @@ public final class Bench implements AutoCloseable {
   private final Consumer<String> status;
   private final GantrySession session = GantrySession.open();
   private final Findings found;
-  private final List<CuFileTrial> closing = new ArrayList<>();
 
   /// When the budget is used up, by [System#nanoTime].
   private final long end;
@@ -148,9 +146,6 @@ public final class Bench implements AutoCloseable {
       FirstLoad first = new FirstLoad(largest.file(), device);
       blocks.add(firstLoads(largest, first));
       blocks.addAll(grids(largest(subjects, MOST_TRACED_BYTES)));
-      if (device instanceof Device.Cuda cuda) {
-        blocks.addAll(cuFile(largest(subjects, MOST_TRACED_BYTES), cuda));
-      }
       measure(blocks);
       addProcessStarts(largest, first);
       status.accept("one load, looked at closely");
@@ -459,31 +454,6 @@ public final class Bench implements AutoCloseable {
         Map.of(Point.REQUEST_BYTES, requestBytes, Point.THREADS, (long) threads));
   }
 
-  /// Synchronous reads, batches and streams: through the page cache, where cuFile copies, and from the
-  /// disk.
-  private List<Block> cuFile(Subject subject, Device.Cuda cuda) {
-    List<Block> blocks = new ArrayList<>();
-    for (Heat heat : settings.quick() ? List.of(Heat.HOT) : List.of(Heat.HOT, Heat.COLD)) {
-      blocks.add(
-          new Block(
-              Group.CUFILE,
-              subject.what(),
-              heat,
-              List.of(subject.file()),
-              4,
-              () -> {
-                CuFileTrial trial = CuFileReads.trial(subject.file(), cuda, heat == Heat.COLD);
-                closing.add(trial);
-                return CuFileReads.all(trial, size(subject), settings.quick()).stream()
-                    .map(reads ->
-                        new Entry(
-                            Group.CUFILE, reads, reads.bytes(), "", reads.kind().parameters()))
-                    .toList();
-              }));
-    }
-    return blocks;
-  }
-
   private Trace trace(Subject subject) {
     try {
       return LoadTrace.record(session, subject, settings.device(), settings.folder());
@@ -541,8 +511,6 @@ public final class Bench implements AutoCloseable {
       }
     } finally {
       entries.forEach(entry -> entry.contender().close());
-      closing.forEach(CuFileTrial::close);
-      closing.clear();
     }
   }
 
@@ -627,8 +595,7 @@ public final class Bench implements AutoCloseable {
       }
       case NONE -> {}
     }
-    // cuFile's trials read into memory that stays.
-    if (settings.device() instanceof Device.Cuda && block.group() != Group.CUFILE) {
+    if (settings.device() instanceof Device.Cuda) {
       Thread.sleep(settings.quick() ? QUICK_PAUSE_MILLIS : PAUSE_MILLIS);
     }
   }

@@ -11,7 +11,8 @@ public enum Group {
   FIRST_LOAD("first load of a process"),
   /// Loads by size of a request and number of threads.
   GRID("request size and threads"),
-  /// cuFile's ways to read, by size of a request, alignment and depth.
+  /// cuFile's ways to read, by size of a request, alignment and depth. Recorded results have it; `bench` measures it no
+  /// more.
   CUFILE("cuFile: threads, batches, streams");
 
   private final String title;
