@@ -4,18 +4,13 @@ package dev.gantry.cli;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.LoadRuns;
 import dev.gantry.cli.internal.output.Progress;
-import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
-import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
@@ -25,11 +20,8 @@ import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
-import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -90,23 +82,6 @@ final class LoadCommand extends ReportCommand {
               + " those that `index` makes.")
   private boolean verify;
 
-  @Option(
-      names = "--dry-run",
-      description = "Load nothing: print the memory that a load takes at most, and what there is.")
-  private boolean dryRun;
-
-  @Override
-  public Integer call() throws IOException {
-    if (!dryRun) {
-      return super.call();
-    }
-    TransferOptions options = options();
-    for (Device device : devices()) {
-      printMemory(device, options, spec.commandLine().getOut());
-    }
-    return 0;
-  }
-
   @Override
   void checkOptions() {
     options();
@@ -151,37 +126,8 @@ final class LoadCommand extends ReportCommand {
     return new LoadRuns(targets, weights.totalBytes(), runs, LiveResources.mostUsed(), verify);
   }
 
-  private void printMemory(Device target, TransferOptions options, PrintWriter out) {
-    try (GantrySession session = GantrySession.open()) {
-      List<StoredTensor> tensors = List.copyOf(Input.weights(session, file).tensors().values());
-      MemoryUse most = LoadedTensors.memory(session, tensors, target, false, options).most();
-      String host =
-          HostMemory.availableBytes().stream()
-              .mapToObj(LoadCommand::bytes)
-              .findFirst()
-              .orElse("unknown");
-      Table table = new Table("memory", "takes at most", "available");
-      if (target instanceof Device.Cuda cuda) {
-        long free = Admission.freeBytes(CudaContext.of(cuda));
-        table.row(target.toString(), bytes(most.deviceBytes()), bytes(free));
-        table.row("pinned", bytes(most.pinnedBytes()), host);
-      }
-      table.row("host", bytes(most.hostBytes()), host);
-      table.print(out);
-      out.flush();
-      Admission.require(most, target, "the load would be refused");
-    }
-  }
-
-  private static String bytes(long bytes) {
-    return String.format(Locale.ROOT, "%,d bytes", bytes);
-  }
-
   private TransferOptions options() {
     try {
-      if (json && dryRun) {
-        throw new MisuseException("--json must not stand beside --dry-run");
-      }
       TransferOptions options = TransferOptions.defaults().withCachePolicy(cache);
       if (transport != null) {
         options = options.withTransport(transport);

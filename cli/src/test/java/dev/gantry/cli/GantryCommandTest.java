@@ -132,7 +132,6 @@ class GantryCommandTest {
         "digest --json FILE",
         "load --device host FILE",
         "load --device host --json FILE",
-        "load --device host --dry-run FILE",
         "convert FILE OUT",
         "index --json FILE",
         "doctor",
@@ -255,17 +254,6 @@ class GantryCommandTest {
           .matches(
               number + " +host +host +[0-9]+% +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9]{2} +[0-9]+ MiB");
     }
-  }
-
-  @Test
-  void aDryRunPrintsTheMemoryAndLoadsNothing() {
-    CommandLineRun run = CommandLineRun.of("load", "--device", "host", "--dry-run", model);
-    assertThat(run.exitCode()).isZero();
-    List<String> lines = run.out().lines().toList();
-    assertThat(lines).hasSize(2);
-    assertThat(lines.getFirst()).matches("memory +takes at most +available");
-    // The files' 59,248 bytes, from block to block.
-    assertThat(lines.getLast()).matches("host +6[0-9],[0-9]{3} bytes +[0-9,]+ bytes");
   }
 
   @Test

@@ -108,14 +108,6 @@ public record Metrics(
           sum(hostBytes, other.hostBytes));
     }
 
-    /// What one or the other takes.
-    public MemoryUse max(MemoryUse other) {
-      return new MemoryUse(
-          Math.max(deviceBytes, other.deviceBytes),
-          Math.max(pinnedBytes, other.pinnedBytes),
-          Math.max(hostBytes, other.hostBytes));
-    }
-
     private static long sum(long one, long other) {
       return one > Long.MAX_VALUE - other ? Long.MAX_VALUE : one + other;
     }

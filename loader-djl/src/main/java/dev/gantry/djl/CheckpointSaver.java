@@ -6,7 +6,6 @@ import ai.djl.training.Trainer;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Session;
@@ -143,19 +142,6 @@ public final class CheckpointSaver implements AutoCloseable {
     MisuseException.requireGiven("trainer", trainer);
     requireOpen();
     return saves.prepare(model, trainer);
-  }
-
-  /// The most memory that a save takes, told before anything is allocated: unless it is [SaveMode#SYNC] a snapshot, or
-  /// two with `BusyPolicy.QUEUE`; and two buffers of a request for each thread that writes. Copies that
-  /// DJL's engine makes are not counted. Where there is less, a save takes fewer threads, and without room
-  /// for a snapshot it is written before the call returns.
-  ///
-  /// @param trainer that has been initialised, or null if none is saved
-  /// @throws MisuseException as [#save(SaveRequest)]
-  public MemoryUse memoryUse(Model model, @Nullable Trainer trainer) {
-    MisuseException.requireGiven("model", model);
-    requireOpen();
-    return saves.memoryUse(model, Optional.ofNullable(trainer));
   }
 
   /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call it before you change

@@ -3,14 +3,11 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.core.Device;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
-import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import java.time.Duration;
@@ -107,29 +104,6 @@ public abstract sealed class GantryDataset implements ResumableDataset
     // It says whether it is its own.
     batches.from(parsed).close();
     return parsed;
-  }
-
-  /// The most memory that an iteration takes, told before anything is allocated: where there is less for
-  /// its batches, `getData` is refused. Arrays that are kept beyond their batch, and those that DJL's
-  /// engine makes of a batch, are not counted; nor are the records of TFRecord streams, which
-  /// [TfRecordOptions][dev.gantry.formats.tfrecord.TfRecordOptions] bounds.
-  ///
-  /// @param manager whose device the batches go to, unless `optDevice` or `optDevices` was called
-  public MemoryUse memoryUse(NDManager manager) {
-    MisuseException.requireGiven("manager", manager);
-    List<ai.djl.Device> devices = settings.devices(manager);
-    MemoryUse all = MemoryUse.NOTHING;
-    for (int i = 0; i < parts.size(); i++) {
-      Batches part = parts.get(i);
-      Device device = PyTorch.device(devices.get(i));
-      all =
-          all.plus(
-              settings
-                  .session()
-                  .forecast()
-                  .ring(settings.ring(part, device), part.mostRows(), part.normalizedTableBytes()));
-    }
-    return all;
   }
 
   /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.

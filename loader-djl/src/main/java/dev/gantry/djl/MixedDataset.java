@@ -3,7 +3,6 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
@@ -103,13 +102,6 @@ public final class MixedDataset implements ResumableDataset {
   @Override
   public Iterable<Batch> getData(NDManager manager) {
     return () -> begin(manager);
-  }
-
-  /// The most memory that an epoch takes; see [GantryDataset#memoryUse].
-  public MemoryUse memoryUse(NDManager manager) {
-    return parts.stream()
-        .map(part -> part.memoryUse(manager))
-        .reduce(MemoryUse.NOTHING, MemoryUse::plus);
   }
 
   private synchronized MixedIteration begin(NDManager manager) {

@@ -3,7 +3,6 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -227,19 +226,6 @@ final class Saves {
     TrainingContents contents = TrainingContents.expected(model, trainer);
     try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
       return queue.get().prepare(unsaved.checkpoint());
-    }
-  }
-
-  /// As [CheckpointSaver#memoryUse].
-  MemoryUse memoryUse(Model model, Optional<Trainer> trainer) {
-    TrainingContents contents =
-        trainer
-            .map(one -> TrainingContents.expected(model, one))
-            .orElseGet(() -> TrainingContents.of(model, 0, Optional.empty()));
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
-      return queue
-          .map(saves -> saves.memoryUse(unsaved.checkpoint()))
-          .orElseGet(() -> store.memoryUse(unsaved.checkpoint(), options));
     }
   }
 }

@@ -11,7 +11,6 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferReport;
@@ -262,22 +261,6 @@ public final class Weights implements AutoCloseable {
     boolean replicated = placement.slices().isEmpty();
     return new TensorLoad(session, manager, placement.devices(), replicated, settings, scales)
         .loadEach(tensors);
-  }
-
-  /// The most memory that [#load(NDManager, LoadOptions)] of the same takes, told before anything is
-  /// allocated: where there is less, that load is refused. It counts arrays that DJL's engine makes by
-  /// casts, and of pinned memory what the load takes if it stages all bytes.
-  ///
-  /// A load into a block takes as much for the parameters that have no array, cast to the types that
-  /// these get, and for the others no more than two slabs of 512 MiB.
-  ///
-  /// @throws dev.gantry.core.MisuseException as the load
-  /// @throws dev.gantry.core.TransferException if a file cannot be opened
-  public MemoryUse memoryUse(NDManager manager, LoadOptions options) {
-    MisuseException.requireGiven("manager", manager);
-    MisuseException.requireGiven("options", options);
-    requireOpen();
-    return new TensorLoad(session, manager, settings(options), scales).memoryUse(selected(options));
   }
 
   /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.

@@ -377,7 +377,6 @@ class ResidentWeightsTest {
       assertThat(list.get("first").getFloat(0)).isEqualTo(7);
       assertThat(list.get("second").getFloat(0)).isEqualTo(8);
       list.get("second").addi(1);
-      assertThat(weights.memoryUse(manager, LoadOptions.defaults()).hostBytes()).isPositive();
     }
   }
 

@@ -127,8 +127,6 @@ class SeveralGpusTest {
     try (ShardDataset whole = dataset().build();
         ShardDataset parts = dataset().optDevices(two).build();
         NDManager manager = NDManager.newBaseManager(two[0])) {
-      assertThat(parts.memoryUse(manager).deviceBytes())
-          .isGreaterThanOrEqualTo(whole.memoryUse(manager).deviceBytes());
       Iterator<Batch> split = parts.getData(manager).iterator();
       for (Batch expected : whole.getData(manager)) {
         try (expected;

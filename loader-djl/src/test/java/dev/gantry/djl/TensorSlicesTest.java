@@ -85,7 +85,6 @@ class TensorSlicesTest {
         for (int rank = 0; rank < world; rank++) {
           LoadOptions options = rank(slices.build(), rank, world).build();
           parts.add(weights.load(own, options));
-          assertThat(weights.memoryUse(own, options).hostBytes()).isPositive();
         }
         for (int i = 0; i < axes.size(); i++) {
           NDList pieces = new NDList();

@@ -13,7 +13,6 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.DType;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
@@ -24,14 +23,12 @@ import dev.gantry.testing.ForwardingFileCalls;
 import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.concurrent.CountDownLatch;
-import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -41,7 +38,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loads take the memory that was told before, by the counters of what is in use.
+/// Loads take no more memory than they must, by the counters of what is in use.
 @ExtendWith(NoLeaks.class)
 class WeightsMemoryTest {
   private static final long SEED = 1422;
@@ -69,12 +66,14 @@ class WeightsMemoryTest {
 
   @ParameterizedTest
   @ValueSource(ints = {0, 1, 4095, 70_000, 3_000_001})
-  void aLoadTakesWhatWasTold(int length) throws IOException {
+  void aLoadTakesItsTensorsAndTheBlocksAtTheirEdges(int length) throws IOException {
     Random random = new Random(SEED + length);
+    long bytes = 0;
     WeightsFile file = new WeightsFile();
     // Behind an odd length the others break their alignment, and are moved.
     for (DType dtype : List.of(DType.U8, DType.F32, DType.BF16, DType.I64, DType.F8_E4M3)) {
       int elements = length == 0 ? 0 : 1 + random.nextInt(length);
+      bytes += (long) elements * dtype.bits() / Byte.SIZE;
       file.raw(
           dtype.name(),
           dtype,
@@ -90,41 +89,13 @@ class WeightsMemoryTest {
             LoadOptions.builder().optLazy(true).build(),
             LoadOptions.builder().optSelection(TensorSelection.names(List.of("I64"))).build())) {
       try (Weights weights = Weights.open(folder)) {
-        MemoryUse told = weights.memoryUse(manager, options);
-        assertThat(mostUsed(() -> weights.load(manager, options).close())).isEqualTo(told);
-        if (!options.settings().lazy() && length > 0) {
-          assertThat(told.hostBytes()).isPositive();
-        }
+        boolean all = !options.settings().lazy() && options.selection().isEmpty();
+        MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
+        // Those that break their alignment are there twice.
+        assertThat(used.hostBytes()).isBetween(all ? bytes : 0, 2 * bytes + 16 * 4096);
+        assertThat(used.pinnedBytes() + used.deviceBytes()).isZero();
       }
     }
-  }
-
-  /// In NumPy's files some lie in Fortran's order, and some are compressed.
-  @Test
-  void tensorsThatAreDecodedCountToo() throws IOException {
-    Path corpus =
-        Path.of(System.getProperty("gantry.corpus", "../formats/src/test/resources/corpus"))
-            .resolve("numpy");
-    List<Path> files;
-    try (Stream<Path> all = Files.list(corpus)) {
-      files = all.filter(file -> file.toString().matches(".*\\.np[yz]")).toList();
-    }
-    int decoded = 0;
-    for (Path file : files) {
-      try (Weights weights = Weights.open(file)) {
-        decoded++;
-        for (boolean lazy : new boolean[] {false, true}) {
-          LoadOptions options = LoadOptions.builder().optLazy(lazy).build();
-          MemoryUse told = weights.memoryUse(manager, options);
-          assertThat(mostUsed(() -> weights.load(manager, options).close()))
-              .as("%s", file)
-              .isEqualTo(told);
-        }
-      } catch (MalformedFileException _) {
-        // The corpus has damaged ones, too.
-      }
-    }
-    assertThat(decoded).isGreaterThan(5);
   }
 
   /// Has two parts of a load in memory at once: a part is read when the one behind it has its memory.
@@ -172,34 +143,14 @@ class WeightsMemoryTest {
     try (GantrySession session = Sessions.over(calls);
         Weights weights = Weights.open(path, session)) {
       calls.isOpen = true;
-      MemoryUse told = weights.memoryUse(manager, options);
       MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
-      if (type == DataType.FLOAT64) {
-        // The engine makes it of FLOAT32, in its own memory.
-        long results = (long) parts * SLAB_BYTES * Double.BYTES;
-        assertThat(told.hostBytes())
-            .isBetween(Math.max(used.hostBytes(), results), used.hostBytes() + results);
-      } else {
-        assertThat(used).isEqualTo(told);
-        long results = (long) parts * SLAB_BYTES * type.getNumOfBytes();
-        assertThat(told.hostBytes()).isGreaterThan(results).isLessThan(results + 3L * SLAB_BYTES);
-      }
-    }
-  }
-
-  @Test
-  void aCastOfTheEngineCounts() throws IOException {
-    int elements = 50_000;
-    new WeightsFile()
-        .raw("half", DType.F16, TensorShape.of(elements), new byte[2 * elements])
-        .raw("whole", DType.I32, TensorShape.of(elements), new byte[4 * elements])
-        .write(folder.resolve("w.safetensors"));
-    LoadOptions cast = LoadOptions.builder().optCast(DataType.FLOAT32).build();
-    try (Weights weights = Weights.open(folder)) {
-      MemoryUse plain = weights.memoryUse(manager, LoadOptions.defaults());
-      MemoryUse told = weights.memoryUse(manager, cast);
-      assertThat(told.hostBytes() - plain.hostBytes()).isEqualTo(4L * elements);
-      assertThat(mostUsed(() -> weights.load(manager, cast).close())).isEqualTo(plain);
+      // Of FLOAT64 the engine makes the results, in its own memory.
+      long results =
+          type == DataType.FLOAT64 ? 0 : (long) parts * SLAB_BYTES * type.getNumOfBytes();
+      long made = type == DataType.FLOAT64 ? (long) SLAB_BYTES * Float.BYTES : 0;
+      assertThat(used.hostBytes())
+          .isGreaterThan(results + SLAB_BYTES)
+          .isLessThan(results + made + 3L * SLAB_BYTES);
     }
   }
 
@@ -232,8 +183,6 @@ class WeightsMemoryTest {
   void whatDoesNotFitIsRefusedBeforeAnythingIsTaken() throws IOException {
     WeightsFile.writeSparse(folder.resolve("w.safetensors"), "huge", 1L << 43);
     try (Weights weights = Weights.open(folder)) {
-      MemoryUse told = weights.memoryUse(manager, LoadOptions.defaults());
-      assertThat(told.hostBytes()).isBetween(1L << 43, (1L << 43) + (1 << 20));
       for (LoadOptions options :
           List.of(
               LoadOptions.defaults(), LoadOptions.builder().optCast(DataType.FLOAT32).build())) {
@@ -254,7 +203,7 @@ class WeightsMemoryTest {
         .raw("w", DType.U8, TensorShape.of(100_000), new byte[100_000])
         .write(folder.resolve("w.safetensors"));
     try (Weights weights = Weights.open(folder)) {
-      MemoryUse once = weights.memoryUse(manager, LoadOptions.defaults());
+      MemoryUse once = mostUsed(() -> weights.load(manager).close());
       MemoryUse both =
           mostUsed(() -> {
             NDList first = weights.load(manager);

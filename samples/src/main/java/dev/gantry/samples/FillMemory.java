@@ -6,7 +6,6 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.TensorInfo;
@@ -38,9 +37,6 @@ public final class FillMemory {
     String name = arguments[1];
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(folder)) {
-      // Before anything is allocated.
-      MemoryUse most = weights.memoryUse(manager, LoadOptions.defaults());
-      System.out.println("a load of all takes " + most);
       TensorInfo tensor = Objects.requireNonNull(weights.tensors().get(name), name);
       NDArray array = manager.zeros(new Shape(tensor.shape().toArray()), DataType.FLOAT32);
       fill(weights, name, array);

@@ -45,7 +45,6 @@ public final class OverlapSaves {
         CheckpointSaver saver =
             CheckpointSaver.builder().setPath(folder).optMode(SaveMode.OVERLAPPED).build()) {
       trainer.initialize(new Shape(1, 64));
-      System.out.println("a save takes " + saver.memoryUse(model, trainer));
       // In the background: the memory of snapshots.
       var _ = saver.prepare(model, trainer);
 

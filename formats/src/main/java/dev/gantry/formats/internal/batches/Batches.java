@@ -17,16 +17,6 @@ public interface Batches extends AutoCloseable {
   /// The most bytes of a batch that the CPU makes.
   long hostBytes();
 
-  /// The most rows of a batch that are brought from files as they lie there; 0 if none are.
-  default long mostRows() {
-    return 0;
-  }
-
-  /// The most that the tables of the kernels take that normalise a batch on a device; 0 if none does.
-  default long normalizedTableBytes() {
-    return 0;
-  }
-
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
 

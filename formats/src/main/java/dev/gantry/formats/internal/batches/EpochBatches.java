@@ -81,11 +81,6 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
-  public long mostRows() {
-    return (long) options.batchSize() * store.fields().size();
-  }
-
-  @Override
   public OptionalLong batchesPerEpoch() {
     return OptionalLong.of(batches);
   }

@@ -8,7 +8,6 @@ import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.core.internal.batch.NormalizedRows;
-import dev.gantry.core.internal.convert.CudaNormalizer;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.Field;
 import java.util.ArrayList;
@@ -28,7 +27,6 @@ public final class NormalizedBatches implements Batches {
   private final int samples;
   private final Map<String, Target> targets = new LinkedHashMap<>();
   private final long bytes;
-  private final long tableBytes;
 
   /// @param offset from the end of the other areas of a slot
   private record Target(Field field, FieldNormalization how, long offset) {}
@@ -40,7 +38,6 @@ public final class NormalizedBatches implements Batches {
     this.how = how;
     this.samples = samples;
     long at = 0;
-    long pieces = 0;
     for (Field field : fields) {
       FieldNormalization chosen = how.get(field.name());
       if (chosen != null) {
@@ -49,12 +46,10 @@ public final class NormalizedBatches implements Batches {
           Normalization what = chosen.of(field, field.shape());
           long results = Math.multiplyExact(what.toBytes(), samples);
           at = Math.addExact(at, BatchLayout.align(results, BatchLayout.ALIGNMENT));
-          pieces += CudaNormalizer.tableBytes(what, samples);
         }
       }
     }
     this.bytes = BatchLayout.align(at, PlanLimits.BLOCK_BYTES);
-    this.tableBytes = pieces;
   }
 
   /// @param batches owned by the result
@@ -82,16 +77,6 @@ public final class NormalizedBatches implements Batches {
   @Override
   public long hostBytes() {
     return batches.hostBytes();
-  }
-
-  @Override
-  public long mostRows() {
-    return batches.mostRows();
-  }
-
-  @Override
-  public long normalizedTableBytes() {
-    return tableBytes;
   }
 
   @Override

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
-import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -276,21 +274,6 @@ public final class CheckpointStore implements AutoCloseable {
   /// The files of a checkpoint like this one, for their sizes alone.
   List<NewFile> layout(UnsavedCheckpoint checkpoint) {
     return SavePlan.of(checkpoint, 0, SaveHistory.NONE, fileBytes).files();
-  }
-
-  /// The most memory that [#commit] of files takes for itself.
-  ///
-  /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
-  MemoryUse writing(List<NewFile> files, boolean inMemory, WriteOptions options) {
-    return session
-        .forecast()
-        .write(files, inMemory, options)
-        .max(MemoryUse.on(Device.HOST, 2 * MANIFEST_REQUEST_BYTES));
-  }
-
-  /// The most memory that [#save] of a checkpoint like this one takes.
-  public MemoryUse memoryUse(UnsavedCheckpoint checkpoint, WriteOptions options) {
-    return writing(layout(checkpoint), false, options);
   }
 
   /// Saves what was planned.

@@ -2,7 +2,6 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -99,15 +98,6 @@ public final class SaveQueue implements AutoCloseable {
           }
         },
         copier);
-  }
-
-  /// The most memory that saves of checkpoints like this one take.
-  public MemoryUse memoryUse(UnsavedCheckpoint checkpoint) {
-    List<NewFile> files = store.layout(checkpoint);
-    MemoryUse snapshot = memory.use(files);
-    boolean inMemory = snapshot.deviceBytes() == 0 && !snapshot.equals(MemoryUse.NOTHING);
-    MemoryUse all = store.writing(files, inMemory, options).plus(snapshot);
-    return policy == BusyPolicy.QUEUE ? all.plus(snapshot) : all;
   }
 
   /// Takes a snapshot of a checkpoint, and has it written. Whatever was queued on devices before

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.weights;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
@@ -12,7 +13,6 @@ import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.StridedRange;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.HostFill;
-import dev.gantry.core.internal.session.LoadMemory;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.Sliced;
 import dev.gantry.core.internal.transport.TransferOptions;
@@ -56,7 +56,7 @@ public final class LoadedTensors implements AutoCloseable {
               session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options)));
     }
     Admission.require(
-        memory(session, tensors, device, false, options).most(),
+        MemoryUse.on(device, bytes(tensors)),
         device,
         "load fewer tensors at once, or close what is loaded and not needed");
     Loaded read =
@@ -202,40 +202,6 @@ public final class LoadedTensors implements AutoCloseable {
         read.subList(all.size(), devices.size()).forEach(Loaded::close);
       }
     }
-  }
-
-  /// The memory that [#load] takes, or [#map], told before anything is allocated.
-  ///
-  /// @param lazy whether the files are mapped
-  public static LoadMemory memory(
-      GantrySession session,
-      List<StoredTensor> tensors,
-      Device device,
-      boolean lazy,
-      TransferOptions options) {
-    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
-    List<StoredTensor> sliced = of(Kind.SLICED, tensors);
-    List<StoredTensor> made = of(Kind.MADE, tensors);
-    Map<Kind, Integer> next = new EnumMap<>(Kind.class);
-    next.put(Kind.PLAIN, 0);
-    next.put(Kind.SLICED, plain.size());
-    next.put(Kind.MADE, plain.size() + sliced.size());
-    List<Integer> order =
-        tensors.stream()
-            .map(tensor -> Objects.requireNonNull(next.merge(Kind.of(tensor), 1, Integer::sum)) - 1)
-            .toList();
-    List<ExtentRequest> wanted = plain.stream().map(LoadedTensors::wanted).toList();
-    LoadMemory memory =
-        lazy ? session.forecast().map(wanted) : session.forecast().load(wanted, device, options);
-    if (!sliced.isEmpty()) {
-      List<Sliced> parts = sliced.stream().map(LoadedTensors::sliced).toList();
-      memory = memory.then(session.forecast().slices(parts, device, options));
-    }
-    if (!made.isEmpty()) {
-      List<Long> bytes = made.stream().map(StoredTensor::bytes).toList();
-      memory = memory.then(session.forecast().fill(bytes, device, options));
-    }
-    return memory.inOrder(order);
   }
 
   /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.

@@ -2,7 +2,6 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Admission;
@@ -87,27 +86,6 @@ public final class SnapshotMemory implements AutoCloseable {
     public void giveBack() {
       SnapshotMemory.this.giveBack(slabs, true);
     }
-  }
-
-  /// The most memory that a snapshot of files like these takes, by what the devices have free now.
-  ///
-  /// @param files of which only the sizes count; a header may be a little longer later
-  public MemoryUse use(List<NewFile> files) {
-    MemoryUse use = MemoryUse.NOTHING;
-    for (Map.Entry<Device, Long> need : new SnapshotCopy(files).sizes().entrySet()) {
-      long bytes = need.getValue() + SPARE_BYTES;
-      use =
-          use.plus(
-              switch (need.getKey()) {
-                case Device.Host host -> MemoryUse.on(host, bytes);
-                case Device.Cuda cuda ->
-                    bytes <= limits.deviceBytes() && hasRoom(CudaContext.of(cuda), bytes)
-                        ? MemoryUse.on(cuda, bytes)
-                        : new MemoryUse(0, bytes, 0);
-              });
-    }
-    // Then no snapshot is taken.
-    return use.pinnedBytes() + use.hostBytes() > limits.hostBytes() ? MemoryUse.NOTHING : use;
   }
 
   /// What a snapshot needs and may have, for a log.

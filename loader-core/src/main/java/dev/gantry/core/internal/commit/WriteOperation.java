@@ -4,7 +4,6 @@ package dev.gantry.core.internal.commit;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
-import dev.gantry.core.Memory;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
@@ -31,7 +30,6 @@ import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -86,30 +84,6 @@ public final class WriteOperation {
         throw new MisuseException("to be written twice at once: " + file.file());
       }
     }
-  }
-
-  /// The most memory that a write of these files takes for itself.
-  ///
-  /// @param inMemory whether all bytes are in host memory, whatever the files say: those of a snapshot
-  public static MemoryUse use(
-      TransferEngine engine, List<NewFile> files, boolean inMemory, WriteOptions options) {
-    long writes =
-        files.stream().mapToLong(file -> Math.ceilDiv(file.size(), options.requestBytes())).sum();
-    int writers = (int) Math.min(options.writers(), writes);
-    Optional<Device.Cuda> device =
-        files.stream()
-            .flatMap(file -> file.parts().stream())
-            .flatMap(part ->
-                !inMemory && part instanceof Memory.OnDevice memory
-                    ? Stream.of(memory.device())
-                    : Stream.empty())
-            .findFirst();
-    return device
-        .map(cuda ->
-            new MemoryUse(
-                0, engine.stagingPool(cuda).mostBytes(writers, options.requestBytes()), 0))
-        .orElseGet(
-            () -> MemoryUse.on(Device.HOST, 2L * writers * bufferBytes(files.stream(), options)));
   }
 
   /// The size of a buffer of ordinary host memory: no more than the longest write needs.

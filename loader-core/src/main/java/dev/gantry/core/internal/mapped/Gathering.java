@@ -125,11 +125,6 @@ public final class Gathering implements AutoCloseable {
     return (long) pieces * GatherKernel.PIECE_BYTES;
   }
 
-  /// The most that [#tableBytes] is for so many rows of so many bytes together.
-  public static long mostTableBytes(long rows, long bytes) {
-    return (rows + bytes / PIECE_BYTES) * GatherKernel.PIECE_BYTES;
-  }
-
   /// Writes the table of pieces.
   ///
   /// @param table of [#tableBytes] or more, in pinned memory; stays until the kernel has run

@@ -200,16 +200,8 @@ public final class Admission implements AutoCloseable {
     return Math.clamp(room / bytes, 1, Math.max(1, most));
   }
 
-  /// Whether a device, or the host, has so much now.
-  public static boolean has(long bytes, Device device) {
-    return switch (device) {
-      case Device.Host _ -> bytes <= HostMemory.availableBytes().orElse(Long.MAX_VALUE);
-      case Device.Cuda cuda -> bytes <= freeBytes(CudaContext.of(cuda));
-    };
-  }
-
   /// What a device has for slabs.
-  public static long freeBytes(CudaContext context) {
+  private static long freeBytes(CudaContext context) {
     try (var _ = context.enter()) {
       return context.driver().memoryInfo().freeBytes() + context.idleDevice().size();
     }

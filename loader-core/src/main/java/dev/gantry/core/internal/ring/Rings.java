@@ -6,7 +6,6 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.convert.Converters;
-import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -68,24 +67,6 @@ public final class Rings implements AutoCloseable {
       slot.allocateIfNeeded();
     }
     return new PrefetchRing<>(options, source, transfer, slots, engine.counters(), this::forget);
-  }
-
-  /// The most memory that a ring takes, as long as its batches go back to it.
-  ///
-  /// @param rows the most rows of a batch that a kernel may fetch; 0 if none does
-  /// @param normalizedTableBytes of the table for the kernels that normalise; 0 if none does
-  public MemoryUse use(RingOptions options, long rows, long normalizedTableBytes) {
-    long fetched =
-        rows > 0 && ReaderRule.mayFetch(options.device(), options.transfer())
-            ? Gathering.mostTableBytes(rows, options.slotBytes())
-            : 0;
-    long pieces =
-        switch (options.device()) {
-          case Device.Host _ -> 0;
-          case Device.Cuda _ -> fetched + normalizedTableBytes;
-        };
-    long table = pieces == 0 ? 0 : options.slots() * SlotKernels.tableBytes(pieces);
-    return use(options).plus(new MemoryUse(0, table, 0));
   }
 
   private MemoryUse use(RingOptions options) {

@@ -95,17 +95,12 @@ final class SlotKernels {
     return at[0];
   }
 
-  /// The table of kernels whose pieces take so many bytes: with room for more, since later batches may have
-  /// more pieces.
-  static long tableBytes(long leastBytes) {
-    return Math.max(LEAST_TABLE_BYTES, 2 * leastBytes);
-  }
-
   private PinnedSlab table(long leastBytes) {
     PinnedSlab now = table;
     if (now == null || now.size() < leastBytes) {
       release();
-      now = PinnedSlab.allocate(context, tableBytes(leastBytes));
+      // Later batches may have more pieces.
+      now = PinnedSlab.allocate(context, Math.max(LEAST_TABLE_BYTES, 2 * leastBytes));
       table = now;
     }
     return now;

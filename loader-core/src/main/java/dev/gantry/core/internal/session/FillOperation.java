@@ -43,7 +43,7 @@ final class FillOperation {
     long start = System.nanoTime();
     List<Slab> slabs = new ArrayList<>();
     SlabLayout layout = layout(fills.stream().map(HostFill::bytes).toList(), options.limits());
-    MemoryUse most = memory(layout, device).most();
+    MemoryUse most = most(layout, device);
     try (Admission room = Admission.of(most, device, NewSlabs.CHANGE)) {
       int next = 0;
       for (long size : layout.slabSizes()) {
@@ -72,26 +72,11 @@ final class FillOperation {
     return SlabLayout.of(bytes, ALIGNMENT_BYTES, limits.slabBytes());
   }
 
-  /// What it takes to fill so many bytes each.
-  static LoadMemory memory(List<Long> bytes, Device device, PlanLimits limits) {
-    return memory(layout(bytes, limits), device);
-  }
-
   /// The bytes of one slab at a time are in host memory on their way to a device.
-  private static LoadMemory memory(SlabLayout layout, Device device) {
-    long all = 0;
-    MemoryUse most = MemoryUse.NOTHING;
-    for (long size : layout.slabSizes()) {
-      all += size;
-      MemoryUse now = MemoryUse.on(device, all);
-      most =
-          most.max(device instanceof Device.Cuda ? now.plus(MemoryUse.on(Device.HOST, size)) : now);
-    }
-    return new LoadMemory(
-        device,
-        most,
-        layout.slabSizes(),
-        layout.placements().stream().map(Placement::slab).toList());
+  private static MemoryUse most(SlabLayout layout, Device device) {
+    MemoryUse all = MemoryUse.on(device, layout.bytes());
+    long largest = layout.slabSizes().stream().mapToLong(Long::longValue).max().orElse(0);
+    return device instanceof Device.Cuda ? all.plus(MemoryUse.on(Device.HOST, largest)) : all;
   }
 
   private void write(HostFill fill, HostSlab host, Placement place) {

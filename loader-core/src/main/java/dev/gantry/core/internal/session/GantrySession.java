@@ -66,7 +66,6 @@ public final class GantrySession implements Session {
   private final Converters converters = new Converters();
 
   private final SessionCache cache;
-  private final MemoryForecast forecast;
 
   /// Whether this is the process's own, which stays open.
   private final boolean stays;
@@ -77,7 +76,6 @@ public final class GantrySession implements Session {
     this.engine = new TransferEngine(calls, stores, settings);
     this.rings = new Rings(engine, converters);
     this.cache = new SessionCache(engine);
-    this.forecast = new MemoryForecast(engine, rings);
     CacheSettings.ofProcess().ifPresent(cache::use);
   }
 
@@ -180,11 +178,6 @@ public final class GantrySession implements Session {
       List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);
     return load(new NewSlabs.Whole(wanted, devices, options), options);
-  }
-
-  /// How much memory operations will take.
-  public MemoryForecast forecast() {
-    return forecast;
   }
 
   /// Loads parts that strided ranges of files fill. Each device has its own parts. Each byte is read once, also

@@ -2,11 +2,9 @@
 package dev.gantry.core.internal.session;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Admission;
@@ -63,22 +61,6 @@ final class MapOperation {
       Slab.releaseAll(slabs, failure);
       throw failure;
     }
-  }
-
-  /// What is copied, because its place in the file breaks its alignment.
-  static LoadMemory memory(List<ExtentRequest> wanted) {
-    List<Long> slabs = new ArrayList<>();
-    List<Integer> slabOf = new ArrayList<>(wanted.size());
-    for (ExtentRequest one : wanted) {
-      boolean copied =
-          one.extent().length() > 0 && one.extent().offset() % one.alignmentBytes() != 0;
-      slabOf.add(copied ? slabs.size() : LoadMemory.NOWHERE);
-      if (copied) {
-        slabs.add(one.extent().length());
-      }
-    }
-    long all = slabs.stream().mapToLong(Long::longValue).sum();
-    return new LoadMemory(Device.HOST, MemoryUse.on(Device.HOST, all), slabs, slabOf);
   }
 
   private static Mapping map(TransferEngine engine, Location location, Span span) {

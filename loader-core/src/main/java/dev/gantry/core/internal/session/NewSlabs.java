@@ -131,20 +131,17 @@ abstract sealed class NewSlabs implements Destination {
     /// @param parts of each device
     Slices(List<List<Sliced>> parts, List<Device> devices, TransferOptions options) {
       super(devices, parts.stream().map(each -> layout(each, options)).toList(), 0);
-      plan = plan(parts, options);
+      plan =
+          Planner.planInto(
+              parts.stream().flatMap(List::stream).map(Sliced::ranges).toList(),
+              options.limits().forRows());
     }
 
-    static SlabLayout layout(List<Sliced> parts, TransferOptions options) {
+    private static SlabLayout layout(List<Sliced> parts, TransferOptions options) {
       return SlabLayout.of(
           parts.stream().map(Sliced::bytes).toList(),
           ExtentRequest.MAX_ALIGNMENT_BYTES,
           options.limits().slabBytes());
-    }
-
-    static ReadIntoPlan plan(List<List<Sliced>> parts, TransferOptions options) {
-      return Planner.planInto(
-          parts.stream().flatMap(List::stream).map(Sliced::ranges).toList(),
-          options.limits().forRows());
     }
 
     @Override

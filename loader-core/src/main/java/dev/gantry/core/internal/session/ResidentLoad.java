@@ -4,7 +4,6 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
@@ -79,36 +78,6 @@ final class ResidentLoad {
             return new Loaded(regions, slabs, rest.report());
           },
           () -> Slab.releaseAll(slabs));
-    } finally {
-      files.values().forEach(ResidentFile::close);
-    }
-  }
-
-  /// The memory that [#map] takes.
-  ///
-  /// @param read tells that of the others
-  static LoadMemory memory(
-      List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, LoadMemory> read) {
-    Map<Location, ResidentFile> files = new LinkedHashMap<>();
-    try {
-      List<ExtentRequest> others = others(wanted, device, files);
-      int mapped = wanted.size() - others.size();
-      LoadMemory nothing =
-          new LoadMemory(
-              device,
-              MemoryUse.NOTHING,
-              List.of(),
-              Collections.nCopies(mapped, LoadMemory.NOWHERE));
-      if (others.isEmpty()) {
-        return nothing;
-      }
-      List<Integer> order = new ArrayList<>(wanted.size());
-      int nextMapped = 0;
-      int nextOther = mapped;
-      for (ExtentRequest one : wanted) {
-        order.add(maps(files.get(one.extent().file()), one, device) ? nextMapped++ : nextOther++);
-      }
-      return nothing.then(read.apply(others)).inOrder(order);
     } finally {
       files.values().forEach(ResidentFile::close);
     }

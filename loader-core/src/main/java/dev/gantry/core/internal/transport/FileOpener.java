@@ -59,12 +59,4 @@ record FileOpener(SessionGate gate, Stores stores, CuFileSession cuFile) {
     SourceFile file = filling.source().local(options.cachePolicy());
     return Cleanup.orUndo(() -> withTransport(file, device, options), file::close);
   }
-
-  /// Whether the file system keeps a file in memory.
-  boolean isInMemory(Location location, TransferOptions options) {
-    gate.requireOpen();
-    try (SourceFile file = stores.open(location, CachePolicy.BUFFERED, options.cancellation())) {
-      return file.inMemory();
-    }
-  }
 }

@@ -71,7 +71,7 @@ public final class ReaderRule {
   }
 
   /// Whether an on-demand transfer may have a kernel fetch what it brings.
-  public static boolean mayFetch(Device device, TransferOptions options) {
+  static boolean mayFetch(Device device, TransferOptions options) {
     boolean allowed = options.transport() == null && options.cachePolicy() != CachePolicy.DIRECT;
     return device instanceof Device.Cuda && (options.transport() == Transport.MAPPED || allowed);
   }

@@ -6,7 +6,6 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Location;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
@@ -191,10 +190,14 @@ public final class TransferEngine implements AutoCloseable {
       }
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       int threads = ReaderRule.threads(device, options, inMemory);
-      MemoryUse use = readersUse(reads.size(), 0, threads, device, options);
-      Admission.require(MemoryUse.on(Device.HOST, use.hostBytes()), Device.HOST, FEWER_READERS);
-      Admission.requirePinned(
-          use.pinnedBytes(), staged.stream().map(StagedTransport::context).toList(), FEWER_READERS);
+      if (device instanceof Device.Cuda cuda
+          && ReaderRule.stages(ReaderRule.transport(device, options))) {
+        Admission.requirePinned(
+            stagingPool(cuda)
+                .mostBytes(Math.min(threads, reads.size()), options.limits().requestBytes()),
+            staged.stream().map(StagedTransport::context).toList(),
+            FEWER_READERS);
+      }
       int devices = Math.max(1, staged.size());
       List<Task> all = tasks.get();
       TransferReport report =
@@ -206,54 +209,6 @@ public final class TransferEngine implements AutoCloseable {
     } finally {
       Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
     }
-  }
-
-  /// The most that the readers of a load take for themselves, besides the memory that the bytes go to.
-  ///
-  /// @param through whether bytes may go through a buffer to host memory, because they do not lie there as
-  ///     in the file
-  /// @throws TransferException if a file cannot be opened
-  public MemoryUse readersUse(
-      List<Read> reads, boolean through, Device device, TransferOptions options) {
-    long longest = through ? reads.stream().mapToLong(Read::length).max().orElse(0) : 0;
-    return using(
-        () -> readersUse(reads.size(), longest, threads(reads, device, options), device, options));
-  }
-
-  private MemoryUse readersUse(
-      int reads, long bufferBytes, int threads, Device device, TransferOptions options) {
-    int readers = Math.min(threads, reads);
-    return switch (device) {
-      case Device.Host _ -> MemoryUse.on(device, readers * bufferBytes);
-      case Device.Cuda cuda ->
-          ReaderRule.stages(ReaderRule.transport(device, options))
-              ? new MemoryUse(
-                  0, stagingPool(cuda).mostBytes(readers, options.limits().requestBytes()), 0)
-              : MemoryUse.NOTHING;
-    };
-  }
-
-  /// What several loads take together that run at once: they share the buffers.
-  public MemoryUse sharedUse(MemoryUse loads, Device device, TransferOptions options) {
-    if (!(device instanceof Device.Cuda cuda)) {
-      return loads;
-    }
-    long most = stagingPool(cuda).mostBytes(MAX_STAGING_PAIRS, options.limits().requestBytes());
-    return new MemoryUse(
-        loads.deviceBytes(), Math.min(loads.pinnedBytes(), most), loads.hostBytes());
-  }
-
-  /// As [ReaderRule#threads], by a look at the files only where it matters.
-  private int threads(List<Read> reads, Device device, TransferOptions options) {
-    int most = ReaderRule.threads(device, options, true);
-    int least = ReaderRule.threads(device, options, false);
-    return least == most
-            || reads.stream()
-                .map(Read::file)
-                .distinct()
-                .anyMatch(location -> opener.isInMemory(location, options))
-        ? most
-        : least;
   }
 
   /// Remote files that are opened from now on go through `cache`, which is closed with this.

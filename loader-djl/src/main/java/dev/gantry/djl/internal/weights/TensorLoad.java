@@ -39,9 +39,6 @@ import java.util.stream.Stream;
 public final class TensorLoad {
   private static final long EDGES_BYTES = 1 << 20;
 
-  /// The most that the unaligned ends of one tensor and its scales take.
-  private static final long AMPLE_EDGES_BYTES = 16 << 10;
-
   private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
@@ -134,41 +131,21 @@ public final class TensorLoad {
     settings.report().accept(report);
   }
 
-  /// The most memory that [#load] of the same takes.
-  public MemoryUse memoryUse(SequencedMap<String, StoredTensor> tensors) {
-    List<TensorRequest> requests = requests(tensors);
-    Device device = devices.getFirst();
-    return requests.stream().anyMatch(TensorRequest::changes)
-        ? memory(device, parts(LoadPart.whole(requests))).most(requests, true)
-        : LoadedTensors.memory(
-                session,
-                requests.stream().map(TensorRequest::tensor).toList(),
-                device,
-                settings.lazy(),
-                settings.transfer())
-            .most();
-  }
-
-  private PartsMemory memory(Device device, List<LoadPart> parts) {
-    return new PartsMemory(
-        session, device, settings.lazy(), scales, parts, settings.transfer(), partTransfer(parts));
-  }
-
-  /// Plans only where more than is ever taken does not fit: that takes 20 ms for as many thousand tensors.
   private void requireRoom(List<TensorRequest> requests, Device device) {
-    long ample = 2 * (slabBytes() + EDGES_BYTES);
-    for (TensorRequest request : requests) {
-      ample += 4 * (request.tensor().bytes() + AMPLE_EDGES_BYTES);
-      if (request.type().isPresent()) {
-        ample += request.typeBytes();
-      }
-    }
-    if (!Admission.has(ample, device)) {
-      Admission.require(
-          memory(device, parts(LoadPart.whole(requests))).most(requests, false),
-          device,
-          "load fewer tensors at once (optSelection), or as they are stored");
-    }
+    List<LoadPart> parts =
+        LoadPart.of(
+            List.of(LoadPart.whole(requests)), slabBytes(), request -> request.tensor().bytes());
+    long factors =
+        requests.stream()
+            .filter(TensorRequest::isConverted)
+            .flatMap(request -> scales.scalesOf(request.tensor().name()).stream())
+            .mapToLong(StoredTensor::bytes)
+            .sum();
+    long leastBytes = device instanceof Device.Cuda ? partTransfer(parts).slabCapacity() : 0;
+    Admission.require(
+        MemoryUse.on(device, PartsMemory.most(parts, factors, settings.lazy(), leastBytes)),
+        device,
+        "load fewer tensors at once (optSelection), or as they are stored");
   }
 
   /// An array for each request, with its tensor's name.
@@ -350,10 +327,6 @@ public final class TensorLoad {
 
   private long slabBytes() {
     return settings.transfer().limits().slabBytes();
-  }
-
-  private List<LoadPart> parts(List<Piece> pieces) {
-    return LoadPart.of(List.of(pieces), slabBytes(), request -> request.tensor().bytes());
   }
 
   /// Several parts have the same memory of a device, one after the other. Beside the tensors of a part, a
