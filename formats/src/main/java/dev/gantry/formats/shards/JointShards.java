@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.shards;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.JointFiles;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
+import java.util.regex.Pattern;
 
 /// One set of raw tensor shards that several processes write, on a file system that all of them see.
 ///
@@ -25,10 +33,11 @@ public final class JointShards implements AutoCloseable {
   /// It has no seed, since two sets of one folder must not have the same names.
   private static final SecureRandom RANDOM = new SecureRandom();
 
+  private static final Pattern NAME = Pattern.compile("[0-9A-Za-z-]{1,200}");
+
   private final Path folder;
   private final GantrySession session;
   private final ShardFolder output;
-  private boolean done;
 
   private JointShards(GantrySession session, Path folder, ShardFolder output) {
     this.session = session;
@@ -56,9 +65,45 @@ public final class JointShards implements AutoCloseable {
   /// @throws TransferException if the set is finished or was given up, or there is such a part
   public static ShardWriter part(
       Session session, Path folder, String name, List<Field> fields, ShardOptions options) {
-    Path part = ShardFolder.part(folder, name);
-    GantrySession.of(session).folders().create(part);
-    return ShardWriter.create(session, part, fields, options);
+    GantrySession own = GantrySession.of(session);
+    Path work = JointFiles.unfinished(folder);
+    Path index = part(work, name);
+    if (Files.exists(index) || !Files.isDirectory(work)) {
+      throw new TransferException(
+          "open",
+          index + ", since there is such a part, or the set has ended",
+          new Failure.Cancelled());
+    }
+    NewShardSet plan =
+        new NewShardSet(
+            index,
+            number -> work.resolve(String.format(Locale.ROOT, "part-%s-%05d.bin", name, number)),
+            fields,
+            options);
+    return new ShardWriter(
+        own,
+        plan,
+        new ShardWriter.Output() {
+          @Override
+          public void finish(ShardSet set, WriteOptions write) {
+            Memory text = new Memory.OnHost(MemorySegment.ofArray(set.toJson()));
+            var _ = own.write(List.of(new NewFile(index, List.of(text))), write);
+          }
+
+          @Override
+          public void takeBack() {
+            // It goes with the set's unfinished work.
+          }
+        });
+  }
+
+  /// The index of a part.
+  private static Path part(Path work, String name) {
+    if (!NAME.matcher(name).matches()) {
+      throw new MisuseException(
+          "a part's name has 1 to 200 letters, digits and hyphens (was '" + name + "')");
+    }
+    return work.resolve("part-" + name + ".json");
   }
 
   /// Makes one set of finished parts. Their files are moved, not read.
@@ -72,27 +117,24 @@ public final class JointShards implements AutoCloseable {
   /// @throws TransferException if a file cannot be moved; the set is not there
   ///     then, unless the failure is of the folder's synchronisation after the index has its name
   public ShardSet finish(List<Field> fields, List<String> parts, ShardOptions options) {
-    if (done) {
-      throw new MisuseException("the set in " + folder + " is finished or closed");
-    }
-    NewShardSet plan = new NewShardSet(folder, fields, options);
+    Path work = JointFiles.unfinished(folder);
+    NewShardSet plan = NewShardSet.of(folder, fields, options);
     List<Shard> shards = new ArrayList<>();
-    List<Path> files = new ArrayList<>();
+    List<String> files = new ArrayList<>();
     int unique = RANDOM.nextInt();
     for (String name : parts) {
-      ShardSet part = ShardSet.open(session, Location.of(ShardFolder.part(folder, name)));
+      ShardSet part = ShardSet.open(session, Location.of(part(work, name)));
       requireSame(plan, part);
       for (Shard shard : part.shards()) {
         if (shards.size() == ShardSet.MAX_SHARDS) {
           throw new MisuseException(folder + " has no room for so many shards");
         }
-        files.add(shard.file());
+        files.add(shard.name());
         shards.add(shard.withFile(ShardFolder.shard(folder, shards.size(), unique)));
       }
     }
     ShardSet set = plan.set(shards);
     output.finish(set, files, WriteOptions.defaults());
-    done = true;
     return set;
   }
 
@@ -116,9 +158,6 @@ public final class JointShards implements AutoCloseable {
   /// @throws TransferException if something could not be removed
   @Override
   public void close() {
-    if (!done) {
-      done = true;
-      output.takeBack();
-    }
+    output.takeBack();
   }
 }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.checksum.BlockChecksums;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonWriter;
 import java.lang.foreign.MemorySegment;
@@ -20,6 +21,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.IntFunction;
 
 /// A set that is being written: its fields, how many samples go into a shard, and the names and
 /// blocks of its files. Whatever passes its checks can be read again. Immutable.
@@ -32,21 +34,32 @@ final class NewShardSet {
 
   private static final long OFFSET_BYTES = 24;
 
-  private final Path folder;
+  private final Path index;
+  private final IntFunction<Path> files;
   private final List<Field> fields;
   private final ShardOptions options;
   private final ShardLayout capacity;
   private final long mostShards;
 
+  /// @param index that is to name the shards, and lies beside them
+  /// @param files of the shards by their numbers, where they are before the set is finished
   /// @throws MisuseException if there is no field, too many, two of one name, or one that cannot be
   ///     read again; if a shard has more blocks than an index can hold, or the notes are too long
-  NewShardSet(Path folder, List<Field> fields, ShardOptions options) {
-    this.folder = folder;
+  NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
+    this.index = index;
+    this.files = files;
     this.fields = List.copyOf(fields);
     this.options = options;
     checkFields();
     capacity = ShardLayout.of(fields, samplesPerShard());
     mostShards = countShards();
+  }
+
+  /// All shards of a folder.
+  static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
+    Path work = JointFiles.unfinished(folder);
+    return new NewShardSet(
+        ShardFolder.index(folder), number -> ShardFolder.shard(work, number), fields, options);
   }
 
   private void checkFields() {
@@ -100,7 +113,7 @@ final class NewShardSet {
   }
 
   Path folder() {
-    return folder;
+    return index.resolveSibling("");
   }
 
   List<Field> fields() {
@@ -136,7 +149,7 @@ final class NewShardSet {
   /// @param contents the values of each field, and the padding between them, in the order of the
   ///     file
   NewFile file(int number, List<Source> contents) {
-    return new NewFile(ShardFolder.shard(ShardFolder.unfinished(folder), number), cut(contents));
+    return new NewFile(files.apply(number), cut(contents));
   }
 
   /// So that no part is of two blocks: of each part the checksum becomes known when it is written.
@@ -162,17 +175,13 @@ final class NewShardSet {
       sums.add(parts.get(i), file.parts().get(i).length());
     }
     long[] offsets = layout.offsets().stream().mapToLong(Long::longValue).toArray();
-    Path named = folder.resolve(file.file().getFileName());
+    Path named = index.resolveSibling(file.file().getFileName());
     return new Shard(Location.of(named), layout.samples(), layout.bytes(), offsets, sums.sums());
   }
 
   ShardSet set(List<Shard> shards) {
     return new ShardSet(
-        Location.of(ShardFolder.index(folder)),
-        options.blockBytes(),
-        fields,
-        options.metadata(),
-        shards);
+        Location.of(index), options.blockBytes(), fields, options.metadata(), shards);
   }
 
   /// @param values whose names are to be those of the fields

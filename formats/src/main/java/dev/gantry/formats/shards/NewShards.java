@@ -68,14 +68,14 @@ public final class NewShards {
       ShardOptions options) {
     MisuseException.requireRange("samples", samples, 0, Long.MAX_VALUE);
     GantrySession own = GantrySession.of(session);
-    NewShardSet plan = new NewShardSet(folder, fields, options);
+    NewShardSet plan = NewShardSet.of(folder, fields, options);
     plan.checkNames(values);
     for (Field field : fields) {
       Source value = Objects.requireNonNull(values.get(field.name()));
       NewShardSet.checkValues(field, samples, value);
     }
     NewShards shards = new NewShards(plan, values, samples);
-    ShardFolder prepared = ShardFolder.prepare(own, folder);
+    ShardFolder prepared = ShardFolder.prepare(own, folder, false);
     return Cleanup.orUndo(
         () -> {
           ShardSet set = plan.set(shards.write(own));

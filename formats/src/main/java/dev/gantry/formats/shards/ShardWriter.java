@@ -47,11 +47,20 @@ public final class ShardWriter implements AutoCloseable {
     }
   }
 
+  /// What becomes of the shards when all of them are written.
+  interface Output {
+    /// Makes them a set.
+    void finish(ShardSet set, WriteOptions options);
+
+    /// Removes what was written.
+    void takeBack();
+  }
+
   private static final Logger LOG = LoggerFactory.getLogger(ShardWriter.class);
 
   private final GantrySession session;
   private final NewShardSet plan;
-  private final ShardFolder folder;
+  private final Output output;
   private final ShardQueue queue;
   private State state = State.OPEN;
 
@@ -61,10 +70,10 @@ public final class ShardWriter implements AutoCloseable {
   /// The shard in progress; null between two.
   private @Nullable ShardColumns columns;
 
-  private ShardWriter(GantrySession session, NewShardSet plan, ShardFolder folder) {
+  ShardWriter(GantrySession session, NewShardSet plan, Output output) {
     this.session = session;
     this.plan = plan;
-    this.folder = folder;
+    this.output = output;
     queue = new ShardQueue(plan.options().writers(), plan.capacity().bytes());
   }
 
@@ -85,8 +94,8 @@ public final class ShardWriter implements AutoCloseable {
   public static ShardWriter create(
       Session session, Path folder, List<Field> fields, ShardOptions options) {
     GantrySession own = GantrySession.of(session);
-    NewShardSet plan = new NewShardSet(folder, fields, options);
-    return new ShardWriter(own, plan, ShardFolder.prepare(own, folder));
+    NewShardSet plan = NewShardSet.of(folder, fields, options);
+    return new ShardWriter(own, plan, ShardFolder.prepare(own, folder, false));
   }
 
   /// How many samples each shard gets, but for the last.
@@ -195,7 +204,7 @@ public final class ShardWriter implements AutoCloseable {
         submit(columns);
       }
       set[0] = plan.set(queue.finish());
-      folder.finish(set[0], plan.options().write());
+      output.finish(set[0], plan.options().write());
     });
     state = State.FINISHED;
     return set[0];
@@ -228,7 +237,7 @@ public final class ShardWriter implements AutoCloseable {
         if (before == State.OPEN) {
           LOG.warn("{}: closed without finish(), so nothing of it stays", plan.folder());
         }
-        Cleanup.runAll(List.of(queue::abandon, folder::takeBack));
+        Cleanup.runAll(List.of(queue::abandon, output::takeBack));
       }
     }
   }

@@ -191,15 +191,7 @@ record FileList(SequencedMap<String, Long> sizes) {
         : Optional.empty();
   }
 
-  /// The files of a folder that are as this says.
-  List<Path> in(Path folder) {
-    return sizes.entrySet().stream()
-        .filter(entry -> hasSize(folder.resolve(entry.getKey()), entry.getValue()))
-        .map(entry -> folder.resolve(entry.getKey()))
-        .toList();
-  }
-
-  private static boolean hasSize(Path file, long bytes) {
+  static boolean hasSize(Path file, long bytes) {
     return Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS) && file.toFile().length() == bytes;
   }
 }

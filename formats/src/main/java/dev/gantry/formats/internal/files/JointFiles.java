@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Source;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.TemporaryName;
@@ -20,11 +22,15 @@ import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.SequencedMap;
 import java.util.Set;
+import java.util.function.Function;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
-/// Files of a format without an index of its own that are one set. A list of their names and sizes makes
-/// them one, and says alone what is in the set: every reader of such folders asks [#of].
+/// Files that are one set. A list of them makes them one, and says alone what is in the set. A format without an
+/// index of its own has a list of names and sizes; every reader of such folders asks [#of].
 ///
 /// All files are written into a folder of [unfinished work][#unfinished], by one process or by several that
 /// see its file system. Then the first process moves them to where they belong:
@@ -48,7 +54,7 @@ public final class JointFiles implements AutoCloseable {
   static final String NAMED_LIST = LIST + "-";
 
   private static final String REPLACED = "replaced";
-  private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+");
+  private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+|shard-[0-9]{5}\\.bin");
   private static final int JOB_DIGITS = 8;
 
   /// Matches the names that [Part#of] gives.
@@ -62,12 +68,17 @@ public final class JointFiles implements AutoCloseable {
   private final Path folder;
   private final Path work;
   private final Path list;
+  private final Function<Path, SequencedMap<String, Long>> sizes;
   private final boolean named;
   private final OutputFolder output;
+
+  /// Whether there is a set that this one replaces.
+  private final boolean replaces;
 
   /// The files that this has put into the folder, in this order, where nothing was replaced.
   private final List<Path> added = new ArrayList<>();
 
+  private boolean listed;
   private boolean done;
 
   private JointFiles(
@@ -75,6 +86,7 @@ public final class JointFiles implements AutoCloseable {
       Path folder,
       Path work,
       Path list,
+      Function<Path, SequencedMap<String, Long>> sizes,
       boolean named,
       OutputFolder output) {
     this.session = session;
@@ -82,8 +94,10 @@ public final class JointFiles implements AutoCloseable {
     this.folder = folder;
     this.work = work;
     this.list = list;
+    this.sizes = sizes;
     this.named = named;
     this.output = output;
+    replaces = Files.exists(list, LinkOption.NOFOLLOW_LINKS);
   }
 
   /// A file of a set: what it is called among unfinished work, and in the set.
@@ -147,9 +161,23 @@ public final class JointFiles implements AutoCloseable {
   /// @throws MisuseException if there is one that may not be replaced, or another writer is at work
   /// @throws dev.gantry.core.TransferException if the folder cannot be made, read or cleared
   public static JointFiles begin(GantrySession session, Path folder, boolean mayReplace) {
+    return begin(session, folder, LIST, file -> FileList.read(session, file).sizes(), mayReplace);
+  }
+
+  /// As [#begin(GantrySession, Path, boolean)], with an index of the format's own as the list.
+  ///
+  /// @param list the name of the index
+  /// @param sizes of the files that such an index names; of none where there is no such file
+  public static JointFiles begin(
+      GantrySession session,
+      Path folder,
+      String list,
+      Function<Path, SequencedMap<String, Long>> sizes,
+      boolean mayReplace) {
     OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of samples");
     JointFiles joint =
-        new JointFiles(session, folder, unfinished(folder), folder.resolve(LIST), false, output);
+        new JointFiles(
+            session, folder, unfinished(folder), folder.resolve(list), sizes, false, output);
     return joint.begin(mayReplace);
   }
 
@@ -174,6 +202,7 @@ public final class JointFiles implements AutoCloseable {
             folder,
             folder.resolve(hidden + ".work"),
             folder.resolve(NAMED_LIST + name),
+            file -> FileList.read(session, file).sizes(),
             true,
             output);
     return joint.begin(false);
@@ -182,10 +211,13 @@ public final class JointFiles implements AutoCloseable {
   private JointFiles begin(boolean mayReplace) {
     return Cleanup.orUndo(
         () -> {
-          if (Files.exists(folder.resolve(LIST), LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
+          Path all = named ? folder.resolve(LIST) : list;
+          if (Files.exists(all, LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
             throw new MisuseException(folder + " holds a set of files already; name another place");
           }
+          // A list may have been removed, and its removal be not on the disk yet.
           folders.sync(folder);
+          var _ = sizes.apply(list);
           clear();
           if (!Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
             folders.create(work);
@@ -200,36 +232,52 @@ public final class JointFiles implements AutoCloseable {
   /// @return the set's files
   /// @throws MisuseException if another program has made a file of a unique name
   /// @throws dev.gantry.core.TransferException if a file is missing or cannot be moved; the set is not
-  ///     there then, unless the failure is of the folder's synchronisation after the last step
+  ///     there then, or goes when this is closed. Where it replaced another, or has the names of the user's choice, it
+  ///     stays if the folder's synchronisation after the last step has failed
   public List<Path> finish(List<Part> parts) {
+    String made = FileList.of(work, parts).text();
+    return finish(parts, made.getBytes(StandardCharsets.UTF_8), WriteOptions.defaults());
+  }
+
+  /// As [#finish(List)], with the text of the format's own index.
+  public List<Path> finish(List<Part> parts, byte[] text, WriteOptions options) {
     if (done) {
-      throw new IllegalStateException("the set is finished or closed");
+      throw new MisuseException("the set in " + folder + " is finished or closed");
     }
-    FileList made = FileList.of(work, parts);
-    FileList old = FileList.read(session, list);
-    if (Files.exists(list)) {
-      write(work.resolve(REPLACED), old.text());
+    if (replaces) {
+      long bytes = list.toFile().length();
+      write(REPLACED, new Source.FilePart(new Extent(Location.of(list), 0, bytes)), options);
     }
+    String name = String.valueOf(list.getFileName());
+    write(name, new Memory.OnHost(MemorySegment.ofArray(text)), options);
     List<Path> files = parts.stream().map(part -> folder.resolve(part.name())).toList();
-    write(work.resolve(LIST), made.text());
     if (named) {
-      replace(old, files);
-    } else {
-      files.forEach(JointFiles::requireFree);
+      replaceNamed(files);
     }
     for (int i = 0; i < files.size(); i++) {
+      if (!named) {
+        requireFree(files.get(i));
+      }
       folders.rename(work.resolve(parts.get(i).unfinished()), files.get(i));
     }
     if (!named) {
       folders.sync(folder);
-      folders.rename(work.resolve(LIST), list);
+      if (!replaces) {
+        requireFree(list);
+      }
+      listed = true;
+      folders.rename(work.resolve(name), list);
     }
-    done = true;
+    // What was there before cannot come back.
+    done = named || replaces;
     try {
       folders.sync(folder);
+      done = true;
       tidyUp();
     } finally {
-      output.release();
+      if (done) {
+        output.release();
+      }
     }
     return files;
   }
@@ -243,8 +291,8 @@ public final class JointFiles implements AutoCloseable {
   }
 
   /// Puts the list into its place, and removes the old set, and what else has a name of the new one.
-  private void replace(FileList old, List<Path> files) {
-    Set<Path> before = new LinkedHashSet<>(old.in(folder));
+  private void replaceNamed(List<Path> files) {
+    Set<Path> before = new LinkedHashSet<>(there(list));
     for (Path file : files) {
       if (Files.isDirectory(file, LinkOption.NOFOLLOW_LINKS)) {
         throw new MisuseException(file + " is there, but no file; name another place");
@@ -257,7 +305,7 @@ public final class JointFiles implements AutoCloseable {
       added.add(list);
       added.addAll(files);
     }
-    folders.rename(work.resolve(LIST), list);
+    folders.rename(work.resolve(list.getFileName()), list);
     folders.sync(folder);
     if (!before.isEmpty()) {
       before.forEach(folders::removeFile);
@@ -271,10 +319,8 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  private void write(Path file, String text) {
-    MemorySegment bytes = MemorySegment.ofArray(text.getBytes(StandardCharsets.UTF_8));
-    session.write(
-        List.of(new NewFile(file, List.of(new Memory.OnHost(bytes)))), WriteOptions.defaults());
+  private void write(String name, Source contents, WriteOptions options) {
+    var _ = session.write(List.of(new NewFile(work.resolve(name), List.of(contents))), options);
   }
 
   /// Removes what was written, and the folders that were made for it, unless the set is finished. Where an
@@ -285,7 +331,18 @@ public final class JointFiles implements AutoCloseable {
       done = true;
       output.takeBack(() ->
           Cleanup.runAll(
-              List.of(() -> added.reversed().forEach(folders::removeFile), this::clearAll)));
+              List.of(
+                  () -> added.reversed().forEach(folders::removeFile),
+                  this::takeListBack,
+                  this::clearAll)));
+    }
+  }
+
+  /// The list goes before the files, so that no crash leaves it without them.
+  private void takeListBack() {
+    if (listed && isFile(list)) {
+      folders.rename(list, work.resolve(list.getFileName()));
+      folders.sync(folder);
     }
   }
 
@@ -298,30 +355,62 @@ public final class JointFiles implements AutoCloseable {
   }
 
   private void clear() {
-    Set<String> used = FileList.read(session, list).sizes().keySet();
-    List<Path> left = new ArrayList<>();
+    String name = String.valueOf(list.getFileName());
+    Path replaced = work.resolve(REPLACED);
     // Files of the names in an unfinished list are the old ones where these names are not unique.
-    for (String unfinished : named ? List.of(REPLACED) : List.of(LIST, REPLACED)) {
-      FileList.read(session, work.resolve(unfinished)).in(folder).stream()
-          .filter(file -> !used.contains(String.valueOf(file.getFileName())))
-          .forEach(left::add);
+    List<Path> left = new ArrayList<>(named ? List.of() : there(work.resolve(name)));
+    try {
+      List<Path> used = there(list);
+      left.addAll(there(replaced));
+      left.removeAll(used);
+    } catch (MalformedFileException _) {
+      // Another program has put something in the list's place. The files of the old set may be its.
     }
     if (!left.isEmpty()) {
       left.forEach(folders::removeFile);
       folders.sync(folder);
     }
     FolderEntries.of(work).stream().filter(JointFiles::isOurs).forEach(folders::removeFile);
-    for (String unfinished : List.of(REPLACED, LIST)) {
-      folders.removeFile(work.resolve(unfinished));
+    for (Path unfinished : List.of(replaced, work.resolve(name))) {
+      if (isFile(unfinished)) {
+        folders.removeFile(unfinished);
+      }
     }
     if (FolderEntries.of(work).isEmpty()) {
       folders.removeFolder(work);
     }
   }
 
+  /// The files of the folder that are as a list says.
+  private List<Path> there(Path someList) {
+    return there(folder, sizes.apply(someList));
+  }
+
+  private static List<Path> there(Path folder, Map<String, Long> sizes) {
+    return sizes.entrySet().stream()
+        .filter(entry -> FileList.hasSize(folder.resolve(entry.getKey()), entry.getValue()))
+        .map(entry -> folder.resolve(entry.getKey()))
+        .toList();
+  }
+
+  /// The files of a folder that are of its set, or were left by a writer of sets.
+  ///
+  /// @param list the folder's list
+  /// @param sizes of the files that such a list names
+  public static List<Path> known(
+      Path folder, Path list, Function<Path, SequencedMap<String, Long>> sizes) {
+    Path work = unfinished(folder);
+    return Stream.of(list, work.resolve(list.getFileName()), work.resolve(REPLACED))
+        .flatMap(each -> there(folder, sizes.apply(each)).stream())
+        .toList();
+  }
+
   private static boolean isOurs(Path file) {
     String name = String.valueOf(file.getFileName());
-    return (WORK.matcher(name).matches() || TemporaryName.is(file))
-        && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
+    return (WORK.matcher(name).matches() || TemporaryName.is(file)) && isFile(file);
+  }
+
+  private static boolean isFile(Path file) {
+    return Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
   }
 }
