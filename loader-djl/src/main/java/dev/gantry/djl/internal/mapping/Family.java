@@ -5,16 +5,13 @@ import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.HashMap;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.SequencedMap;
-import java.util.Set;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
 /// Names that differ in the number of a layer only, as those of one parameter of every layer; or a
 /// single name. The number may occur several times, each time shifted, as DJL has it in
@@ -26,9 +23,6 @@ import org.jspecify.annotations.Nullable;
 public record Family(List<String> texts, List<Integer> shifts, List<Member> members) {
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
   private static final String CAPTURES = "ijklmn";
-
-  /// In a name; further ones count as text.
-  private static final int MOST_NUMBERS = 8;
 
   /// One of the names.
   ///
@@ -45,123 +39,100 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return new Family(List.of(named.name()), List.of(), List.of(new Member(-1, named)));
   }
 
-  private record Key(List<String> texts, List<Integer> shifts) {}
+  /// A name, cut into its numbers and what stands between them.
+  private record Numbered(Named named, List<String> numbers) {
+    int number(int place) {
+      return Integer.parseInt(numbers.get(place));
+    }
+  }
 
   /// Families of all names, in the order of their first ones. Of several numbers that differ
   /// independently, the first one counts the layers.
   public static List<Family> of(Collection<Named> names) {
-    Map<String, Set<Integer>> values = new HashMap<>();
+    Map<String, Integer> order = new HashMap<>();
+    SequencedMap<List<String>, List<Numbered>> alike = new LinkedHashMap<>();
     for (Named named : names) {
-      for (MatchResult run : runs(named.name())) {
-        add(values, context(named.name(), 0, run), value(run));
-      }
-    }
-    Map<String, Set<Integer>> shifts = new HashMap<>();
-    // What a number is, the names tell together, and those behind it depend on it.
-    for (int index = 1; index < MOST_NUMBERS; index++) {
-      for (Named named : names) {
-        MatchResult first = first(named.name(), values);
-        if (first != null) {
-          addShift(named.name(), first, index, shifts);
-        }
-      }
-    }
-    SequencedMap<Key, List<Member>> groups = new LinkedHashMap<>();
-    for (Named named : names) {
-      MatchResult first = first(named.name(), values);
-      Key key =
-          first == null
-              ? new Key(List.of(named.name()), List.of())
-              : key(named.name(), first, after(named.name(), first), shifts);
-      groups
-          .computeIfAbsent(key, _ -> new ArrayList<>())
-          .add(new Member(first == null ? -1 : value(first), named));
+      order.put(named.name(), order.size());
+      List<String> numbers =
+          NUMBER.matcher(named.name()).results().map(MatchResult::group).toList();
+      alike
+          .computeIfAbsent(List.of(NUMBER.split(named.name(), -1)), _ -> new ArrayList<>())
+          .add(new Numbered(named, numbers));
     }
     List<Family> families = new ArrayList<>();
-    groups.forEach((key, members) -> {
-      long numbers = members.stream().map(Member::number).distinct().count();
-      if (members.size() == 1 || numbers < members.size()) {
-        members.forEach(member -> families.add(single(member.named())));
-      } else {
-        members.sort(Comparator.comparingInt(Member::number));
-        families.add(new Family(key.texts(), key.shifts(), members));
-      }
-    });
+    alike.forEach((texts, group) -> add(texts, group, families));
+    families.sort(
+        Comparator.comparingInt(family ->
+            family.members.stream()
+                .mapToInt(member -> order.getOrDefault(member.named().name(), 0))
+                .min()
+                .orElseThrow()));
     return families;
   }
 
-  private static void addShift(
-      String name, MatchResult first, int index, Map<String, Set<Integer>> shifts) {
-    List<MatchResult> runs = after(name, first);
-    if (index <= runs.size()) {
-      Key before = key(name, first, runs.subList(0, index - 1), shifts);
-      MatchResult run = runs.get(index - 1);
-      add(shifts, context(before, run, name), value(run) - value(first));
-    }
-  }
-
-  /// The text before a number, with `#` for those that count the layers.
-  private static String context(Key before, MatchResult run, String name) {
-    String all = String.join("#", before.texts());
-    int behind = name.length() - run.start();
-    return all.substring(0, all.length() - behind) + context(name, run.start(), run);
-  }
-
-  /// @param runs numbers after the first one; those that always differ from it by the same count the
-  ///     same layers
-  private static Key key(
-      String name, MatchResult first, List<MatchResult> runs, Map<String, Set<Integer>> shifts) {
-    List<String> texts = new ArrayList<>(List.of(name.substring(0, first.start())));
-    List<Integer> found = new ArrayList<>(List.of(0));
-    int end = first.end();
-    for (MatchResult run : runs) {
-      Key before = new Key(with(texts, name.substring(end)), found);
-      Set<Integer> known = shifts.getOrDefault(context(before, run, name), Set.of());
-      if (known.size() == 1 && found.size() < CAPTURES.length()) {
-        texts.add(name.substring(end, run.start()));
-        found.add(value(run) - value(first));
-        end = run.end();
+  /// @param texts before, between and after the numbers of each name of the group
+  private static void add(List<String> texts, List<Numbered> group, List<Family> families) {
+    List<Integer> counting = new ArrayList<>();
+    for (int i = 0; i < texts.size() - 1; i++) {
+      int place = i;
+      SequencedMap<String, List<Numbered>> parts = new LinkedHashMap<>();
+      group.forEach(name ->
+          parts.computeIfAbsent(name.numbers().get(place), _ -> new ArrayList<>()).add(name));
+      if (parts.size() == 1) {
+        continue;
       }
+      // A number that always differs from the first one by the same count counts the same layers.
+      boolean counts =
+          counting.isEmpty()
+              || (counting.size() < CAPTURES.length()
+                  && group.stream()
+                          .mapToInt(name -> shift(name, counting, place))
+                          .distinct()
+                          .count()
+                      == 1);
+      if (!counts) {
+        parts.values().forEach(part -> add(texts, part, families));
+        return;
+      }
+      counting.add(place);
     }
-    return new Key(with(texts, name.substring(end)), found);
-  }
-
-  private static List<String> with(List<String> texts, String last) {
-    List<String> all = new ArrayList<>(texts);
-    all.add(last);
-    return all;
-  }
-
-  private static void add(Map<String, Set<Integer>> sets, String key, int value) {
-    sets.computeIfAbsent(key, _ -> new HashSet<>()).add(value);
-  }
-
-  private static List<MatchResult> runs(String name) {
-    return NUMBER.matcher(name).results().limit(MOST_NUMBERS).toList();
-  }
-
-  private static int value(MatchResult run) {
-    return Integer.parseInt(run.group());
-  }
-
-  private static @Nullable MatchResult first(String name, Map<String, Set<Integer>> values) {
-    return runs(name).stream()
-        .filter(run -> values.getOrDefault(context(name, 0, run), Set.of()).size() > 1)
-        .findFirst()
-        .orElse(null);
-  }
-
-  private static List<MatchResult> after(String name, MatchResult first) {
-    return runs(name).stream().filter(run -> run.start() > first.start()).toList();
-  }
-
-  /// Numbers with the same text before them, and the same word after them, count the same things.
-  private static String context(String name, int from, MatchResult run) {
-    int end = run.end();
-    while (end < name.length() && name.charAt(end) != '.' && name.charAt(end) != '_') {
-      end++;
+    long layers =
+        counting.isEmpty()
+            ? 1
+            : group.stream().mapToInt(name -> name.number(counting.getFirst())).distinct().count();
+    if (counting.isEmpty() || layers < group.size()) {
+      group.forEach(name -> families.add(single(name.named())));
+    } else {
+      families.add(family(texts, group, counting));
     }
-    return name.substring(from, run.start()) + "#" + name.substring(run.end(), end);
+  }
+
+  private static int shift(Numbered name, List<Integer> counting, int place) {
+    return name.number(place) - name.number(counting.getFirst());
+  }
+
+  /// @param counting the places of the numbers that count layers; the others are the same in all names
+  private static Family family(List<String> texts, List<Numbered> group, List<Integer> counting) {
+    Numbered first = group.getFirst();
+    List<String> around = new ArrayList<>();
+    StringBuilder text = new StringBuilder(texts.getFirst());
+    for (int i = 0; i < texts.size() - 1; i++) {
+      if (counting.contains(i)) {
+        around.add(text.toString());
+        text.setLength(0);
+      } else {
+        text.append(first.numbers().get(i));
+      }
+      text.append(texts.get(i + 1));
+    }
+    around.add(text.toString());
+    return new Family(
+        around,
+        counting.stream().map(place -> shift(first, counting, place)).toList(),
+        group.stream()
+            .map(name -> new Member(name.number(counting.getFirst()), name.named()))
+            .sorted(Comparator.comparingInt(Member::number))
+            .toList());
   }
 
   boolean isSingle() {

@@ -2,66 +2,31 @@
 package dev.gantry.djl.internal.mapping;
 
 import dev.gantry.core.TensorShape;
-import dev.gantry.djl.ParameterNames;
-import dev.gantry.formats.TensorTransform;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.Collectors;
 
-/// Rules for what a [BlockMap] found: as Java to paste, and as [ParameterNames].
-public record RuleDraft(List<Line> lines) {
-  /// A line of the draft.
-  public sealed interface Line {
-    /// As Java.
-    String java();
-
-    /// A rule for parameters, which the tensors are, or are transposed.
-    record Rule(String parameter, String tensor, boolean transposed) implements Line {
-      @Override
-      public String java() {
-        return ".rule("
-            + quoted(parameter)
-            + ", "
-            + quoted(tensor)
-            + (transposed ? ", TensorTransform.transpose())" : ")");
-      }
-    }
-
-    /// Tensors that nothing takes.
-    record Ignore(String tensors) implements Line {
-      @Override
-      public String java() {
-        return ".ignore(" + quoted(tensors) + ")";
-      }
-    }
-
-    /// What is left to do.
-    record Comment(String text) implements Line {
-      @Override
-      public String java() {
-        return "// " + text.replaceAll("\\p{Cntrl}", "?");
-      }
-    }
-  }
-
+/// Rules for what a [BlockMap] found, as Java to paste.
+///
+/// @param lines one a rule or a comment on what is left to do
+public record RuleDraft(List<String> lines) {
   private static final int MOST_CANDIDATES = 4;
 
   public static RuleDraft of(BlockMap map) {
-    List<Line> lines = new ArrayList<>();
+    List<String> lines = new ArrayList<>();
     boolean turned = map.matches().stream().anyMatch(BlockMap.Match::transposed);
     for (BlockMap.Match match : map.matches()) {
       if (turned && !match.transposed() && isSquare(match)) {
-        lines.add(
-            new Line.Comment("square, so its shape does not tell whether it is transposed, too"));
+        lines.add(comment("square, so its shape does not tell whether it is transposed, too"));
       }
       lines.addAll(rules(match));
     }
     map.ambiguous()
         .forEach((parameter, tensors) ->
             lines.add(
-                new Line.Comment(
+                comment(
                     "choose a tensor for "
                         + described(parameter)
                         + ": "
@@ -72,8 +37,7 @@ public record RuleDraft(List<Line> lines) {
                         + (tensors.size() > MOST_CANDIDATES ? ", …" : ""))));
     map.missing()
         .forEach(parameter ->
-            lines.add(
-                new Line.Comment("no tensor for " + described(parameter) + tie(map, parameter))));
+            lines.add(comment("no tensor for " + described(parameter) + tie(map, parameter))));
     lines.addAll(ignored(map));
     return new RuleDraft(List.copyOf(lines));
   }
@@ -88,7 +52,7 @@ public record RuleDraft(List<Line> lines) {
                 .isPresent());
   }
 
-  private static List<Line> rules(BlockMap.Match match) {
+  private static List<String> rules(BlockMap.Match match) {
     Family ours = match.parameters();
     Family theirs = match.tensors();
     OptionalInt shift = ours.shiftTo(theirs);
@@ -100,19 +64,19 @@ public record RuleDraft(List<Line> lines) {
       // A number that is the tensor's own needs no shift.
       int main = Math.max(0, ours.shifts().indexOf(shift.getAsInt()));
       return List.of(
-          new Line.Rule(
+          rule(
               ours.pattern(main),
               theirs.template(shift.getAsInt() - ours.shifts().get(main)),
               match.transposed()));
     }
-    List<Line> lines = new ArrayList<>();
+    List<String> lines = new ArrayList<>();
     for (int i = 0; i < ours.members().size(); i++) {
       String parameter = ours.members().get(i).named().name();
       String tensor = theirs.members().get(i).named().name();
       lines.add(
           hasBrace(parameter) || hasBrace(tensor)
-              ? new Line.Comment(parameter + " is " + tensor + "; a rule can have no brace")
-              : new Line.Rule(parameter, tensor, match.transposed()));
+              ? comment(parameter + " is " + tensor + "; a rule can have no brace")
+              : rule(parameter, tensor, match.transposed()));
     }
     return lines;
   }
@@ -152,33 +116,28 @@ public record RuleDraft(List<Line> lines) {
   }
 
   /// Tensors that are no candidates. A pattern stands for those of all layers.
-  private static List<Line> ignored(BlockMap map) {
-    List<Line> lines = new ArrayList<>();
+  private static List<String> ignored(BlockMap map) {
+    List<String> lines = new ArrayList<>();
     for (Family family : map.withoutCandidate()) {
       if (isPattern(family)) {
-        lines.add(new Line.Ignore(family.pattern()));
+        lines.add(".ignore(" + quoted(family.pattern()) + ")");
       } else {
-        lines.add(new Line.Comment("unused: " + family.pattern() + "; a rule can have no brace"));
+        lines.add(comment("unused: " + family.pattern() + "; a rule can have no brace"));
       }
     }
     return lines;
   }
 
-  /// The rules, for a load.
-  public ParameterNames names() {
-    ParameterNames.Builder builder = ParameterNames.builder();
-    for (Line line : lines) {
-      var _ =
-          switch (line) {
-            case Line.Rule(String parameter, String tensor, boolean transposed) ->
-                transposed
-                    ? builder.rule(parameter, tensor, TensorTransform.transpose())
-                    : builder.rule(parameter, tensor);
-            case Line.Ignore(String tensors) -> builder.ignore(tensors);
-            case Line.Comment _ -> builder;
-          };
-    }
-    return builder.build();
+  private static String rule(String parameter, String tensor, boolean transposed) {
+    return ".rule("
+        + quoted(parameter)
+        + ", "
+        + quoted(tensor)
+        + (transposed ? ", TensorTransform.transpose())" : ")");
+  }
+
+  private static String comment(String text) {
+    return "// " + text.replaceAll("\\p{Cntrl}", "?");
   }
 
   /// A statement that makes the rules.
@@ -186,7 +145,7 @@ public record RuleDraft(List<Line> lines) {
     List<String> java = new ArrayList<>();
     java.add("ParameterNames names =");
     java.add("    ParameterNames.builder()");
-    lines.forEach(line -> java.add("        " + line.java()));
+    lines.forEach(line -> java.add("        " + line));
     java.add("        .build();");
     return java;
   }

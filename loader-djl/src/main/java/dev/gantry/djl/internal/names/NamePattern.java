@@ -172,11 +172,6 @@ public final class NamePattern {
             + " for a whole number; {name} is text without dots, {name*} text with dots";
   }
 
-  /// Whether it can match one name only.
-  public boolean isLiteral() {
-    return groups.isEmpty();
-  }
-
   /// As it was written.
   @Override
   public String toString() {

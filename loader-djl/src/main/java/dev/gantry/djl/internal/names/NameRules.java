@@ -10,7 +10,6 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
-import java.util.stream.Collectors;
 
 /// The rules by which parameters get their tensors. Immutable.
 ///
@@ -173,9 +172,5 @@ public record NameRules(
                   + rule.parameter().hint(parameters));
         });
     return found;
-  }
-
-  public static String described(List<TensorTransform> transforms) {
-    return transforms.stream().map(String::valueOf).collect(Collectors.joining(", "));
   }
 }

@@ -16,9 +16,7 @@ class BlockMapTest {
   }
 
   private static List<String> rules(List<Named> parameters, List<Named> tensors) {
-    return RuleDraft.of(BlockMap.of(parameters, tensors)).lines().stream()
-        .map(RuleDraft.Line::java)
-        .toList();
+    return RuleDraft.of(BlockMap.of(parameters, tensors)).lines();
   }
 
   @Test
