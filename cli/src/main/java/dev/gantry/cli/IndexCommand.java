@@ -79,7 +79,9 @@ final class IndexCommand extends ReportCommand {
     for (Path file : weights) {
       long start = System.nanoTime();
       int tensors = SafetensorsSums.build(session, file);
-      summed.add(new BuiltIndexes.Summed(file, tensors, (System.nanoTime() - start) / 1e9));
+      summed.add(
+          new BuiltIndexes.Summed(
+              file, SafetensorsSums.sumsFile(file), tensors, (System.nanoTime() - start) / 1e9));
     }
     return new BuiltIndexes(built, summed);
   }
@@ -104,7 +106,7 @@ final class IndexCommand extends ReportCommand {
         new Progress("index", file instanceof Location.Local ? Files.size(file.path()) : -1)) {
       TfRecordIndex.Summary summary =
           TfRecordIndex.build(file, TfRecordIndex.Options.defaults().withProgress(bar), session);
-      return new BuiltIndexes.Built(file, summary, (System.nanoTime() - start) / 1e9);
+      return BuiltIndexes.Built.of(file, summary, (System.nanoTime() - start) / 1e9);
     }
   }
 }

@@ -13,12 +13,18 @@ import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.HubModel.Input;
+import java.nio.DoubleBuffer;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.function.Consumer;
+import java.util.stream.DoubleStream;
 import org.jspecify.annotations.Nullable;
 
 /// A file of inputs: `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`. Other
@@ -29,19 +35,7 @@ public final class Inputs {
   private static final int MOST_VALUES = 1 << 28;
 
   /// One input, and where in the file it is.
-  private static final class Values {
-    final long offset;
-    final TensorShape shape;
-    final String dtype;
-    final double[] values;
-
-    Values(long offset, TensorShape shape, String dtype, double[] values) {
-      this.offset = offset;
-      this.shape = shape;
-      this.dtype = dtype;
-      this.values = values;
-    }
-  }
+  private record Values(long offset, TensorShape shape, String dtype, DoubleBuffer values) {}
 
   private final FileBytes bytes;
   private final JsonReader json;
@@ -74,7 +68,7 @@ public final class Inputs {
 
   private static NDArray array(Values input, NDManager manager) {
     Shape shape = new Shape(input.shape.toArray());
-    double[] values = input.values;
+    double[] values = input.values.array();
     if (WHOLE.contains(input.dtype)) {
       return manager.create(
           Arrays.stream(values).mapToLong(value -> (long) value).toArray(), shape);
@@ -87,66 +81,69 @@ public final class Inputs {
   }
 
   private void parse() {
-    if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted("not-an-object", "the file of inputs is JSON, but no object");
-    }
-    boolean found = false;
-    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      if (!json.memberName().equals("inputs")) {
-        json.skip();
-        continue;
-      }
-      if (found) {
-        throw json.malformed("duplicate-field", "a second 'inputs'");
-      }
-      found = true;
-      parseInputs();
-    }
+    List<String> read = new ArrayList<>();
+    members(
+        "not-an-object",
+        "the file of inputs is JSON, but no object",
+        member -> {
+          if (!member.equals("inputs")) {
+            json.skip();
+            return;
+          }
+          if (!read.isEmpty()) {
+            throw json.malformed("duplicate-field", "a second 'inputs'");
+          }
+          read.add(member);
+          members("invalid-inputs", "'inputs' is no object", this::parse);
+        });
     json.end();
-    if (!found) {
+    if (read.isEmpty()) {
       throw malformed(0, "missing-inputs", "the file has no 'inputs'");
     }
   }
 
-  private void parseInputs() {
+  /// Reads an object.
+  ///
+  /// @param kind of the error if it is none, as `detail`
+  /// @param member reads a member's value
+  private void members(String kind, String detail, Consumer<String> member) {
     if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted("invalid-inputs", "'inputs' is no object");
+      throw json.unwanted(kind, detail);
     }
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      String name = json.memberName();
-      long offset = json.valueOffset();
-      if (inputs.put(name, input(name, offset)) != null) {
-        throw json.malformedAt(offset, "duplicate-field", "a second input '" + name + "'");
-      }
+      member.accept(json.memberName());
     }
   }
 
-  private Values input(String name, long offset) {
-    if (json.peek() != Kind.OBJECT) {
-      throw json.unwanted("invalid-input", "input '" + name + "' is no object");
-    }
-    @Nullable TensorShape shape = null;
-    @Nullable String dtype = null;
-    double @Nullable [] values = null;
-    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      switch (json.memberName()) {
-        case "shape" -> shape = JsonMembers.shape(json, "input", name);
-        case "dtype" -> dtype = dtype(name);
-        case "values" -> values = values(name);
-        default -> json.skip();
-      }
-    }
-    if (shape == null || dtype == null || values == null) {
+  private void parse(String name) {
+    long offset = json.valueOffset();
+    Map<String, Object> read = new HashMap<>();
+    members(
+        "invalid-input",
+        "input '" + name + "' is no object",
+        member -> {
+          switch (member) {
+            case "shape" -> read.put(member, JsonMembers.shape(json, "input", name));
+            case "dtype" -> read.put(member, dtype(name));
+            case "values" -> read.put(member, values(name));
+            default -> json.skip();
+          }
+        });
+    if (!(read.get("shape") instanceof TensorShape shape)
+        || !(read.get("dtype") instanceof String dtype)
+        || !(read.get("values") instanceof DoubleBuffer values)) {
       throw malformed(
           offset, "missing-field", "input '" + name + "' must have shape, dtype and values");
     }
-    if (shape.elements().orElse(-1) != values.length) {
+    if (shape.elements().orElse(-1) != values.capacity()) {
       throw malformed(
           offset,
           "wrong-count",
-          "input '" + name + "' of shape " + shape + " has " + values.length + " values");
+          "input '" + name + "' of shape " + shape + " has " + values.capacity() + " values");
     }
-    return new Values(offset, shape, dtype, values);
+    if (inputs.put(name, new Values(offset, shape, dtype, values)) != null) {
+      throw json.malformedAt(offset, "duplicate-field", "a second input '" + name + "'");
+    }
   }
 
   private String dtype(String name) {
@@ -160,26 +157,23 @@ public final class Inputs {
     throw json.unwanted("invalid-dtype", "input '" + name + "' has a dtype that is no string");
   }
 
-  private double[] values(String name) {
+  private DoubleBuffer values(String name) {
     if (json.peek() != Kind.ARRAY) {
       throw json.unwanted("invalid-values", "the values of input '" + name + "' are no array");
     }
-    double[] values = new double[64];
+    DoubleStream.Builder values = DoubleStream.builder();
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       if (json.peek() != Kind.NUMBER) {
         throw json.unwanted("invalid-value", "a value of input '" + name + "' is no number");
       }
-      if (count == MOST_VALUES) {
+      if (count++ == MOST_VALUES) {
         throw json.malformed(
             "too-many-values", "input '" + name + "' has more than " + MOST_VALUES + " values");
       }
-      if (count == values.length) {
-        values = Arrays.copyOf(values, 2 * count);
-      }
-      values[count++] = Double.parseDouble(json.number());
+      values.add(Double.parseDouble(json.number()));
     }
-    return Arrays.copyOf(values, count);
+    return DoubleBuffer.wrap(values.build().toArray());
   }
 
   /// Whether these are what the model takes.
@@ -195,7 +189,7 @@ public final class Inputs {
       if (WHOLE.contains(given.dtype) != whole) {
         throw refused(known, given, "must be " + (whole ? "int64" : "float32"));
       }
-      if (given.shape.rank() != rank || given.values.length == 0) {
+      if (given.shape.rank() != rank || given.values.capacity() == 0) {
         throw refused(known, given, "must have " + rank + " axes and a value or more");
       }
       if (whole) {
@@ -209,7 +203,7 @@ public final class Inputs {
   }
 
   private void checkWhole(Input known, Values given) {
-    for (double value : given.values) {
+    for (double value : given.values.array()) {
       if (value != Math.rint(value) || value < 0 || value >= known.bound()) {
         throw refused(
             known,

@@ -6,22 +6,54 @@ import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
 import dev.gantry.formats.internal.index.TfRecordIndex;
-import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import java.io.PrintWriter;
 import java.nio.file.Path;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
+import java.util.SequencedMap;
 
 /// Indexes and checksums that were written, and what they say of their files.
 ///
 /// @param files TFRecord
 /// @param sums of weights
 public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Report {
+  /// @param bytes of the records
   /// @param seconds that it took
-  public record Built(Location file, TfRecordIndex.Summary summary, double seconds) {}
+  public record Built(
+      Location file,
+      Location index,
+      long records,
+      long bytes,
+      SequencedMap<String, Feature> features,
+      double seconds) {
+    public static Built of(Location file, TfRecordIndex.Summary summary, double seconds) {
+      SequencedMap<String, Feature> features = new LinkedHashMap<>();
+      summary.features().forEach(feature -> features.put(feature.name(), Feature.of(feature)));
+      return new Built(
+          file,
+          TfRecordIndex.indexFile(file),
+          summary.records(),
+          summary.recordBytes(),
+          features,
+          seconds);
+    }
+  }
+
+  /// @param length a number, or a word
+  /// @param absence why it must be parsed; empty if it can be read directly
+  private record Feature(String kind, long missing, Object length, String absence) {
+    static Feature of(TfRecordIndex.Feature feature) {
+      return new Feature(
+          feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""),
+          feature.missing(),
+          feature.elements().isPresent() ? feature.elements().getAsLong() : "varies",
+          feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
+    }
+  }
 
   /// @param seconds that it took
-  public record Summed(Path file, int tensors, double seconds) {}
+  public record Summed(Path file, Path sums, int tensors, double seconds) {}
 
   @Override
   public void print(PrintWriter out) {
@@ -34,59 +66,26 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
           each.seconds());
     }
     for (Built each : files) {
-      List<TfRecordIndex.Feature> features = each.summary().features();
       out.printf(
           Locale.ROOT,
           "%s: %,d records, %,d features, %.3f s%n",
           Table.line(each.file().toString()),
-          each.summary().records(),
-          features.size(),
+          each.records(),
+          each.features().size(),
           each.seconds());
-      for (TfRecordIndex.Feature feature : features) {
-        feature
-            .obstacle()
-            .ifPresent(obstacle ->
-                out.printf(
-                    "  %s must be parsed: %s%n",
-                    Table.line("'" + feature.name() + "'"), Table.line(obstacle.describe())));
-      }
+      each.features()
+          .forEach((name, feature) -> {
+            if (!feature.absence().isEmpty()) {
+              out.printf(
+                  "  %s must be parsed: %s%n",
+                  Table.line("'" + name + "'"), Table.line(feature.absence()));
+            }
+          });
     }
   }
 
   @Override
   public Object json() {
-    return Json.object()
-        .with("files", files.stream().map(BuiltIndexes::json).toList())
-        .with("sums", sums.stream().map(BuiltIndexes::json).toList());
-  }
-
-  private static Object json(Built built) {
-    return Json.object()
-        .with("file", built.file())
-        .with("index", TfRecordIndex.indexFile(built.file()))
-        .with("records", built.summary().records())
-        .with("bytes", built.summary().recordBytes())
-        .with(
-            "features",
-            Json.byName(
-                built.summary().features(), TfRecordIndex.Feature::name, BuiltIndexes::json))
-        .with("seconds", built.seconds());
-  }
-
-  private static Object json(Summed summed) {
-    return Json.object()
-        .with("file", summed.file())
-        .with("sums", SafetensorsSums.sumsFile(summed.file()))
-        .with("tensors", summed.tensors())
-        .with("seconds", summed.seconds());
-  }
-
-  private static Object json(TfRecordIndex.Feature feature) {
-    return Json.object()
-        .with("kind", feature.kind().map(kind -> kind.name().toLowerCase(Locale.ROOT)).orElse(""))
-        .with("missing", feature.missing())
-        .with("length", feature.elements().isPresent() ? feature.elements().getAsLong() : "varies")
-        .with(
-            "absence", feature.obstacle().map(TfRecordIndex.Feature.Obstacle::describe).orElse(""));
+    return Json.object().with("files", files).with("sums", sums);
   }
 }

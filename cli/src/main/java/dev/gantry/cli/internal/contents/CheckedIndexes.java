@@ -5,7 +5,6 @@ import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
-import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
@@ -18,14 +17,15 @@ public record CheckedIndexes(List<Checked> files) implements Report {
   @Override
   public void print(PrintWriter out) {
     for (Checked each : files) {
-      if (each.state() instanceof IndexState.Usable(TfRecordIndex.Summary summary)) {
-        out.printf(
-            Locale.ROOT,
-            "%s: usable, %,d records, %,d features%n",
-            Table.line(each.file().toString()),
-            summary.records(),
-            summary.features().size());
-      }
+      each.state()
+          .summary()
+          .ifPresent(summary ->
+              out.printf(
+                  Locale.ROOT,
+                  "%s: usable, %,d records, %,d features%n",
+                  Table.line(each.file().toString()),
+                  summary.records(),
+                  summary.features().size()));
     }
   }
 
@@ -34,12 +34,6 @@ public record CheckedIndexes(List<Checked> files) implements Report {
     return Json.object()
         .with(
             "files",
-            files.stream()
-                .map(each ->
-                    Json.object()
-                        .with("file", each.file())
-                        .with("usable", each.state().isUsable())
-                        .with("reason", each.state().absence()))
-                .toList());
+            files.stream().map(each -> each.state().json().with("file", each.file())).toList());
   }
 }

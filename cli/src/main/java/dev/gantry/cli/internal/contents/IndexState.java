@@ -6,46 +6,43 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import java.util.Optional;
 
 /// Whether a TFRecord file has an index that can be used.
-public sealed interface IndexState {
-  record Usable(TfRecordIndex.Summary summary) implements IndexState {}
-
-  /// @param reason one line, which names the index
-  record Unusable(String reason) implements IndexState {}
-
+///
+/// @param summary empty if it has none
+/// @param absence why, in one line that names the index; empty if it has one
+public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence)
+    implements Json.Document {
   /// Also of a damaged index: it is to be built again, as one that is stale is.
   ///
   /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
   ///     read
-  static IndexState of(GantrySession session, Location file) {
+  public static IndexState of(GantrySession session, Location file) {
     try {
       return switch (TfRecordIndex.open(file, session)) {
-        case TfRecordIndex.Found.Unusable(String reason) -> new Unusable(reason);
+        case TfRecordIndex.Found.Unusable(String reason) -> unusable(reason);
         case TfRecordIndex.Found.Usable(TfRecordIndex index) -> {
           try (index) {
-            yield new Usable(index.summary());
+            yield new IndexState(Optional.of(index.summary()), "");
           }
         }
       };
     } catch (MalformedFileException e) {
-      return new Unusable(e.getMessage());
+      return unusable(e.getMessage());
     }
   }
 
-  default boolean isUsable() {
-    return this instanceof Usable;
+  static IndexState unusable(String reason) {
+    return new IndexState(Optional.empty(), reason);
   }
 
-  default Object json() {
-    return Json.object().with("usable", isUsable()).with("reason", absence());
+  public boolean isUsable() {
+    return summary.isPresent();
   }
 
-  /// Empty where it is usable.
-  default String absence() {
-    return switch (this) {
-      case Usable _ -> "";
-      case Unusable(String reason) -> reason;
-    };
+  @Override
+  public Json.JsonObject json() {
+    return Json.object().with("usable", isUsable()).with("reason", absence);
   }
 }

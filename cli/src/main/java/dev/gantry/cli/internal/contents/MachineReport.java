@@ -71,10 +71,10 @@ public record MachineReport(
             "  %s    %s at %s, %,d MiB free of %,d, BAR1 %,d MiB%n",
             cuda.device(),
             cuda.name(),
-            cuda.pciAddress(),
+            cuda.pci(),
             cuda.freeBytes() >> 20,
             cuda.totalBytes() >> 20,
-            cuda.barBytes() >> 20);
+            cuda.bar1Bytes() >> 20);
       }
       if (diagnosis.devices().size() > 1) {
         List<Peers> refused = peers().stream().filter(Peers::isRefused).toList();
@@ -165,62 +165,27 @@ public record MachineReport(
 
   @Override
   public Object json() {
-    HostFacts host = diagnosis.host();
     return Json.object()
         .with(
             "cuda",
             Json.object()
                 .with("version", diagnosis.cudaVersion())
                 .with("absence", diagnosis.cudaAbsence())
-                .with("devices", diagnosis.devices().stream().map(MachineReport::json).toList())
-                .with(
-                    "peers",
-                    peers().stream()
-                        .map(pair ->
-                            Json.object()
-                                .with("from", pair.from())
-                                .with("to", pair.to())
-                                .with("refusal", pair.refusal()))
-                        .toList()))
+                .with("devices", diagnosis.devices())
+                .with("peers", peers()))
         .with(
             "cufile",
             Json.object()
                 .with("library", diagnosis.cuFileLibrary())
                 .with("absence", diagnosis.cuFileAbsence())
                 .with("directAbsence", diagnosis.directAbsence()))
-        .with(
-            "libtorch",
-            Json.object().with("flavor", libtorch.flavor()).with("source", libtorch.source()))
-        .with(
-            "host",
-            Json.object()
-                .with("iommu", host.iommu())
-                .with("acs", host.acs())
-                .with("nvidiaFs", host.nvidiaFs())
-                .with("udev", host.udev()))
-        .with("cache", cache.map(MachineReport::json))
+        .with("libtorch", libtorch)
+        .with("host", diagnosis.host())
+        .with("cache", cache)
         .with("device", device)
         .with("files", files.stream().map(MachineReport::json).toList())
         .with("disks", disks.stream().map(MachineReport::json).toList())
         .with("remedies", findings.stream().map(MachineReport::json).toList());
-  }
-
-  private static Object json(Diagnosis.CudaDevice cuda) {
-    return Json.object()
-        .with("device", cuda.device())
-        .with("name", cuda.name())
-        .with("pci", cuda.pciAddress())
-        .with("freeBytes", cuda.freeBytes())
-        .with("totalBytes", cuda.totalBytes())
-        .with("bar1Bytes", cuda.barBytes());
-  }
-
-  private static Object json(RemoteCache.Use use) {
-    return Json.object()
-        .with("folder", use.folder())
-        .with("files", use.files())
-        .with("bytes", use.bytes())
-        .with("mostBytes", use.mostBytes());
   }
 
   private static Object json(FileDiagnosis file) {

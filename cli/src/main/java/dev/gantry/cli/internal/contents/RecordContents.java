@@ -10,7 +10,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.Schema;
-import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -31,42 +30,29 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
   private static final Set<String> NO_SCHEMA = Set.of("no-records", "invalid-proto", "wrong-kind");
 
   /// @param bytes of the records' data
-  record RecordFile(
-      Location file, Compression compression, long records, long bytes, IndexState index) {
+  record RecordFile(Location file, String compression, long records, long bytes, IndexState index) {
     /// Looks at the index, where it is usable; otherwise all records are read and checked.
     public static RecordFile of(GantrySession session, Location file, RecordProgress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
             reader.compression() == Compression.NONE
                 ? IndexState.of(session, file)
-                : new IndexState.Unusable(
+                : IndexState.unusable(
                     file + " is compressed, so its records cannot be reached by offset");
-        return switch (index) {
-          case IndexState.Usable(TfRecordIndex.Summary summary) ->
-              new RecordFile(
-                  file, reader.compression(), summary.records(), summary.recordBytes(), index);
-          case IndexState.Unusable _ -> {
-            while (reader.next()) {
-              bar.at(reader);
-            }
-            yield new RecordFile(
-                file,
-                reader.compression(),
-                reader.statistics().records(),
-                reader.statistics().bytes(),
-                index);
+        long records = 0;
+        long bytes = 0;
+        if (index.summary().isPresent()) {
+          records = index.summary().get().records();
+          bytes = index.summary().get().recordBytes();
+        } else {
+          while (reader.next()) {
+            bar.at(reader);
           }
-        };
+          records = reader.statistics().records();
+          bytes = reader.statistics().bytes();
+        }
+        return new RecordFile(file, name(reader.compression()), records, bytes, index);
       }
-    }
-
-    Object json() {
-      return Json.object()
-          .with("file", file)
-          .with("compression", RecordContents.name(compression))
-          .with("records", records)
-          .with("bytes", bytes)
-          .with("index", index.json());
     }
   }
 
@@ -99,10 +85,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   /// The compressions of all files; several are joined, as in `none, gzip`.
   private String compression() {
-    return files.stream()
-        .map(file -> name(file.compression()))
-        .distinct()
-        .collect(Collectors.joining(", "));
+    return files.stream().map(RecordFile::compression).distinct().collect(Collectors.joining(", "));
   }
 
   private static String name(Enum<?> constant) {
@@ -125,7 +108,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
         .with("features", Json.byName(features, FeatureSpec::name, RecordContents::json))
         .with("featuresAbsence", absence)
         .with("index", index.index().json())
-        .with("files", files.stream().map(RecordFile::json).toList());
+        .with("files", files);
   }
 
   private static Object json(FeatureSpec feature) {
@@ -156,10 +139,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
       if (files.size() > 1) {
         out.printf(
             "  %s: compression %s, %,d records, %,d bytes%n",
-            Table.line(file.file().fileName()),
-            name(file.compression()),
-            file.records(),
-            file.bytes());
+            Table.line(file.file().fileName()), file.compression(), file.records(), file.bytes());
       }
       out.println(
           "  index: "

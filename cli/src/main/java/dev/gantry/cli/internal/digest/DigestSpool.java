@@ -2,80 +2,60 @@
 package dev.gantry.cli.internal.digest;
 
 import dev.gantry.cli.internal.output.Json;
-import java.io.EOFException;
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
 import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
-import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.HexFormat;
-import org.jspecify.annotations.Nullable;
 
-/// SHA-256 digests of any number of records, kept in order until it is known that all of the
-/// records are good: some in memory, the others in a temporary file.
+/// SHA-256 digests of any number of records, kept in order in a temporary file until it is known that all of the
+/// records are good.
 final class DigestSpool implements Json.Elements, AutoCloseable {
   static final int DIGEST_BYTES = 32;
+  static final int BUFFER_BYTES = 4096 * DIGEST_BYTES;
 
-  /// How many are in memory.
-  static final int WINDOW = 4096;
+  /// It has no name any more, so it goes when it is closed, also where the process is killed.
+  private final FileChannel file;
 
-  /// Those that are not in the file.
-  private final ByteBuffer window = ByteBuffer.allocate(WINDOW * DIGEST_BYTES);
+  private final OutputStream out;
 
-  private @Nullable FileChannel file;
-
-  void add(byte[] digest) {
+  DigestSpool() {
     try {
-      if (!window.hasRemaining()) {
-        spill();
-      }
+      file =
+          FileChannel.open(
+              Files.createTempFile("gantry-digests-", ""),
+              StandardOpenOption.READ,
+              StandardOpenOption.WRITE,
+              StandardOpenOption.DELETE_ON_CLOSE);
     } catch (IOException e) {
       throw new UncheckedIOException("digests cannot be kept", e);
     }
-    window.put(digest, 0, DIGEST_BYTES);
+    out = new BufferedOutputStream(Channels.newOutputStream(file), BUFFER_BYTES);
   }
 
-  private void spill() throws IOException {
-    FileChannel out = file;
-    if (out == null) {
-      Path path = Files.createTempFile("gantry-digests-", "");
-      out = FileChannel.open(path, StandardOpenOption.READ, StandardOpenOption.WRITE);
-      file = out;
-      // It lives as long as it is open, also where the process is killed.
-      Files.delete(path);
+  void add(byte[] digest) {
+    try {
+      out.write(digest, 0, DIGEST_BYTES);
+    } catch (IOException e) {
+      throw new UncheckedIOException("digests cannot be kept", e);
     }
-    window.flip();
-    while (window.hasRemaining()) {
-      int _ = out.write(window);
-    }
-    window.clear();
   }
 
   /// Gives all digests, in lower-case hexadecimal, in the order in which they were added.
   @Override
   public void forEach(Json.Taker taker) throws IOException {
-    FileChannel spilled = file;
-    if (spilled != null) {
-      ByteBuffer part = ByteBuffer.allocate(WINDOW * DIGEST_BYTES);
-      for (long at = 0; at < spilled.size(); at += part.capacity()) {
-        part.clear();
-        while (part.hasRemaining()) {
-          if (spilled.read(part, at + part.position()) < 0) {
-            throw new EOFException("the temporary file of digests was cut");
-          }
-        }
-        give(part.flip(), taker);
-      }
-    }
-    give(window.duplicate().flip(), taker);
-  }
-
-  private static void give(ByteBuffer digests, Json.Taker taker) throws IOException {
-    byte[] digest = new byte[DIGEST_BYTES];
-    while (digests.hasRemaining()) {
-      digests.get(digest);
+    out.flush();
+    InputStream in =
+        new BufferedInputStream(Channels.newInputStream(file.position(0)), BUFFER_BYTES);
+    for (byte[] digest = in.readNBytes(DIGEST_BYTES);
+        digest.length == DIGEST_BYTES;
+        digest = in.readNBytes(DIGEST_BYTES)) {
       taker.take(HexFormat.of().formatHex(digest));
     }
   }
@@ -83,9 +63,7 @@ final class DigestSpool implements Json.Elements, AutoCloseable {
   @Override
   public void close() {
     try {
-      if (file != null) {
-        file.close();
-      }
+      file.close();
     } catch (IOException e) {
       throw new UncheckedIOException("the temporary file of digests cannot be closed", e);
     }

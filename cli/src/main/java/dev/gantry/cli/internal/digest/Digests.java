@@ -13,7 +13,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -25,22 +25,10 @@ public final class Digests {
   private static final long PART_BYTES = 256L << 20;
   private static final int CHUNK_BYTES = 4 << 20;
 
-  /// Bytes that a digest is taken of.
-  ///
-  /// @param last whether no more come under this name
-  private record Piece(String name, StoredTensor tensor, boolean last) {
-    long length() {
-      return tensor.bytes();
-    }
-  }
-
   private final GantrySession session;
   private final Device device;
   private final ProgressListener progress;
-  private final SequencedMap<String, String> digests = new LinkedHashMap<>();
-  private final List<Piece> part = new ArrayList<>();
   private final MessageDigest sha256 = sha256();
-  private long partBytes;
   private long done;
   private long total;
   private TransferReport report = TransferReport.NOTHING;
@@ -52,53 +40,48 @@ public final class Digests {
     this.progress = progress;
   }
 
-  /// Computes for each name the digest of its tensors end to end, in lower-case hexadecimal; names and tensors in the
-  /// order in which they are given.
-  SequencedMap<String, String> of(SequencedMap<String, List<StoredTensor>> all) {
-    total = all.values().stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
-    all.forEach((name, tensors) -> {
-      if (tensors.isEmpty()) {
-        // Those before it come first.
-        digestPart();
-        digests.put(name, HexFormat.of().formatHex(sha256.digest()));
+  /// Computes for each name the digest of its tensors end to end, in lower-case hexadecimal.
+  ///
+  /// @param names in the order of the result; one that no tensor has gets the digest of nothing
+  /// @param tensors those of one name behind one another
+  SequencedMap<String, String> of(Collection<String> names, List<StoredTensor> tensors) {
+    total = tensors.stream().mapToLong(StoredTensor::bytes).sum();
+    SequencedMap<String, String> digests = new LinkedHashMap<>();
+    names.forEach(name -> digests.put(name, digest()));
+    int begin = 0;
+    while (begin < tensors.size()) {
+      int end = begin;
+      for (long bytes = 0;
+          end == begin || (end < tensors.size() && bytes + tensors.get(end).bytes() <= PART_BYTES);
+          end++) {
+        bytes += tensors.get(end).bytes();
       }
-      for (int i = 0; i < tensors.size(); i++) {
-        add(new Piece(name, tensors.get(i), i == tensors.size() - 1));
+      try (LoadedTensors loaded =
+              LoadedTensors.load(
+                  session, tensors.subList(begin, end), device, TransferOptions.defaults());
+          Arena arena = Arena.ofConfined()) {
+        MemorySegment chunk = arena.allocate(CHUNK_BYTES);
+        for (int i = begin; i < end; i++) {
+          update(loaded.regions().get(i - begin), chunk);
+          String name = tensors.get(i).name();
+          if (i + 1 == tensors.size() || !tensors.get(i + 1).name().equals(name)) {
+            digests.put(name, digest());
+          }
+        }
+        report = report.plus(loaded.report());
       }
-    });
-    digestPart();
+      begin = end;
+    }
     return digests;
   }
 
-  private void add(Piece piece) {
-    if (partBytes > 0 && partBytes + piece.length() > PART_BYTES) {
-      digestPart();
-    }
-    part.add(piece);
-    partBytes += piece.length();
+  private String digest() {
+    return HexFormat.of().formatHex(sha256.digest());
   }
 
   /// How many bytes each transport carried.
   TransferReport report() {
     return report;
-  }
-
-  private void digestPart() {
-    List<StoredTensor> tensors = part.stream().map(Piece::tensor).toList();
-    try (LoadedTensors loaded =
-            LoadedTensors.load(session, tensors, device, TransferOptions.defaults());
-        Arena arena = Arena.ofConfined()) {
-      MemorySegment chunk = arena.allocate(CHUNK_BYTES);
-      for (int i = 0; i < part.size(); i++) {
-        update(loaded.regions().get(i), chunk);
-        if (part.get(i).last()) {
-          digests.put(part.get(i).name(), HexFormat.of().formatHex(sha256.digest()));
-        }
-      }
-      report = report.plus(loaded.report());
-    }
-    part.clear();
-    partBytes = 0;
   }
 
   private void update(Region region, MemorySegment chunk) {

@@ -7,6 +7,7 @@ import dev.gantry.cli.internal.output.RecordProgress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
@@ -30,25 +31,27 @@ public final class RecordDigests implements Report {
   /// Reads and checks all records.
   public static RecordDigests of(GantrySession session, List<Location> files) {
     RecordDigests result = new RecordDigests(files);
-    boolean complete = false;
+    return Cleanup.orUndo(
+        () -> {
+          result.read(session);
+          return result;
+        },
+        result::close);
+  }
+
+  private void read(GantrySession session) {
+    MessageDigest sha256 = Digests.sha256();
     try (RecordProgress bar = new RecordProgress("digest", files)) {
-      MessageDigest sha256 = Digests.sha256();
       for (Location file : files) {
         try (TfRecordReader reader = RecordFiles.open(session, file)) {
           while (reader.next()) {
             sha256.update(reader.record().asByteBuffer());
-            result.digests.add(sha256.digest());
+            digests.add(sha256.digest());
             bar.at(reader);
           }
-          result.records.add(reader.statistics().records());
-          result.bytes += reader.statistics().bytes();
+          records.add(reader.statistics().records());
+          bytes += reader.statistics().bytes();
         }
-      }
-      complete = true;
-      return result;
-    } finally {
-      if (!complete) {
-        result.close();
       }
     }
   }

@@ -36,51 +36,68 @@ import java.util.SequencedMap;
 /// @param bytes of the values, without what lies between fields
 /// @param transfer how many bytes each transport carried
 public record TensorDigests(
-    String kind, List<Digest> digests, Optional<Long> samples, long bytes, TransferReport transfer)
+    String kind,
+    SequencedMap<String, Digest> digests,
+    Optional<Long> samples,
+    long bytes,
+    TransferReport transfer)
     implements Report {
   /// What is loaded of a field at a time.
   private static final long PIECE_BYTES = 64L << 20;
 
   /// @param sha256 lower-case hexadecimal
-  record Digest(String name, DType dtype, TensorShape shape, String sha256) {
-    static Digest of(String name, DType dtype, TensorShape shape, Map<String, String> byName) {
-      return new Digest(name, dtype, shape, Objects.requireNonNull(byName.get(name)));
-    }
-  }
+  record Digest(DType dtype, TensorShape shape, String sha256) {}
+
+  private record Described(String name, DType dtype, TensorShape shape) {}
 
   /// Compares the files' own checksums first.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
-    SequencedMap<String, List<StoredTensor>> tensors = new LinkedHashMap<>();
-    for (StoredTensor tensor : weights.tensors().values()) {
-      tensors.put(tensor.name(), List.of(tensor));
-    }
     TensorReading.verify(session, weights);
-    long bytes = weights.totalBytes();
-    try (Progress bar = new Progress("digest", bytes)) {
-      Digests digests = new Digests(session, device, bar);
-      SequencedMap<String, String> byName = digests.of(tensors);
-      List<Digest> all =
-          weights.tensors().values().stream()
-              .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
-              .toList();
-      return new TensorDigests("tensors", all, Optional.empty(), bytes, digests.report());
-    }
+    List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
+    return of(
+        session,
+        device,
+        "tensors",
+        Optional.empty(),
+        tensors.stream()
+            .map(each -> new Described(each.name(), each.dtype(), each.shape()))
+            .toList(),
+        tensors);
   }
 
   /// Compares all checksums first: a digest is to be of what was written.
   public static TensorDigests of(GantrySession session, ShardSet set, Device device) {
     verify(session, set);
-    long bytes =
-        set.fields().stream().mapToLong(field -> field.sampleBytes() * set.samples()).sum();
+    return of(
+        session,
+        device,
+        "fields",
+        Optional.of(set.samples()),
+        set.fields().stream()
+            .map(each -> new Described(each.name(), each.dtype(), each.shape()))
+            .toList(),
+        pieces(set));
+  }
+
+  private static TensorDigests of(
+      GantrySession session,
+      Device device,
+      String kind,
+      Optional<Long> samples,
+      List<Described> described,
+      List<StoredTensor> pieces) {
+    long bytes = pieces.stream().mapToLong(StoredTensor::bytes).sum();
     try (Progress bar = new Progress("digest", bytes)) {
       Digests digests = new Digests(session, device, bar);
-      SequencedMap<String, String> byName = digests.of(extents(set));
-      List<Digest> all =
-          set.fields().stream()
-              .map(each -> Digest.of(each.name(), each.dtype(), each.shape(), byName))
-              .toList();
-      Optional<Long> samples = Optional.of(set.samples());
-      return new TensorDigests("fields", all, samples, bytes, digests.report());
+      Map<String, String> byName =
+          digests.of(described.stream().map(Described::name).toList(), pieces);
+      SequencedMap<String, Digest> all = new LinkedHashMap<>();
+      described.forEach(each ->
+          all.put(
+              each.name(),
+              new Digest(
+                  each.dtype(), each.shape(), Objects.requireNonNull(byName.get(each.name())))));
+      return new TensorDigests(kind, all, samples, bytes, digests.report());
     }
   }
 
@@ -90,11 +107,10 @@ public record TensorDigests(
     }
   }
 
-  private static SequencedMap<String, List<StoredTensor>> extents(ShardSet set) {
-    SequencedMap<String, List<StoredTensor>> extents = new LinkedHashMap<>();
+  private static List<StoredTensor> pieces(ShardSet set) {
+    List<StoredTensor> pieces = new ArrayList<>();
     for (int i = 0; i < set.fields().size(); i++) {
       Field field = set.fields().get(i);
-      List<StoredTensor> pieces = new ArrayList<>();
       for (Shard shard : set.shards()) {
         long bytes = shard.samples() * field.sampleBytes();
         for (long done = 0; done < bytes; done += PIECE_BYTES) {
@@ -103,29 +119,21 @@ public record TensorDigests(
           pieces.add(new StoredTensor(field.name(), DType.U8, TensorShape.of(step), extent));
         }
       }
-      extents.put(field.name(), pieces);
     }
-    return extents;
+    return pieces;
   }
 
   @Override
   public void print(PrintWriter out) {
-    digests.forEach(each -> out.println(each.sha256() + "  " + Table.line(each.name())));
+    digests.forEach((name, digest) -> out.println(digest.sha256() + "  " + Table.line(name)));
   }
 
   @Override
   public Object json() {
     return Json.object()
-        .with(kind, Json.byName(digests, Digest::name, TensorDigests::json))
+        .with(kind, digests)
         .with("samples", samples)
         .with("bytes", bytes)
         .with("transport", Transfers.json(transfer));
-  }
-
-  private static Object json(Digest digest) {
-    return Json.object()
-        .with("dtype", digest.dtype().name())
-        .with("shape", digest.shape())
-        .with("sha256", digest.sha256());
   }
 }

@@ -4,17 +4,22 @@ package dev.gantry.cli.internal.output;
 import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.StreamWriteFeature;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Method;
+import java.lang.reflect.RecordComponent;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// JSON documents of maps, iterables, numbers, flags and shapes. All other values become their text.
+/// JSON documents of records by their components, of maps, iterables, numbers, flags and shapes. All other values, and
+/// locations and devices, become their text.
 public final class Json {
   /// Takes one element of an array.
   @FunctionalInterface
@@ -26,6 +31,12 @@ public final class Json {
   @FunctionalInterface
   public interface Elements {
     void forEach(Taker taker) throws IOException;
+  }
+
+  /// What says by itself which document it is.
+  @FunctionalInterface
+  public interface Document {
+    Object json();
   }
 
   private Json() {}
@@ -78,6 +89,20 @@ public final class Json {
     }
   }
 
+  private static JsonObject object(Record record) {
+    JsonObject object = object();
+    for (RecordComponent component : record.getClass().getRecordComponents()) {
+      try {
+        Method accessor = component.getAccessor();
+        accessor.setAccessible(true);
+        object.with(component.getName(), accessor.invoke(record));
+      } catch (ReflectiveOperationException e) {
+        throw new IllegalStateException("an accessor only returns a component", e);
+      }
+    }
+    return object;
+  }
+
   private static void write(Object value, JsonGenerator json) throws IOException {
     switch (value) {
       case JsonObject object -> write(object.members, json);
@@ -89,6 +114,9 @@ public final class Json {
         }
         json.writeEndObject();
       }
+      case Location _, Device _ -> json.writeString(value.toString());
+      case Document document -> write(document.json(), json);
+      case Record record -> write(object(record), json);
       case Elements elements -> {
         json.writeStartArray();
         elements.forEach(json::writeString);

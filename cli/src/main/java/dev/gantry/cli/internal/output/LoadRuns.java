@@ -75,20 +75,16 @@ public record LoadRuns(
     return Json.object()
         .with("devices", devices)
         .with("bytes", bytes)
-        .with("runs", runs.stream().map(this::json).toList())
         .with(
-            "mostMemory",
-            Json.object()
-                .with("hostBytes", most.hostBytes())
-                .with("pinnedBytes", most.pinnedBytes())
-                .with("deviceBytes", most.deviceBytes()))
+            "runs",
+            runs.stream()
+                .map(run ->
+                    Json.object()
+                        .with("seconds", run.seconds())
+                        .with("gbPerSecond", rate(run))
+                        .with("transport", Transfers.json(run.transfer())))
+                .toList())
+        .with("mostMemory", most)
         .with("verified", verified);
-  }
-
-  private Object json(Run run) {
-    return Json.object()
-        .with("seconds", run.seconds())
-        .with("gbPerSecond", rate(run))
-        .with("transport", Transfers.json(run.transfer()));
   }
 }

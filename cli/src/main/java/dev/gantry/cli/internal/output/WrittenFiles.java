@@ -43,13 +43,6 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
 
   @Override
   public Object json() {
-    return Json.object()
-        .with(
-            "files",
-            files.stream()
-                .map(each -> Json.object().with("file", each.file()).with("bytes", each.bytes()))
-                .toList())
-        .with("bytes", bytes())
-        .with("seconds", seconds);
+    return Json.object().with("files", files).with("bytes", bytes()).with("seconds", seconds);
   }
 }

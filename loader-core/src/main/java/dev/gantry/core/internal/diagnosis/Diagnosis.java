@@ -33,16 +33,16 @@ public record Diagnosis(
     devices = List.copyOf(devices);
   }
 
-  /// @param pciAddress as sysfs names it
-  /// @param barBytes the BAR1 window, through which other PCIe devices reach the memory; 0 where
+  /// @param pci the address as sysfs names it
+  /// @param bar1Bytes the BAR1 window, through which other PCIe devices reach the memory; 0 where
   ///     sysfs does not say
   public record CudaDevice(
       Device.Cuda device,
       String name,
-      String pciAddress,
+      String pci,
       long freeBytes,
       long totalBytes,
-      long barBytes) {}
+      long bar1Bytes) {}
 
   /// Looks at the machine.
   public static Diagnosis of(TransferEngine engine) {

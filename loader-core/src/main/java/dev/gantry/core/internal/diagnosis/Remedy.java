@@ -115,12 +115,12 @@ public enum Remedy {
       findings.add(new Finding(allowed ? COMPAT_MODE_ALLOWED : NO_NVIDIA_FS, "cufile", reason));
     }
     for (Diagnosis.CudaDevice device : diagnosis.devices()) {
-      if (device.barBytes() > 0 && device.barBytes() < SMALL_BAR_BYTES) {
+      if (device.bar1Bytes() > 0 && device.bar1Bytes() < SMALL_BAR_BYTES) {
         findings.add(
             new Finding(
                 SMALL_BAR1,
                 device.device().toString(),
-                "BAR1 has " + (device.barBytes() >> 20) + " MiB"));
+                "BAR1 has " + (device.bar1Bytes() >> 20) + " MiB"));
       }
     }
     HostFacts host = diagnosis.host();
