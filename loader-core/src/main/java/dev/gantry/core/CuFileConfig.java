@@ -203,7 +203,10 @@ public final class CuFileConfig {
     }
   }
 
-  private static void check(String key, Object value) {
+  private static void check(String key, @Nullable Object value) {
+    if (value == null || (value instanceof List<?> all && all.stream().anyMatch(Objects::isNull))) {
+      throw new MisuseException(key + " must be given (was " + value + ")");
+    }
     String rule =
         SETTINGS.stream()
             .filter(setting -> setting.key().matcher(key).matches())

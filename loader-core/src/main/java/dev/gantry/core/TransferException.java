@@ -57,6 +57,12 @@ public sealed class TransferException extends GantryException {
     return failure instanceof Failure.Errno(_, String name, _) && names.contains(name);
   }
 
+  /// Whether there is no such file: the kernel's `ENOENT`, or a store's status 404.
+  public final boolean isNotFound() {
+    return isErrno(Set.of("ENOENT"))
+        || (failure instanceof Failure.Remote(int status, _) && status == 404);
+  }
+
   /// A failed read into memory that is there: some of it has the new bytes, the rest has the old ones,
   /// new ones, or some of both.
   public static final class IncompleteRead extends TransferException {

@@ -11,6 +11,7 @@ import com.fasterxml.jackson.core.JsonToken;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -186,6 +187,18 @@ class CuFileConfigTest {
 
   private static Arguments misuse(String key, Object value, String message) {
     return Arguments.of(key, value, key + " " + message);
+  }
+
+  @Test
+  void aSettingWithoutAValueIsRefused() {
+    Map<String, Object> settings = new HashMap<>();
+    settings.put("properties.io_priority", null);
+    assertThatThrownBy(() -> CuFileConfig.of(settings))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("properties.io_priority must be given (was null)");
+    settings.put("properties.io_priority", Arrays.asList("low", null));
+    assertThatThrownBy(() -> CuFileConfig.of(settings))
+        .hasMessage("properties.io_priority must be given (was [low, null])");
   }
 
   @ParameterizedTest

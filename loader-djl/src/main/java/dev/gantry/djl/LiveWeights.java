@@ -66,7 +66,9 @@ public final class LiveWeights implements AutoCloseable {
   private @Nullable String refusal;
   private boolean wasRestored;
   private boolean closed;
-  // From predictors' stores to those that hold the arrays since the last restore.
+  // For each predictor's store, the one that is used in its place since the last restore, because
+  // its own holds closed
+  // arrays.
   private final Map<ParameterStore, ParameterStore> stores = new WeakHashMap<>();
 
   /// Empty where the block's parameters only name weights that native code holds.

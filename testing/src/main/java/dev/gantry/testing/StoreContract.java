@@ -170,7 +170,8 @@ public abstract class StoreContract {
   public void aFileThatIsNotThereIsAnError() {
     Location missing = missing();
     assertThatThrownBy(() -> open(missing))
-        .isInstanceOf(TransferException.class)
+        .isInstanceOfSatisfying(
+            TransferException.class, failure -> assertThat(failure.isNotFound()).isTrue())
         .hasMessageContaining(missing.toString());
   }
 

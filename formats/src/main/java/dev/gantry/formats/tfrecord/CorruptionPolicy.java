@@ -3,8 +3,8 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
 
-/// The treatment of a file whose framing is broken. It is about framing only: a record whose checksums hold and whose
-/// message makes no sense was written so, and is always an error.
+/// What to do with a file whose framing is broken. Framing only: a record whose checksums hold was written as it is, so
+/// a message in it that cannot be parsed is always an error.
 public sealed interface CorruptionPolicy {
   /// The first fault is thrown.
   record Fail() implements CorruptionPolicy {}

@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 /// apart where they go. Places are file offsets, offsets in a piece of memory, or addresses.
 ///
 /// @param source where the first row begins
-/// @param sourcePitch bytes from one row's start to the next one's; unused for a single row
+/// @param sourcePitch bytes from one row's start to the next one's; of a single row it is the width, whatever is given
 /// @param target where the first row goes
 /// @param targetPitch as `sourcePitch`, where the rows go
 /// @param width bytes of a row, 1 or more, at most a pitch
@@ -23,6 +23,10 @@ public record Copy2D(
     if (rows > 1 && (sourcePitch < width || targetPitch < width)) {
       throw new MisuseException(
           "rows of " + width + " bytes overlap at pitches " + sourcePitch + " and " + targetPitch);
+    }
+    if (rows == 1) {
+      sourcePitch = width;
+      targetPitch = width;
     }
   }
 

@@ -7,7 +7,6 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
@@ -16,7 +15,6 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.Set;
 import java.util.stream.Collectors;
 
 /// A checkpoint's files beside its manifest, in any store, compared with what the manifest says of them.
@@ -32,7 +30,7 @@ record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
     try {
       return Optional.of(new CheckpointFiles(session, manifest, Manifest.read(session, manifest)));
     } catch (TransferException e) {
-      if (e.isErrno(Set.of("ENOENT")) || Folder.isNotFound(e)) {
+      if (e.isNotFound()) {
         return Optional.empty();
       }
       throw e;

@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.formats.internal.files.Folder;
 import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.List;
@@ -91,7 +90,7 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
         damage = damaged;
       } catch (TransferException failed) {
         // Another saver may have removed it since it was listed.
-        if (!Folder.isNotFound(failed) || !remote.refresh()) {
+        if (!failed.isNotFound() || !remote.refresh()) {
           throw failed;
         }
       }

@@ -90,13 +90,15 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     } catch (MalformedFileException e) {
       LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
     } catch (TransferException e) {
-      if (!Folder.isNotFound(e)) {
+      if (!e.isNotFound()) {
         throw e;
       }
       gone.add(e);
     }
   }
 
+  /// Refuses a checkpoint that lacks a file of its manifest, or has one of another size.
+  ///
   /// @param sizes of what is in the folder, by name
   void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
     for (Manifest.FileEntry file : manifest.files()) {

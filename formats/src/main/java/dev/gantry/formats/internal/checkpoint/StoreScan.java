@@ -71,7 +71,7 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
           MalformedFileException reason =
               new MalformedFileException(manifest, 0, "not-a-regular-file", "it is a folder");
           damaged.add(new Damaged(reason, StoreFolder.step(checkpoint), OptionalLong.empty()));
-        } else if (!e.isErrno(Set.of("ENOENT"))) {
+        } else if (!e.isNotFound()) {
           throw e;
         }
       }

@@ -54,7 +54,7 @@ public final class FeatureValue {
     count += values;
   }
 
-  /// As [#add], of a single float that is a field of its own.
+  /// Adds one float of a list that is not packed, where each value has a tag of its own.
   void addUnpackedFloat(long start) {
     add(start, Float.BYTES, 1);
     unpacked = true;

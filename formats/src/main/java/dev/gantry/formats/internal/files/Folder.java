@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -22,9 +21,8 @@ import java.util.stream.Stream;
 /// @param location of the folder
 /// @param files that lie in it, in the order of their names, without those in folders within
 public record Folder(GantrySession session, Location location, List<Location> files) {
-  private static final int NOT_FOUND = 404;
-
-  /// The folder that a location names for certain: a local directory, or a name that ends in a slash.
+  /// The folder, if the location names one without asking the store for a file: a local directory, or a remote name that
+  /// is empty or ends in a slash. Else empty.
   ///
   /// @throws TransferException if it cannot be listed
   public static Optional<Folder> at(GantrySession session, Location location) {
@@ -42,14 +40,9 @@ public record Folder(GantrySession session, Location location, List<Location> fi
   /// @param missing why the file was not opened
   public static Optional<Folder> insteadOf(
       GantrySession session, Location location, TransferException missing) {
-    return location instanceof Location.Remote remote && isNotFound(missing)
+    return location instanceof Location.Remote remote && missing.isNotFound()
         ? list(session, remote).filter(folder -> !folder.files().isEmpty())
         : Optional.empty();
-  }
-
-  /// Whether a store answered that it has no such file.
-  public static boolean isNotFound(TransferException failure) {
-    return failure.failure() instanceof Failure.Remote(int status, _) && status == NOT_FOUND;
   }
 
   /// A file in a remote folder, whose name may end in a slash.

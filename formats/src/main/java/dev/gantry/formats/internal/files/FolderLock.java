@@ -120,7 +120,7 @@ public final class FolderLock implements AutoCloseable {
       try {
         RegularFile.requireWritable(file);
       } catch (TransferException e) {
-        if (!e.isErrno(Set.of("ENOENT"))) {
+        if (!e.isNotFound()) {
           throw e;
         }
       }

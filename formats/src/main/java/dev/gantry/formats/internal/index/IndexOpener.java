@@ -12,7 +12,6 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
@@ -23,7 +22,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Set;
 import java.util.zip.CRC32C;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -65,16 +63,12 @@ final class IndexOpener {
       // Without a time nothing says that the index is not an old one.
       written = Optional.of(beside.modified().orElse(Instant.EPOCH));
     } catch (TransferException e) {
-      if (isMissing(e)) {
+      if (e.isNotFound()) {
         return new Unusable(index + " is not there");
       }
       throw e;
     }
     return open(FileStamp.of(opened), opened.identity(), written);
-  }
-
-  private static boolean isMissing(TransferException e) {
-    return e.isErrno(Set.of("ENOENT")) || Folder.isNotFound(e);
   }
 
   /// @param written when a remote index was
@@ -133,7 +127,7 @@ final class IndexOpener {
     try {
       return Optional.of(SafetensorsHeader.read(session, index));
     } catch (TransferException e) {
-      if (isMissing(e)) {
+      if (e.isNotFound()) {
         return Optional.empty();
       }
       throw e;

@@ -60,7 +60,7 @@ final class NpzReader {
     return String.valueOf((cause == null ? damage : cause).getMessage());
   }
 
-  /// No byte belongs to two members: an archive of such can be far larger than its file.
+  /// Refuses members that share bytes: an archive with such members could unpack to far more than its file holds.
   private void requireApart(List<ZipArchiveEntry> members) {
     List<ZipArchiveEntry> inFile =
         members.stream().sorted(Comparator.comparingLong(ZipArchiveEntry::getDataOffset)).toList();

@@ -83,8 +83,8 @@ public final class SafetensorsSums {
     NewTensor tensor =
         new NewTensor(
             SUMS, DType.U32, TensorShape.of(header.tensors().size()), new Memory.OnHost(bytes));
-    // Not by the checks of a safetensors output: other
-    // safetensors files of this folder do not matter.
+    // Written without a safetensors output, whose checks would look at the other safetensors files
+    // of this folder.
     session.write(
         NewSafetensors.file(target, List.of(tensor), notes).files(),
         WriteOptions.defaults().withChecksums(false));

@@ -54,7 +54,7 @@ final class RecordBuffer {
     return entries.size();
   }
 
-  /// Gives the records from `from` to `to`, each with its data, which is valid during the call; those
+  /// Gives the records from `from` to before `to`, each with its data, which is valid during the call; those
   /// that are in files are read into `scratch` and checked.
   ///
   /// @param sink gets each record, and its number in the batch

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.Services;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.spi.FileBytes;
@@ -14,10 +15,10 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
-import java.util.ServiceLoader;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /// The weights formats that are registered, and which of them a file is of.
 public final class WeightsFormats {
@@ -26,16 +27,20 @@ public final class WeightsFormats {
 
   private static final Pattern PICKLED = Pattern.compile("\\.(bin|pt|pth)$");
 
-  private static final List<WeightsFormat> ALL =
-      ServiceLoader.load(WeightsFormat.class, WeightsFormat.class.getClassLoader()).stream()
-          .map(ServiceLoader.Provider::get)
-          .toList();
+  private static volatile @Nullable List<WeightsFormat> all;
 
   private WeightsFormats() {}
 
   /// In the order of their registration.
+  ///
+  /// @throws dev.gantry.core.MisuseException if a registered class is wrong
   public static List<WeightsFormat> all() {
-    return ALL;
+    List<WeightsFormat> found = all;
+    if (found == null) {
+      found = Services.find(WeightsFormat.class);
+      all = found;
+    }
+    return found;
   }
 
   /// Opens a file or folder of weights, in whichever format they are.
@@ -77,7 +82,7 @@ public final class WeightsFormats {
   }
 
   private static WeightsFormat ofFolder(Folder folder) {
-    return ALL.stream()
+    return all().stream()
         .filter(format -> format.recognisesFolder(folder.files()))
         .findFirst()
         .orElseThrow(() ->
@@ -125,7 +130,7 @@ public final class WeightsFormats {
   ///
   /// @param start as [WeightsFormat#recognises] takes it
   private static Optional<WeightsFormat> recognised(String name, ByteBuffer start) {
-    return ALL.stream()
+    return all().stream()
         .filter(format -> format.recognises(name, start.asReadOnlyBuffer()))
         .findFirst();
   }
@@ -133,7 +138,7 @@ public final class WeightsFormats {
   /// The format of whose files a name ends so.
   private static Optional<WeightsFormat> named(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
-    return ALL.stream()
+    return all().stream()
         .filter(format -> format.suffixes().stream().anyMatch(lower::endsWith))
         .findFirst();
   }
@@ -145,11 +150,11 @@ public final class WeightsFormats {
   }
 
   private static String names() {
-    return ALL.stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
+    return all().stream().map(WeightsFormat::name).collect(Collectors.joining(", "));
   }
 
   private static String suffixes() {
-    return ALL.stream()
+    return all().stream()
         .flatMap(format -> format.suffixes().stream())
         .collect(Collectors.joining(", "));
   }

@@ -50,11 +50,12 @@ final class CacheEntry implements AutoCloseable {
   private final RegularFile blocksFile;
   private final RegularFile dataFile;
 
-  private CacheEntry(FileCalls calls, Path data, long size, int blocksFile, int dataFile) {
+  private CacheEntry(
+      FileCalls calls, Path data, long size, Path blocks, int blocksFile, int dataFile) {
     this.calls = calls;
     this.data = data;
     this.size = size;
-    this.blocksFile = new RegularFile(calls, data, blocksFile);
+    this.blocksFile = new RegularFile(calls, blocks, blocksFile);
     this.dataFile = new RegularFile(calls, data, dataFile);
   }
 
@@ -103,7 +104,7 @@ final class CacheEntry implements AutoCloseable {
     if (calls.stat(dataFile).size() != size || calls.stat(blocksFile).size() != cost(size) - size) {
       return null;
     }
-    CacheEntry opened = new CacheEntry(calls, data, size, blocksFile, dataFile);
+    CacheEntry opened = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
     return opened.has(header(size), 0) ? opened : null;
   }
 
@@ -125,7 +126,7 @@ final class CacheEntry implements AutoCloseable {
           () -> {
             Errno.check(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
             boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
-            CacheEntry made = new CacheEntry(calls, data, size, blocksFile, dataFile);
+            CacheEntry made = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
             made.write(header(size), 0);
             return made;
           },

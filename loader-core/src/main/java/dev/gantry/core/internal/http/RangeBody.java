@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Copies an answer's body straight to where it is wanted, as it comes.
 final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
-  /// What may refuse an answer.
+  /// Looks at an answer's head before its body is taken; throws to refuse it.
   @FunctionalInterface
   interface Check {
     void run() throws Refusal;

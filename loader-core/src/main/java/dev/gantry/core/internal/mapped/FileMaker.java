@@ -25,7 +25,7 @@ record FileMaker(
     RegisteredPages registered,
     Room room,
     BooleanSupplier isEnded) {
-  /// Makes room for a file.
+  /// Gives up kept files until another one fits the memory that may be kept.
   @FunctionalInterface
   interface Room {
     /// @param counted of the bytes, how many count as registered by now
@@ -116,7 +116,7 @@ record FileMaker(
     }
   }
 
-  /// Nothing stays registered, even where there is no memory to say so.
+  /// Hands over the file; closes it if even the result cannot be allocated, so that nothing stays registered.
   private static Availability<KeptFile> present(KeptFile kept) {
     return Cleanup.orUndo(() -> Availability.present(kept), kept::close);
   }

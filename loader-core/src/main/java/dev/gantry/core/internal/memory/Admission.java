@@ -60,7 +60,7 @@ public final class Admission implements AutoCloseable {
     return new Admission(bytes);
   }
 
-  /// As [#ofHost], without a promise.
+  /// As [#ofHost], but only checks: what was promised is given back at once.
   public static void requireHost(long bytes) {
     ofHost(bytes).close();
   }

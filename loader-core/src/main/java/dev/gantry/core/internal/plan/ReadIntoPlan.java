@@ -119,24 +119,16 @@ public record ReadIntoPlan(List<Step> steps) {
         long start = all.source() + row * pitch;
         if (start >= from && start + all.width() <= to) {
           long rows = Math.min(end - row, (to - all.width() - start) / pitch + 1);
-          pieces.add(new Piece(part, rows(all, from, row, 0, all.width(), rows)));
+          pieces.add(new Piece(part, all.rows(row, rows).shifted(-from, 0)));
           row += rows - 1;
         } else {
           long cut = Math.max(0, from - start);
           long bytes = Math.min(all.width(), to - start) - cut;
           if (bytes > 0) {
-            pieces.add(new Piece(part, rows(all, from, row, cut, bytes, 1)));
+            pieces.add(new Piece(part, all.partOfRow(row, cut, bytes).shifted(-from, 0)));
           }
         }
       }
-    }
-
-    private static Copy2D rows(Copy2D all, long from, long row, long cut, long bytes, long rows) {
-      long source = all.source() + row * all.sourcePitch() + cut - from;
-      long target = all.target() + row * all.targetPitch() + cut;
-      return rows == 1
-          ? Copy2D.ofRow(source, target, bytes)
-          : new Copy2D(source, all.sourcePitch(), target, all.targetPitch(), bytes, rows);
     }
 
     private static Step step(Location file, long offset, List<Piece> pieces) {

@@ -23,7 +23,7 @@ public final class RingBatch<T> implements AutoCloseable {
     this.giveBack = giveBack;
   }
 
-  /// The source's description of the batch.
+  /// The source's description of the batch, such as where its arrays lie.
   public T label() {
     return label;
   }

@@ -9,8 +9,9 @@ import java.util.function.Supplier;
 
 /// Keeps remote files on a disk of this machine. Thread-safe.
 public interface FileCache extends AutoCloseable {
-  /// A file whose bytes are one file of this machine.
+  /// An open file whose bytes lie in one file on this machine's disk.
   interface OnDisk {
+    /// That file's identity.
     SourceFile.Identity onDisk();
   }
 

@@ -16,11 +16,10 @@ import dev.gantry.core.spi.WritableStore;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.ServiceLoader;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 
-/// A session's stores: the local one, and those that [ServiceLoader] finds when the first remote
+/// A session's stores: the local one, and those that [Services] finds when the first remote
 /// file is opened. Thread-safe.
 public final class Stores implements AutoCloseable {
   private final LocalStore local;
@@ -117,8 +116,8 @@ public final class Stores implements AutoCloseable {
 
   private synchronized Store serving(Location.Remote file) {
     if (!found) {
+      remote.addAll(Services.find(Store.class));
       found = true;
-      ServiceLoader.load(Store.class).forEach(remote::add);
     }
     TreeSet<String> schemes = new TreeSet<>();
     for (Store store : remote) {

@@ -93,7 +93,8 @@ final class Matching {
     return new BlockMap(List.copyOf(matches), ambiguous, Family.of(without), List.copyOf(tensors));
   }
 
-  /// Layers that fit none as a whole may fit one by one.
+  /// Breaks up families of numbered layers that match no family of the other side, so that their members are matched
+  /// one by one.
   private void split() {
     Set<Family> fitting = new HashSet<>();
     for (Candidate candidate : candidates()) {

@@ -7,7 +7,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.SourceFile.Identity;
 import java.io.Serializable;
 import java.nio.file.Path;
-import java.util.Set;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
@@ -49,7 +48,7 @@ public record PlannedFile(String name, long bytes, long modifiedNanos) implement
     try {
       now = Identity.look(file);
     } catch (TransferException e) {
-      if (e.isErrno(Set.of("ENOENT"))) {
+      if (e.isNotFound()) {
         throw changed(file, "it is gone");
       }
       throw e;
