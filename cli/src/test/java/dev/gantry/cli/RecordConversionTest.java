@@ -10,9 +10,12 @@ import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.NoLeaks;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.io.PrintStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -200,6 +203,21 @@ class RecordConversionTest {
     Path in = records(example(1), example(2), example(3).floats("x", 1));
     assertRefused(65, "record 2", "--samples-per-shard", 1, in, out);
     assertThat(TestSamples.names(out)).containsExactly("notes");
+  }
+
+  /// The library warns of a writer that is closed before it has finished; here the command has said why.
+  @Test
+  void aFailureIsOneLineAndNoneOfTheLibrary() throws IOException {
+    Path in = records(example(1), example(2), example(3).floats("x", 1));
+    PrintStream before = System.err;
+    ByteArrayOutputStream log = new ByteArrayOutputStream();
+    System.setErr(new PrintStream(log, true, StandardCharsets.UTF_8));
+    try {
+      assertRefused(65, "record 2", in, temporary.resolve("out"));
+    } finally {
+      System.setErr(before);
+    }
+    assertThat(log.toString(StandardCharsets.UTF_8)).isEmpty();
   }
 
   @Test

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.Device;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.formats.internal.batches.FieldNormalization;
@@ -110,6 +111,28 @@ class DatasetMisuseTest {
     isRefused(
         () -> ShardDataset.builder().setPath(shards).build(),
         "setSampling was not called; it says how many samples a batch has");
+  }
+
+  @Test
+  void aFolderOfTheOtherKindIsNamed() {
+    Path shards = ImageShards.write(folder.resolve("shards"), 5, 5);
+    TfRecordDataset.Builder builder =
+        TfRecordDataset.builder().setPath(shards.toString()).setSampling(1);
+    isRefused(
+        builder::build,
+        "setPath: the folder "
+            + shards
+            + " holds raw shards (shards.json), which a ShardDataset reads, and no TFRecord files");
+    isRefused(
+        () -> TfRecordDataset.buildIndexes(shards.toString()),
+        "buildIndexes: the folder "
+            + shards
+            + " holds raw shards (shards.json), which a ShardDataset reads, and no TFRecord files");
+    Path records = folder.resolve("records");
+    List<Path> _ = ImageRecords.write(records, 4, 1, Compression.NONE);
+    assertThatThrownBy(() -> ShardDataset.builder().setPath(records).setSampling(1).build())
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(records.toString(), "no-shards: the folder has no shards.json");
   }
 
   @Test

@@ -55,10 +55,7 @@ class OldDjlTest {
     ChildJvm.Result result = loadBeside(file, "0.34.0");
     assertThat(result.exit()).isEqualTo(1);
     assertThat(result.err())
-        .contains(
-            "DeviceUnavailableException: DJL's PyTorch engine: "
-                + jar
-                + " must be of DJL 0.35.1 or newer (was 0.34.0)");
+        .contains("MisuseException: " + jar + " must be of DJL 0.35.1 or newer (was 0.34.0)");
   }
 
   @Test

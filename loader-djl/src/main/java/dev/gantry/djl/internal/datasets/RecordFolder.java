@@ -7,6 +7,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,7 +18,7 @@ public final class RecordFolder {
   private RecordFolder() {}
 
   /// @param option that names them, for errors
-  /// @throws MisuseException if a folder has no file, or its store cannot list
+  /// @throws MisuseException if a folder has no file or is of raw shards, or its store cannot list
   /// @throws dev.gantry.core.MalformedFileException if a set is not whole
   public static List<Location> files(GantrySession session, String option, List<String> names) {
     List<Location> files = new ArrayList<>();
@@ -26,6 +27,15 @@ public final class RecordFolder {
       Location location = Location.of(name);
       Optional<Folder> folder = Folder.at(session, location);
       if (folder.isPresent()) {
+        if (folder.get().file(ShardSet.FILE_NAME).isPresent()) {
+          throw new MisuseException(
+              option
+                  + ": the folder "
+                  + location
+                  + " holds raw shards ("
+                  + ShardSet.FILE_NAME
+                  + "), which a ShardDataset reads, and no TFRecord files");
+        }
         List<Location> found =
             JointFiles.of(folder.get()).stream()
                 .filter(file -> !file.fileName().endsWith(TfRecordIndex.SUFFIX))

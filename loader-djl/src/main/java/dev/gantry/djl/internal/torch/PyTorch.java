@@ -22,13 +22,14 @@ public final class PyTorch {
 
   /// libtorch, from the folder that DJL's engine loaded it from.
   ///
-  /// @throws DeviceUnavailableException if there is no PyTorch engine, DJL is older than the one that we know,
-  ///     or its libtorch lacks what we need
+  /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what we need
+  /// @throws MisuseException if DJL is older than the one that we know
   public static TorchLibrary library() {
     return switch (Holder.PROBE) {
       case TorchLibrary.Probe.Found(TorchLibrary library) -> library;
       case TorchLibrary.Probe.Missing(String reason) ->
           throw new DeviceUnavailableException("DJL's PyTorch engine: " + reason);
+      case TorchLibrary.Probe.Outdated(String reason) -> throw new MisuseException(reason);
     };
   }
 
@@ -129,7 +130,7 @@ public final class PyTorch {
     private static TorchLibrary.Probe find() {
       Optional<String> refusal = DjlVersion.refusal();
       if (refusal.isPresent()) {
-        return new TorchLibrary.Probe.Missing(refusal.get());
+        return new TorchLibrary.Probe.Outdated(refusal.get());
       }
       try {
         // The engine loads libtorch; after that its folder is known.
