@@ -7,6 +7,7 @@ import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.ndarray.GantryNDArray;
+import dev.gantry.djl.internal.ndarray.Guards;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.IdentityHashMap;
 import java.util.List;
@@ -37,7 +38,7 @@ public final class GuardedParameters {
   public void guard() {
     IdentityHashMap<NDArray, GantryNDArray> taken = new IdentityHashMap<>();
     for (Parameter parameter : parameters) {
-      GantryNDArray array = taken.computeIfAbsent(ARRAY.get(parameter), GantryNDArray::takeOver);
+      GantryNDArray array = taken.computeIfAbsent(ARRAY.get(parameter), Guards::takeOver);
       array.askBeforeUse(() -> requireCovered(array));
       ARRAY.set(parameter, array);
     }

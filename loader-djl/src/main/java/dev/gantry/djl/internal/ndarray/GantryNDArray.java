@@ -5,7 +5,6 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.index.dim.NDIndexElement;
 import ai.djl.ndarray.index.dim.NDIndexFixed;
@@ -13,14 +12,9 @@ import ai.djl.ndarray.internal.NDArrayEx;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
-import ai.djl.util.NativeResource;
 import dev.gantry.core.MisuseException;
-import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.nio.ByteBuffer;
-import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -40,7 +34,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Three cases stay outside, because DJL's own arrays and managers start them: `create`, `zeros`,
 /// `ones` and `full` of `NDManager` with another dtype; methods of an array of DJL's own that name
-/// another dtype, or that take an operand of one; and `backward` from a BF16 array. [#guard] takes
+/// another dtype, or that take an operand of one; and `backward` from a BF16 array. [Guards#guard] takes
 /// over an array of DJL's own.
 ///
 /// Callers who hold a `PtNDArray` and call its `getNDArrayInternal` get DJL's operations; callers by
@@ -49,15 +43,7 @@ import org.jspecify.annotations.Nullable;
 /// Threads: as DJL's arrays.
 public abstract class GantryNDArray extends PtNDArray {
   private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
-  private static final int COMPLEX128_BYTES = 16;
-
-  private static final PrivateField<AtomicReference<@Nullable Long>> HANDLE =
-      PrivateField.of(NativeResource.class, "handle", AtomicReference.class.getName() + "<T>");
-
-  /// Handles of DJL's that are no address.
-  private static final long NO_TENSOR = 0;
-
-  private static final long STRINGS = -1;
+  static final int COMPLEX128_BYTES = 16;
 
   /// The array that this one took over. It may hold the Java buffer that the native tensor points
   /// into, so it lives as long as this array.
@@ -103,57 +89,9 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// Takes over an array of DJL's own, which you must not use any more. An array of this class or of
-  /// strings is returned as it is.
-  ///
-  /// @throws MisuseException if the array belongs to another engine
-  public static PtNDArray guard(NDArray array) {
-    return guard(array, false);
-  }
-
-  private static PtNDArray guard(NDArray array, boolean readOnly) {
-    PtNDArray plain = TorchArrays.torchArray(array);
-    if (plain instanceof GantryNDArray) {
-      return plain;
-    }
-    long handle = plain.getHandle();
-    if (handle == NO_TENSOR) {
-      // DJL returns this from a convolution of arrays that are not images. Any use ends the JVM.
-      plain.close();
-      throw new MisuseException("DJL cannot do this operation with these arrays");
-    }
-    if (handle == STRINGS) {
-      return plain;
-    }
-    return successor(plain, PyTorch.library().share(handle), plain.size(), readOnly);
-  }
-
-  /// @param handle of the plain array's tensor, which the new array owns
-  private static GantryNDArray successor(
-      PtNDArray plain, long handle, long elements, boolean readOnly) {
-    TorchLibrary torch = PyTorch.library();
-    DataType type = torch.dtype(handle).flatMap(PyTorch::dataType).orElse(DataType.UNKNOWN);
-    GantryNDArray guarded = over(plain.getManager(), handle, type, elements, readOnly);
-    guarded.setName(plain.getName());
-    NDScope.unregister(plain);
-    plain.detach();
-    guarded.source.set(plain);
-    return guarded;
-  }
-
-  /// As [#guard], but whoever has kept the array finds it closed.
-  ///
-  /// @throws MisuseException if the array belongs to another engine
-  public static GantryNDArray takeOver(NDArray array) {
-    PtNDArray plain = TorchArrays.torchArray(array);
-    if (plain instanceof GantryNDArray ours) {
-      return ours;
-    }
-    PrivateField.requireAll(List.of(HANDLE));
-    long elements = plain.size();
-    // There is no second handle: an operation that has begun goes on with this one.
-    long handle = Objects.requireNonNull(HANDLE.get(plain).getAndSet(null));
-    return successor(plain, handle, elements, false);
+  /// Has this one hold an array until it is closed.
+  void hold(PtNDArray taken) {
+    source.set(taken);
   }
 
   /// Lets each use of the array call this first, which may throw; null for nothing.
@@ -172,40 +110,16 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// What a method of this array returns for an array that DJL has made.
   final NDArray result(NDArray made) {
-    if (readOnly && isView(made)) {
-      return guard(made, true);
+    if (readOnly && Guards.isView(this, made)) {
+      return Guards.guard(made, true);
     }
-    return isPlain(made) ? made : guard(made);
+    return isPlain(made) ? made : Guards.guard(made);
   }
 
   /// As [#result(NDArray)], for each array of the list, in place.
   final NDList result(NDList made) {
     made.replaceAll(this::result);
     return made;
-  }
-
-  /// Whether an array lies in this one's memory.
-  private boolean isView(NDArray made) {
-    if (!(made instanceof PtNDArray plain)
-        || plain instanceof GantryNDArray
-        || plain.getHandle() == NO_TENSOR
-        || plain.getHandle() == STRINGS
-        || plain.size() == 0
-        || plain.isSparse()) {
-      return false;
-    }
-    TorchLibrary torch = PyTorch.library();
-    long from = torch.address(getHandle());
-    long at = torch.address(plain.getHandle());
-    // The end of a view with gaps may lie further on: then it begins within all the same.
-    long[] strides = torch.strides(getHandle());
-    long last = 0;
-    for (int axis = 0; axis < strides.length; axis++) {
-      last += (getShape().get(axis) - 1) * strides[axis];
-    }
-    return at >= from
-        && at <= from + last * COMPLEX128_BYTES
-        && getDevice().equals(plain.getDevice());
   }
 
   /// @throws MisuseException if other processes read the memory
@@ -222,7 +136,7 @@ public abstract class GantryNDArray extends PtNDArray {
   private boolean isPlain(NDArray made) {
     return made instanceof PtNDArray plain
         && PyTorch.isSafe(dataType)
-        && plain.getHandle() != NO_TENSOR
+        && plain.getHandle() != Guards.NO_TENSOR
         && PyTorch.isSafe(plain.getDataType())
         && (size() <= Integer.MAX_VALUE || plain.size() <= Integer.MAX_VALUE);
   }
@@ -255,7 +169,7 @@ public abstract class GantryNDArray extends PtNDArray {
       throw new MisuseException(
           "an array of " + dataType + " cannot become one of " + replaced.getDataType());
     }
-    GantryNDArray incoming = (GantryNDArray) guard(replaced);
+    GantryNDArray incoming = (GantryNDArray) Guards.guard(replaced);
     PtNDArray kept = incoming.source.getAndSet(null);
     super.intern(incoming);
     dataType = incoming.dataType;
@@ -291,7 +205,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
     dev.gantry.core.Device target = PyTorch.arraysDevice(device);
     if (PyTorch.isSafe(dataType)) {
-      return guard(super.toDevice(device, true));
+      return Guards.guard(super.toDevice(device, true));
     }
     return made(PyTorch.library().move(getHandle(), target), dataType, device);
   }
@@ -306,7 +220,7 @@ public abstract class GantryNDArray extends PtNDArray {
       return copy ? duplicate() : this;
     }
     if (isSparse() && PyTorch.isSafe(type)) {
-      return guard(super.toType(type, true));
+      return Guards.guard(super.toType(type, true));
     }
     return made(
         PyTorch.library().convert(getHandle(), PyTorch.dtype(type), PyTorch.device(getDevice())),
@@ -316,7 +230,7 @@ public abstract class GantryNDArray extends PtNDArray {
 
   @Override
   public PtNDArray duplicate() {
-    return guard(super.duplicate());
+    return Guards.guard(super.duplicate());
   }
 
   /// @throws MisuseException for integers and complex numbers of a type that DJL does not know
@@ -340,7 +254,7 @@ public abstract class GantryNDArray extends PtNDArray {
       throw new MisuseException(operation + " of " + dataType + " is not defined");
     }
     try (PtNDArray floats = toType(DataType.FLOAT32, true);
-        PtNDArray result = guard(function.apply(floats))) {
+        PtNDArray result = Guards.guard(function.apply(floats))) {
       return result.toType(dataType, true);
     }
   }
@@ -360,7 +274,7 @@ public abstract class GantryNDArray extends PtNDArray {
     if (PyTorch.isSafe(type)) {
       return super.oneHot(depth, type);
     }
-    try (NDArray whole = guard(super.oneHot(depth, DataType.INT64))) {
+    try (NDArray whole = Guards.guard(super.oneHot(depth, DataType.INT64))) {
       return whole.toType(type, true);
     }
   }

@@ -42,7 +42,7 @@ abstract class GuardedOperations implements NDArrayEx {
     }
     try (PtNDArray floats = array.toType(DataType.FLOAT32, true);
         PtNDArray resized =
-            GantryNDArray.guard(floats.getNDArrayInternal().resize(width, height, interpolation))) {
+            Guards.guard(floats.getNDArrayInternal().resize(width, height, interpolation))) {
       return resized.toType(type, true);
     }
   }
@@ -83,7 +83,7 @@ abstract class GuardedOperations implements NDArrayEx {
 
   /// A scalar of the array's own type, which DJL makes by a cast to a type that it knows.
   private NDArray number(Number n) {
-    return GantryNDArray.guard(array.getManager().create(n)).toType(array.getDataType(), false);
+    return Guards.guard(array.getManager().create(n)).toType(array.getDataType(), false);
   }
 
   @Override

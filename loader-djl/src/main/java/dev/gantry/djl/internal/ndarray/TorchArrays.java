@@ -25,48 +25,7 @@ import org.jspecify.annotations.Nullable;
 public final class TorchArrays {
   private TorchArrays() {}
 
-  /// An array over memory, without a copy: dense, in C order, any dtype that
-  /// [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds]. It belongs to `manager`,
-  /// which closes it at the latest; the manager may be for another device.
-  ///
-  /// `release` runs once, when the array and all views of it are closed, on the thread that closes
-  /// the last. For memory of a GPU, kernels that use it may still be
-  /// queued then. If this throws, `release` has not run and never will: the memory is still the
-  /// caller's.
-  ///
-  /// @param address of the first element, aligned to it; ignored where there are no elements
-  /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
-  ///     impossible, or no tensor holds the dtype
-  /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
-  /// @throws dev.gantry.core.TransferException if libtorch refuses
-  public static NDArray wrap(
-      NDManager manager,
-      long address,
-      Device device,
-      DType dtype,
-      TensorShape shape,
-      @Nullable String name,
-      Runnable release) {
-    long[] dense = TorchCodes.denseStrides(shape);
-    return wrap(manager, address, device, dtype, shape, dense, name, release);
-  }
-
-  /// As above, for elements that do not lie end to end.
-  ///
-  /// @param strides from one element to the next along each axis, in elements; 0 or more
-  public static NDArray wrap(
-      NDManager manager,
-      long address,
-      Device device,
-      DType dtype,
-      TensorShape shape,
-      long[] strides,
-      @Nullable String name,
-      Runnable release) {
-    return wrap(manager, address, device, dtype, shape, strides, name, false, release);
-  }
-
-  /// As [#wrap], over a region of which the array takes a share. Memory that other processes read cannot
+  /// An array over a region, of which it takes a share: dense, in C order. Memory that other processes read cannot
   /// be changed through the array or a view of it.
   public static NDArray over(
       NDManager manager,
@@ -103,7 +62,22 @@ public final class TorchArrays {
         release);
   }
 
-  private static NDArray wrap(
+  /// An array over memory, without a copy, of any dtype that
+  /// [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds]. It belongs to `manager`,
+  /// which closes it at the latest; the manager may be for another device.
+  ///
+  /// `release` runs once, when the array and all views of it are closed, on the thread that closes
+  /// the last. For memory of a GPU, kernels that use it may still be
+  /// queued then. If this throws, `release` has not run and never will: the memory is still the
+  /// caller's.
+  ///
+  /// @param address of the first element, aligned to it; ignored where there are no elements
+  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
+  ///     impossible, or no tensor holds the dtype
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
+  /// @throws dev.gantry.core.TransferException if libtorch refuses
+  static NDArray wrap(
       NDManager manager,
       long address,
       Device device,

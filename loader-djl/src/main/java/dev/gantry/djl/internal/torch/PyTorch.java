@@ -25,11 +25,13 @@ public final class PyTorch {
   /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what we need
   /// @throws MisuseException if DJL is older than the one that we know
   public static TorchLibrary library() {
+    if (Holder.REFUSAL.isPresent()) {
+      throw new MisuseException(Holder.REFUSAL.get());
+    }
     return switch (Holder.PROBE) {
       case TorchLibrary.Probe.Found(TorchLibrary library) -> library;
       case TorchLibrary.Probe.Missing(String reason) ->
           throw new DeviceUnavailableException("DJL's PyTorch engine: " + reason);
-      case TorchLibrary.Probe.Outdated(String reason) -> throw new MisuseException(reason);
     };
   }
 
@@ -125,12 +127,12 @@ public final class PyTorch {
   }
 
   private static final class Holder {
+    static final Optional<String> REFUSAL = DjlVersion.refusal();
     static final TorchLibrary.Probe PROBE = find();
 
     private static TorchLibrary.Probe find() {
-      Optional<String> refusal = DjlVersion.refusal();
-      if (refusal.isPresent()) {
-        return new TorchLibrary.Probe.Outdated(refusal.get());
+      if (REFUSAL.isPresent()) {
+        return new TorchLibrary.Probe.Missing(REFUSAL.get());
       }
       try {
         // The engine loads libtorch; after that its folder is known.

@@ -95,11 +95,6 @@ public final class TorchLibrary {
     ///
     /// @param reason one line for a message: the missing file, or the missing functions
     record Missing(String reason) implements Probe {}
-
-    /// libtorch is there, and the DJL that brings it is older than the one that we know.
-    ///
-    /// @param reason one line that names both versions
-    record Outdated(String reason) implements Probe {}
   }
 
   /// Loads libtorch from this folder, for the life of the JVM. A library that this process has

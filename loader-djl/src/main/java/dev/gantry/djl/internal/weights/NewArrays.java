@@ -10,7 +10,7 @@ import ai.djl.training.initializer.Initializer;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
-import dev.gantry.djl.internal.ndarray.GantryNDArray;
+import dev.gantry.djl.internal.ndarray.Guards;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.LinkedHashMap;
@@ -70,7 +70,7 @@ public final class NewArrays implements AutoCloseable {
     // DJL's native code ends the process if it is to make BF16.
     NDArray array = initializer.initialize(manager, parameter.getShape(), DataType.FLOAT32);
     if (type != DataType.FLOAT32) {
-      try (NDArray floats = GantryNDArray.guard(array)) {
+      try (NDArray floats = Guards.guard(array)) {
         array = floats.toType(type, true);
       }
     }

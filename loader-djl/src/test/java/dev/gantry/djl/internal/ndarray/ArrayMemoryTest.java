@@ -172,7 +172,7 @@ class ArrayMemoryTest {
     NDArray array = manager.create(buffer, new Shape(4), DataType.FLOAT32);
     buffer = null;
     if (guarded) {
-      array = GantryNDArray.guard(array);
+      array = Guards.guard(array);
     }
     try (ArrayMemory memory = ArrayMemory.of(array)) {
       array.close();

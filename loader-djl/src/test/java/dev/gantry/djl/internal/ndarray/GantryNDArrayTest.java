@@ -282,15 +282,15 @@ class GantryNDArrayTest {
   void guardsAnArrayOfDjl() {
     NDArray plain = manager.create(new float[] {1.5f, 2.5f});
     plain.setName("plain");
-    NDArray guarded = GantryNDArray.guard(plain);
+    NDArray guarded = Guards.guard(plain);
     assertThat(guarded.getName()).isEqualTo("plain");
-    assertThat(GantryNDArray.guard(guarded)).isSameAs(guarded);
+    assertThat(Guards.guard(guarded)).isSameAs(guarded);
     NDArray half = guarded.toType(DataType.BFLOAT16, false);
     assertThat(half.toFloatArray()).containsExactly(1.5f, 2.5f);
     guarded.close();
     assertThat(plain.isReleased()).isTrue();
     NDArray strings = manager.create(new String[] {"a"});
-    assertThat(GantryNDArray.guard(strings)).isSameAs(strings);
+    assertThat(Guards.guard(strings)).isSameAs(strings);
   }
 
   @Test
@@ -317,7 +317,7 @@ class GantryNDArrayTest {
 
   @Test
   void gradientsFlowThroughTheCastToBf16() {
-    NDArray weight = GantryNDArray.guard(manager.create(new float[] {1, 2, 3}));
+    NDArray weight = Guards.guard(manager.create(new float[] {1, 2, 3}));
     weight.setRequiresGradient(true);
     try (var collector = ai.djl.engine.Engine.getInstance().newGradientCollector()) {
       NDArray loss =

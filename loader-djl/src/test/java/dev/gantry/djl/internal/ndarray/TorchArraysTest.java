@@ -156,6 +156,7 @@ class TorchArraysTest {
               TensorShape.of(rows, 2, columns / 2),
               new long[] {pitch, columns / 2, 1},
               "strided",
+              false,
               () -> {});
       float[] expected = {1, 2, 3, 4, 8, 9, 10, 11, 15, 16, 17, 18};
       assertThat(strided.toType(DataType.FLOAT32, true).toFloatArray()).containsExactly(expected);
@@ -181,6 +182,7 @@ class TorchArraysTest {
                     TensorShape.of(3, 4),
                     strides,
                     null,
+                    false,
                     memory.released::incrementAndGet))
             .isInstanceOf(MisuseException.class);
       }
@@ -204,7 +206,7 @@ class TorchArraysTest {
       MemorySegment segment = channel.map(FileChannel.MapMode.READ_WRITE, 0, rows * 1024, arena);
       segment.setAtIndex(ValueLayout.JAVA_SHORT, rows * 512 - 1, (short) 0x4049);
       NDArray array =
-          TorchArrays.wrap(
+          WrappedMemory.wrap(
               manager,
               segment.address(),
               Device.HOST,
@@ -247,7 +249,7 @@ class TorchArraysTest {
   }
 
   private void wrap(NDManager manager, long address) {
-    TorchArrays.wrap(
+    WrappedMemory.wrap(
         manager,
         address,
         Device.HOST,

@@ -9,12 +9,14 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.djl.internal.torch.TorchCodes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.concurrent.atomic.AtomicInteger;
+import org.jspecify.annotations.Nullable;
 
 /// Memory outside the heap, or of a GPU, of which arrays are made: counts how often it was released.
 public final class WrappedMemory {
@@ -40,11 +42,32 @@ public final class WrappedMemory {
         : wrapOnHost(manager, dtype, shape, bytes);
   }
 
+  /// An array over memory, dense in C order.
+  static NDArray wrap(
+      NDManager manager,
+      long address,
+      Device device,
+      DType dtype,
+      TensorShape shape,
+      @Nullable String name,
+      Runnable release) {
+    return TorchArrays.wrap(
+        manager,
+        address,
+        device,
+        dtype,
+        shape,
+        TorchCodes.denseStrides(shape),
+        name,
+        false,
+        release);
+  }
+
   private NDArray wrapOnHost(NDManager manager, DType dtype, TensorShape shape, byte[] bytes) {
     Arena arena = Arena.ofShared();
     MemorySegment memory = arena.allocate(Math.max(1, bytes.length), 64);
     MemorySegment.copy(MemorySegment.ofArray(bytes), 0, memory, 0, bytes.length);
-    return TorchArrays.wrap(
+    return wrap(
         manager,
         memory.address(),
         Device.HOST,
@@ -69,7 +92,7 @@ public final class WrappedMemory {
       driver.copyToDevice(slab.address(), copy.address(), bytes.length, CudaDriver.Stream.DEFAULT);
       driver.synchronizeContext();
     }
-    return TorchArrays.wrap(
+    return wrap(
         manager,
         slab.address(),
         device,
