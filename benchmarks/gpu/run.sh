@@ -18,7 +18,6 @@
 #   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
 #   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
-#   run.sh sweep-datasets FOLDER    the same samples by number of readers and request size
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
 #   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
@@ -115,7 +114,7 @@ save() {
   rm -rf "$checkpoints"
 }
 
-# datasets FOLDER rows|random|streams|first|sweep|overlap
+# datasets FOLDER rows|random|streams|first|overlap
 datasets() {
   local code=$1/busy.ptx
   mkdir -p "$1"
@@ -267,10 +266,9 @@ case ${1:-} in
   replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
   first-answer) find_libtorch && all_first_answer "${2:?run.sh first-answer FILE}" ;;
-  plans) main dev.gantry.benchmarks.Measure plans "${2:?run.sh plans FOLDER}" cuda:0 ;;
+  plans) main dev.gantry.benchmarks.Measure plans "${2:?run.sh plans FOLDER}" ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
-  sweep-datasets) datasets "${2:?run.sh sweep-datasets FOLDER}" sweep ;;
   model) model "${2:?run.sh model FOLDER}" ;;
   first) find_libtorch && main dev.gantry.benchmarks.Measure first "${2:-5}" 10 100 500 ;;
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;

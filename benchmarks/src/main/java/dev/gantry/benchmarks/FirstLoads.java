@@ -13,7 +13,6 @@ import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import dev.gantry.benchmarks.harness.ChildJvm;
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.result.Spread;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
@@ -118,51 +117,16 @@ public final class FirstLoads {
     System.out.println(moments.line);
   }
 
-  /// A load in a fresh JVM with the options of this one, by a way of Gantry's or DJL's. Counts from `main` to all tensors
-  /// loaded.
-  ///
-  /// @param torch `loaded` if libtorch was loaded before that
-  /// @param figures milliseconds of each run: from `main`, of the CPU, from the start of the process
-  private record Fresh(String way, Path folder, String torch, List<double[]> figures)
-      implements Contender {
-    @Override
-    public String name() {
-      return way + ", libtorch " + torch;
-    }
-
-    @Override
-    public double run() throws Exception {
-      Process process =
-          new ProcessBuilder(
-                  ChildJvm.command(FirstLoads.class, List.of(way, folder.toString(), torch)))
-              .redirectError(ProcessBuilder.Redirect.INHERIT)
-              .start();
-      String[] parts;
-      try (var out = process.inputReader()) {
-        parts = String.valueOf(out.readLine()).split(" ", -1);
-      }
-      if (process.waitFor() != 0) {
-        throw new IllegalStateException(name() + " failed");
-      }
-      double[] millis = Arrays.stream(parts).mapToDouble(Double::parseDouble).toArray();
-      figures.add(millis);
-      return millis[0] / 1e3;
-    }
-
-    /// Without the turn that does not count.
-    double median(int figure) {
-      return Spread.of(figures.stream().skip(1).map(millis -> millis[figure]).toList()).median();
-    }
-  }
-
+  /// Loads in fresh JVMs by ways of Gantry's and DJL's. They count from `main` to all tensors loaded.
   static void inTurns(String[] arguments) throws Exception {
     for (String megabytes : Arrays.asList(arguments).subList(1, arguments.length)) {
       Path folder = Files.createTempDirectory("first-load");
       make(folder, Integer.parseInt(megabytes));
-      List<Fresh> ways = new ArrayList<>();
+      List<ChildJvm> ways = new ArrayList<>();
       for (String torch : List.of("loaded", "not yet")) {
         for (String way : List.of("gantry", "decode", "model")) {
-          ways.add(new Fresh(way, folder, torch, new ArrayList<>()));
+          String name = way + ", libtorch " + torch;
+          ways.add(new ChildJvm(name, FirstLoads.class, way, folder.toString(), torch));
         }
       }
       long bytes = Files.size(folder.resolve("model.safetensors"));
@@ -173,13 +137,11 @@ public final class FirstLoads {
       ways.forEach(way ->
           System.out.printf(
               Locale.ROOT,
-              "%s MB, %s\t%.0f ms from main\t%.0f ms of the CPU\t%.0f ms from the process's"
-                  + " start%n",
+              "%s MB, %s\t%.0f ms of the CPU\t%.0f ms from the process's start%n",
               megabytes,
               way.name(),
-              way.median(0),
-              way.median(1),
-              way.median(2)));
+              medianMillis(way, 1),
+              medianMillis(way, 2)));
       try (Stream<Path> files = Files.list(folder)) {
         for (Path file : files.toList()) {
           Files.delete(file);
@@ -187,6 +149,12 @@ public final class FirstLoads {
       }
       Files.delete(folder);
     }
+  }
+
+  /// Without the turn that does not count.
+  private static double medianMillis(ChildJvm way, int figure) {
+    return Spread.of(way.figures().stream().skip(1).map(seconds -> 1e3 * seconds[figure]).toList())
+        .median();
   }
 
   private static Block block(int megabytes) {
@@ -221,8 +189,9 @@ public final class FirstLoads {
     }
   }
 
-  /// The program of a [Fresh].
+  /// Prints the seconds of a load, by the clock and of the CPU.
   static void main(String[] arguments) throws Exception {
+    ChildJvm.endWithParent();
     Path folder = Path.of(arguments[1]);
     if (arguments[2].equals("loaded")) {
       try (NDManager manager = NDManager.newBaseManager()) {
@@ -251,13 +220,11 @@ public final class FirstLoads {
           default -> throw new IllegalArgumentException(arguments[0]);
         };
     long end = System.nanoTime();
-    double used = (cpuNanos() - cpu) / 1e6;
-    double sinceStart =
-        System.currentTimeMillis() - ManagementFactory.getRuntimeMXBean().getStartTime();
+    double used = (cpuNanos() - cpu) / 1e9;
     if (tensors != 2 * LAYERS) {
       throw new IllegalStateException(tensors + " tensors");
     }
-    System.out.println((end - begin) / 1e6 + " " + used + " " + sinceStart);
+    System.out.println((end - begin) / 1e9 + " " + used);
     System.exit(0);
   }
 

@@ -4,7 +4,6 @@ package dev.gantry.benchmarks;
 import dev.gantry.benchmarks.datasets.DatasetBench;
 import dev.gantry.benchmarks.datasets.HostDatasetBench;
 import dev.gantry.benchmarks.datasets.PlanBench;
-import dev.gantry.benchmarks.datasets.TimelineChart;
 import dev.gantry.benchmarks.datasets.TwoGpuBench;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import java.nio.file.Path;
@@ -30,11 +29,10 @@ public final class Measure {
       cache FOLDER FILES MIB
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
       several-gpus replicas|slices FILE DEVICES [TURNS]
-      datasets DEVICE rows|random|streams|first|sweep|overlap FOLDER BYTES [PTX]
+      datasets DEVICE rows|random|streams|first|overlap FOLDER BYTES [PTX]
       host-datasets make|records|decode|shards|small|heap FOLDER BYTES
       two-gpus FOLDER BYTES
-      plans FOLDER [DEVICE]
-      timeline CSV HTML TITLE
+      plans FOLDER
       """;
 
   private Measure() {}
@@ -65,7 +63,6 @@ public final class Measure {
       case "host-datasets" -> HostDatasetBench.main(rest);
       case "two-gpus" -> TwoGpuBench.main(rest);
       case "plans" -> PlanBench.main(rest);
-      case "timeline" -> TimelineChart.main(rest);
       default -> throw new IllegalArgumentException(name);
     }
   }

@@ -4,10 +4,9 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import dev.gantry.benchmarks.harness.ChildJvm;
 import dev.gantry.samples.demo.DigitAnswers;
+import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
-import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -17,7 +16,6 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -312,7 +310,7 @@ class GantryCommandTest {
   }
 
   @Test
-  void aHeapThatIsTooSmallIsOneLine() throws IOException, InterruptedException {
+  void aHeapThatIsTooSmallIsOneLine() throws IOException {
     String tensors =
         IntStream.range(0, 100_000)
             .mapToObj(
@@ -325,16 +323,10 @@ class GantryCommandTest {
           ByteBuffer.allocate(8).order(ByteOrder.LITTLE_ENDIAN).putLong(header.length).array());
       out.write(header);
     }
-    List<String> command =
-        new ArrayList<>(ChildJvm.command(GantryCommand.class, List.of("inspect", file.toString())));
-    command.removeIf(option -> option.startsWith("-Xm"));
-    command.add(1, "-Xmx16m");
-    Process child = new ProcessBuilder(command).redirectErrorStream(true).start();
-    String printed;
-    try (InputStream output = child.getInputStream()) {
-      printed = new String(output.readAllBytes(), StandardCharsets.UTF_8);
-    }
-    assertThat(child.waitFor()).as(printed).isEqualTo(70);
+    ChildJvm.Result child =
+        ChildJvm.run("16m", Map.of(), GantryCommand.class, "inspect", file.toString());
+    String printed = child.out() + child.err();
+    assertThat(child.exit()).as(printed).isEqualTo(70);
     assertThat(printed.lines().filter(line -> line.startsWith("gantry: "))).hasSize(1);
     assertThat(printed)
         .contains("gantry: the Java heap of ", " MiB is too small for this")

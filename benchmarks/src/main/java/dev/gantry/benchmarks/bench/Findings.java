@@ -7,6 +7,7 @@ import dev.gantry.benchmarks.result.Point;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.Run;
 import dev.gantry.benchmarks.result.Trace;
+import java.io.File;
 import java.time.Instant;
 import java.time.temporal.ChronoUnit;
 import java.util.ArrayList;
@@ -17,6 +18,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// What a bench has found. Thread-safe: who ends the bench writes what there is.
@@ -63,14 +65,19 @@ final class Findings {
     points.add(point);
   }
 
-  synchronized void absent(Absence absence) {
-    absences.add(absence);
+  synchronized void absent(String what, String reason) {
+    absences.add(new Absence(what, withoutPaths(reason)));
+  }
+
+  /// Files are named elsewhere, and differ from block to block.
+  private String withoutPaths(String reason) {
+    return reason.replaceAll(Pattern.quote(settings.folder() + File.separator) + "[^ :]*(: )?", "");
   }
 
   /// Who fails everywhere for one reason is named once, with the place where it was first.
   synchronized void failed(String place, Absence failure) {
-    if (failed.add(failure.what() + failure.reason())) {
-      absent(new Absence(failure.what() + ", first " + place, failure.reason()));
+    if (failed.add(failure.what() + withoutPaths(failure.reason()))) {
+      absent(failure.what() + ", first " + place, failure.reason());
     }
   }
 
@@ -83,7 +90,7 @@ final class Findings {
   /// @param reason why there is no more of it
   synchronized Optional<Result> soFar(String reason) {
     points.addAll(current.get());
-    parts.forEach(part -> absent(new Absence(part, reason)));
+    parts.forEach(part -> absent(part, reason));
     return points.isEmpty() ? Optional.empty() : Optional.of(result(Trace.none(reason)));
   }
 

@@ -13,11 +13,9 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.Optional;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// The peers of Python that are installed, in one process of `python3`, so that they take turns with the
@@ -117,11 +115,6 @@ final class PythonPeers implements AutoCloseable {
   /// @param spare where a peer may keep a copy of the file in its own format
   List<Contender> contenders(Path file, Path spare) {
     return names.stream().<Contender>map(name -> new Loading(name, file, spare)).toList();
-  }
-
-  /// The copies that the peers read in place of a file.
-  static Stream<Path> spares(Path spare) {
-    return Optional.of(spare).filter(Files::exists).stream();
   }
 
   private double ask(String name, Path file, Path spare) throws IOException {

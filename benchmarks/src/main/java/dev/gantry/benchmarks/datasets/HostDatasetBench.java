@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Path;
+import java.util.List;
 
 /// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
 /// can do: `host-datasets make|records|decode|shards|small|heap FOLDER BYTES`.
@@ -14,10 +16,6 @@ import java.nio.file.Path;
 /// `benchmarks/datasets FOLDER`
 public final class HostDatasetBench {
   private static final int TURNS = 5;
-
-  /// The images of records of some 200 bytes, and of some 4 KB.
-  private static final int[] SMALL_IMAGE_BYTES = {144, 4040};
-
   private static final long SMALL_BYTES = 500_000_000;
 
   private HostDatasetBench() {}
@@ -25,31 +23,38 @@ public final class HostDatasetBench {
   public static void main(String[] arguments) throws Exception {
     Path folder = Path.of(arguments[1]);
     try (GantrySession session = GantrySession.open()) {
-      ImageSamples samples = ImageSamples.in(folder, Long.parseLong(arguments[2]), session);
+      Samples photos = Samples.photos(session, folder, Long.parseLong(arguments[2]));
+      // Records of some 150 KB, 200 bytes and 4 KB.
+      List<Samples> sizes = List.of(photos, small(photos, 144), small(photos, 4040));
       switch (arguments[0]) {
-        case "make" -> {}
+        case "make" -> {
+          var _ = photos.files();
+        }
         case "records" -> {
-          new RecordBench(session, RecordFiles.of(samples)).run(TURNS);
-          for (int imageBytes : SMALL_IMAGE_BYTES) {
-            new RecordBench(session, small(session, folder, imageBytes)).run(TURNS);
+          for (Samples samples : sizes) {
+            new RecordBench(samples).run(TURNS);
           }
         }
         case "decode" -> {
-          new DecodeBench(session, RecordFiles.of(samples)).run(TURNS);
-          for (int imageBytes : SMALL_IMAGE_BYTES) {
-            new DecodeBench(session, small(session, folder, imageBytes)).run(TURNS);
+          for (Samples samples : sizes) {
+            new DecodeBench(samples).run(TURNS);
           }
         }
-        case "shards" -> new ShardBench(session, samples.shards()).run(TURNS);
-        case "small" -> new SmallBench(session, folder).run(TURNS);
-        case "heap" -> new HeapBench(session, samples).run();
+        case "shards" -> new ShardBench(session, photos).large(TURNS);
+        case "small" -> new ShardBench(session, ShardBench.small(session, folder)).small(TURNS);
+        case "heap" -> new HeapBench(photos).run();
         default -> throw new IllegalArgumentException(arguments[0]);
       }
     }
   }
 
-  private static RecordFiles small(GantrySession session, Path folder, int imageBytes)
-      throws Exception {
-    return RecordFiles.small(session, folder, imageBytes, SMALL_BYTES);
+  private static Samples small(Samples like, int imageBytes) {
+    return new Samples(
+        like.session(),
+        like.folder(),
+        "small-" + imageBytes,
+        TensorShape.of(imageBytes),
+        SMALL_BYTES / imageBytes,
+        4096);
   }
 }

@@ -9,6 +9,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
+import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
@@ -16,48 +18,47 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import java.util.Locale;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
 
 /// Images of (height, width, channels) bytes that become normalised (channels, height, width) in DJL's batches:
 /// while they are read ahead, and by DJL's operations on each batch.
-final class NormalizeBench {
-  static final float[] SCALE = {0.0171f, 0.0175f, 0.0174f};
-  static final float[] SHIFT = {-2.118f, -2.036f, -1.804f};
-  private static final int RUNS = 3;
-  private static final int BATCH_SIZE = 256;
-
-  private final GantrySession session;
-  private final ImageSamples samples;
-  private final Transport transport;
-
-  NormalizeBench(GantrySession session, ImageSamples samples, Transport transport) {
-    this.session = session;
-    this.samples = samples;
-    this.transport = transport;
-  }
+record NormalizeBench(GantrySession session, Samples samples, Transport transport) {
+  private static final float[] SCALE = {0.0171f, 0.0175f, 0.0174f};
+  private static final float[] SHIFT = {-2.118f, -2.036f, -1.804f};
 
   /// In turns; where DJL has no such device, it says so.
-  void run(Device device) {
+  void run(Device device, int turns) throws Exception {
     ai.djl.Device target = ai.djl.Device.cpu();
     if (device instanceof Device.Cuda(int ordinal)) {
       target = ai.djl.Device.gpu(ordinal);
       if (gpus() <= ordinal) {
-        System.out.printf("gantry datasets of DJL, normalised\tno DJL on %s%n", device);
+        System.out.printf("DJL's batches, normalised\tno DJL on %s%n", device);
         return;
       }
     }
-    for (int i = 0; i < RUNS; i++) {
-      for (DataType to : new DataType[] {DataType.FLOAT32, DataType.FLOAT16}) {
-        run(
-            to + " by optNormalize",
-            target,
-            builder().optNormalize("image", SCALE, SHIFT, to).optChannelsFirst("image"));
-        run(
-            to + " by DJL's operations",
-            target,
-            builder().optTransform(images -> operations(images, to)));
-      }
+    List<Contender> contenders = new ArrayList<>();
+    for (DataType to : new DataType[] {DataType.FLOAT32, DataType.FLOAT16}) {
+      contenders.add(
+          contender(
+              to + " by optNormalize",
+              target,
+              builder().optNormalize("image", SCALE, SHIFT, to).optChannelsFirst("image")));
+      contenders.add(
+          contender(
+              to + " by DJL's operations",
+              target,
+              builder().optTransform(images -> operations(images, to))));
     }
+    var _ =
+        new Comparison(
+                "TFRecord by index, DJL's batches, hot, " + transport + ", single samples",
+                samples.count() * DatasetBench.EPOCHS,
+                samples.bytes() * DatasetBench.EPOCHS,
+                List.of(),
+                contenders)
+            .print(turns, Pause::take);
   }
 
   private static int gpus() {
@@ -69,13 +70,13 @@ final class NormalizeBench {
     }
   }
 
-  private TfRecordDataset.Builder builder() {
+  private TfRecordDataset.Builder builder() throws IOException {
     return TfRecordDataset.builder()
-        .setPath(samples.records())
+        .setPath(samples.indexed())
         .addFeature(FeatureSpec.bytes("image", 224, 224, 3))
         .addFeature(FeatureSpec.int64s("label"))
         .optIndex(IndexUse.REQUIRE)
-        .setSampling(BATCH_SIZE)
+        .setSampling(samples.batchSize())
         .optShuffle(1)
         .optPrefetch(3)
         .optRepeat(DatasetBench.EPOCHS)
@@ -96,36 +97,30 @@ final class NormalizeBench {
             .toType(to, true));
   }
 
-  private void run(String label, ai.djl.Device target, TfRecordDataset.Builder builder) {
-    Pause.take();
-    long start = System.nanoTime();
-    long images = 0;
-    double sum = 0;
-    try (TfRecordDataset dataset = builder.build();
-        NDManager manager = NDManager.newBaseManager(target)) {
-      for (Batch batch : dataset.getData(manager)) {
-        try (batch) {
-          images += batch.getSize();
-          // Waits for what is queued.
-          sum +=
-              batch
-                  .getData()
-                  .singletonOrThrow()
-                  .get(0, 1, 5)
-                  .toType(DataType.FLOAT32, true)
-                  .sum()
-                  .getFloat();
-        }
-      }
-    }
-    double seconds = (System.nanoTime() - start) / 1e9;
-    System.out.printf(
-        Locale.ROOT,
-        "gantry TFRecord by index, DJL's batches\thot, %s\tsingle samples, 3 slots, %s\t%.2f GB/s"
-            + " of what is read; sum %.4f%n",
-        transport,
-        label,
-        images * (double) ImageSamples.IMAGE_BYTES / 1e9 / seconds,
-        sum);
+  private Contender contender(String name, ai.djl.Device target, TfRecordDataset.Builder builder) {
+    return Contender.of(
+        name,
+        samples.count() * DatasetBench.EPOCHS,
+        () -> {
+          long images = 0;
+          try (TfRecordDataset dataset = builder.build();
+              NDManager manager = NDManager.newBaseManager(target)) {
+            for (Batch batch : dataset.getData(manager)) {
+              try (batch) {
+                images += batch.getSize();
+                // Waits for what is queued.
+                float _ =
+                    batch
+                        .getData()
+                        .singletonOrThrow()
+                        .get(0, 1, 5)
+                        .toType(DataType.FLOAT32, true)
+                        .sum()
+                        .getFloat();
+              }
+            }
+          }
+          return images;
+        });
   }
 }

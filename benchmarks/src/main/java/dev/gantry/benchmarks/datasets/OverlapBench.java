@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
+import dev.gantry.benchmarks.page.Chart;
+import dev.gantry.benchmarks.page.Page;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
@@ -9,7 +11,6 @@ import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.Batches;
-import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.batches.EpochChain;
 import dev.gantry.formats.internal.batches.FieldView;
 import java.io.IOException;
@@ -25,6 +26,13 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 /// A loop with a kernel a batch, which takes as long as reading the batch does: how long the loop
 /// takes, from opening the ring to the last kernel's end, beside the kernels alone.
 final class OverlapBench {
+  /// The first batch that is shown: at that one the loop has found its pace.
+  private static final int FIRST_SHOWN = 100;
+
+  private static final int SHOWN = 14;
+  private static final List<String> ROWS =
+      List.of("reading even batches", "reading odd batches", "kernels");
+
   private final GantrySession session;
   private final Device device;
   private final BusyKernel kernel;
@@ -37,7 +45,7 @@ final class OverlapBench {
 
   /// Two slots and more. The kernel takes as long as a batch's share of a loop without one.
   ///
-  /// @param folder where the timelines go, as `timeline-….csv`
+  /// @param folder where pages with timelines go, as `timeline-….html`
   void run(String label, Batches batches, Path folder) throws IOException {
     try (batches) {
       long count = batches.batchesPerEpoch().orElseThrow() * DatasetBench.EPOCHS;
@@ -60,16 +68,18 @@ final class OverlapBench {
             perBatch / 1e6,
             nanos / 1e6,
             kernels / 1e6);
-        String name = "timeline-" + label.replace(' ', '-') + "-" + slots + ".csv";
-        Files.writeString(folder.resolve(name), loop.timeline());
+        String name = "timeline-" + label.replace(' ', '-') + "-" + slots + ".html";
+        Files.writeString(folder.resolve(name), Page.of(loop.timeline(label)));
       }
     }
   }
 
   /// The times of one batch.
   ///
-  /// @param ready when `next` returned it, in nanoseconds from the loop's start
-  private record Step(double ready, BusyKernel.Moment kernelBegin, BusyKernel.Moment kernelEnd) {}
+  /// @param asked when it was asked of the source, in milliseconds from the loop's start
+  /// @param ready when `next` returned it
+  private record Step(
+      double asked, double ready, BusyKernel.Moment kernelBegin, BusyKernel.Moment kernelEnd) {}
 
   /// One pass over all batches.
   private final class Loop implements BatchPlanSource<BatchView> {
@@ -114,8 +124,8 @@ final class OverlapBench {
     long run() {
       try (PrefetchRing<BatchView> ring =
           session.ring(
-              DatasetBench.options(
-                  device, batches, slots, DatasetBench.transfer(EpochBatches.LIMITS), false),
+              new Epochs(session, device, slots, Epochs.TRANSFER, DatasetBench.EPOCHS)
+                  .options(batches, false),
               this)) {
         for (var next = ring.next(); next.isPresent(); next = ring.next()) {
           double ready = milliseconds();
@@ -126,7 +136,7 @@ final class OverlapBench {
               long address = batch.region(image.offset(), bytes).address();
               BusyKernel.Moment before = kernel.mark();
               kernel.launch(address, bytes, kernelNanos);
-              steps.add(new Step(ready, before, kernel.mark()));
+              steps.add(new Step(asked.remove(), ready, before, kernel.mark()));
             }
           }
         }
@@ -135,23 +145,24 @@ final class OverlapBench {
       }
     }
 
-    /// When each batch was read, and its kernel ran, as CSV.
-    String timeline() {
-      StringBuilder text =
-          new StringBuilder("batch,asked_ms,ready_ms,kernel_begin_ms,kernel_end_ms\n");
-      int number = 0;
-      for (Step step : steps) {
-        text.append(
-            String.format(
-                Locale.ROOT,
-                "%d,%.3f,%.3f,%.3f,%.3f%n",
-                number++,
-                asked.remove(),
-                step.ready(),
-                step.kernelBegin().since(begin),
-                step.kernelEnd().since(begin)));
+    /// When batches were read, one line for the even ones and one for the odd, above the kernels that used them.
+    Chart timeline(String title) {
+      int first = Math.clamp(steps.size() - SHOWN, 0, FIRST_SHOWN);
+      List<Step> shown = steps.subList(first, Math.min(steps.size(), first + SHOWN));
+      double start = shown.getFirst().asked();
+      List<Chart.Box> boxes = new ArrayList<>();
+      for (int i = 0; i < shown.size(); i++) {
+        Step step = shown.get(i);
+        boxes.add(
+            new Chart.Box(ROWS.get(i % 2), Chart.OURS, step.asked() - start, step.ready() - start));
+        boxes.add(
+            new Chart.Box(
+                ROWS.get(2),
+                Chart.PEER,
+                step.kernelBegin().since(begin) - start,
+                step.kernelEnd().since(begin) - start));
       }
-      return text.toString();
+      return new Chart.Timeline(title, ROWS, boxes);
     }
   }
 }

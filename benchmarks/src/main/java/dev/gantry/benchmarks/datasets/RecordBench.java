@@ -3,59 +3,66 @@ package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
-import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.benchmarks.harness.HostCeilings;
+import dev.gantry.benchmarks.harness.Threads;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 
 /// Records out of TFRecord files, both checksums of each compared: ours and tensorflow-hadoop's
 /// reader, on one thread and with a file on each of two; beside copies of the files by the JDK.
-record RecordBench(GantrySession session, RecordFiles records) {
-  private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
+record RecordBench(Samples samples) {
+  static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
 
   void run(int turns) throws Exception {
     check();
-    ThreadLocal<ByteBuffer> buffer =
-        ThreadLocal.withInitial(() -> ByteBuffer.allocateDirect(CHUNK_BYTES));
-    long bytes = records.bytes();
-    Comparison all =
-        new Comparison(
-            "framing, " + records.kind(),
-            records.count(),
-            bytes,
-            records.files(),
-            List.of(
-                CopyCeiling.contestant(records.files(), bytes, 1, CHUNK_BYTES),
-                Contender.of(
-                    "copy and CRC32C, 1 thread",
-                    bytes,
-                    () ->
-                        CopyCeiling.each(
-                            records.files(),
-                            1,
-                            file -> CopyCeiling.copyAndChecksum(file, buffer.get()))),
-                gantry(1),
-                hadoop(1),
-                CopyCeiling.contestant(records.files(), bytes, 2, CHUNK_BYTES),
-                gantry(2),
-                hadoop(2)));
-    var _ = all.print(turns);
+    List<Path> files = samples.records();
+    List<Contender> contenders = new ArrayList<>();
+    for (int threads : new int[] {1, 2}) {
+      contenders.add(HostCeilings.copy(files, threads, CHUNK_BYTES));
+      if (threads == 1) {
+        contenders.add(HostCeilings.copyAndChecksum(files, threads, CHUNK_BYTES));
+      }
+      String suffix = ", " + Threads.count(threads);
+      contenders.add(
+          Contender.of(
+              "gantry" + suffix, samples.count(), () -> Threads.each(files, threads, this::read)));
+      contenders.add(
+          Contender.of(
+              "tensorflow-hadoop" + suffix,
+              samples.count(),
+              () -> Threads.each(files, threads, file -> TensorFlowRecords.read(file, _ -> {}))));
+    }
+    print("framing", samples, contenders, turns);
   }
 
-  private Contender gantry(int threads) {
-    return Contender.of(
-        "gantry, " + CopyCeiling.threads(threads),
-        records.count(),
-        () -> CopyCeiling.each(records.files(), threads, this::read));
+  static void print(String title, Samples samples, List<Contender> contenders, int turns)
+      throws Exception {
+    List<Path> files = samples.records();
+    long bytes = 0;
+    for (Path file : files) {
+      bytes += Files.size(file);
+    }
+    var _ =
+        new Comparison(
+                title + ", records of " + bytes / samples.count() + " bytes",
+                samples.count(),
+                bytes,
+                files,
+                contenders)
+            .print(turns);
   }
 
   private long read(Path file) {
     long count = 0;
     long bytes = 0;
-    try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+    try (TfRecordReader reader =
+        TfRecordReader.open(samples.session(), file, TfRecordOptions.defaults())) {
       while (reader.next()) {
         bytes += reader.record().byteSize();
         count++;
@@ -64,21 +71,13 @@ record RecordBench(GantrySession session, RecordFiles records) {
     return bytes == 0 ? 0 : count;
   }
 
-  private Contender hadoop(int threads) {
-    return Contender.of(
-        "tensorflow-hadoop, " + CopyCeiling.threads(threads),
-        records.count(),
-        () ->
-            CopyCeiling.each(
-                records.files(), threads, file -> TensorFlowRecords.read(file, _ -> {})));
-  }
-
   /// Whether all records are the same ones.
   private void check() throws IOException {
     SampleDigest ours = new SampleDigest();
     SampleDigest theirs = new SampleDigest();
-    for (Path file : records.files()) {
-      try (TfRecordReader reader = TfRecordReader.open(session, file, TfRecordOptions.defaults())) {
+    for (Path file : samples.records()) {
+      try (TfRecordReader reader =
+          TfRecordReader.open(samples.session(), file, TfRecordOptions.defaults())) {
         while (reader.next()) {
           ours.add(reader.number(), reader.record().asByteBuffer());
         }

@@ -12,10 +12,13 @@ import java.nio.file.OpenOption;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
 import java.util.function.LongUnaryOperator;
+import java.util.zip.CRC32C;
 
 /// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
 public final class HostCeilings {
@@ -76,14 +79,30 @@ public final class HostCeilings {
 
   /// Reads a file into one small buffer a thread, over and over.
   public static Contender pageCache(Path file, int threads) {
-    return new Reading(
-        "page cache, " + Threads.count(threads), file, threads, CACHED_BYTES, Set.of());
+    return new Reading("page cache", List.of(file), threads, CACHED_BYTES, Set.of(), _ -> {});
   }
 
   /// Reads a file past the page cache.
   public static Contender directRead(Path file, int threads) {
     return new Reading(
-        "O_DIRECT read, " + Threads.count(threads), file, threads, DIRECT_BYTES, Set.of(DIRECT));
+        "O_DIRECT read", List.of(file), threads, DIRECT_BYTES, Set.of(DIRECT), _ -> {});
+  }
+
+  /// Reads files into one buffer a thread, over and over.
+  public static Contender copy(List<Path> files, int threads, int bufferBytes) {
+    String name = "copy to " + bufferBytes / 1000 + " kB";
+    return new Reading(name, files, threads, bufferBytes, Set.of(), _ -> {});
+  }
+
+  /// Takes a checksum of what is read besides.
+  public static Contender copyAndChecksum(List<Path> files, int threads, int bufferBytes) {
+    return new Reading(
+        "copy and CRC32C",
+        files,
+        threads,
+        bufferBytes,
+        Set.of(),
+        buffer -> new CRC32C().update(buffer));
   }
 
   /// Writes a file past the page cache, until it is on the disk.
@@ -110,17 +129,25 @@ public final class HostCeilings {
 
   private static final class Reading implements Contender {
     private final String name;
-    private final Path file;
+    private final List<Path> files;
     private final Threads pool;
     private final Set<OpenOption> options;
     private final ByteBuffer[] buffers;
+    private final Consumer<ByteBuffer> use;
 
-    Reading(String name, Path file, int threads, int bufferBytes, Set<OpenOption> options) {
-      this.name = name;
-      this.file = file;
+    Reading(
+        String name,
+        List<Path> files,
+        int threads,
+        int bufferBytes,
+        Set<OpenOption> options,
+        Consumer<ByteBuffer> use) {
+      this.name = name + ", " + Threads.count(threads);
+      this.files = files;
       this.pool = new Threads(threads);
       this.options = new HashSet<>(options);
       this.options.add(StandardOpenOption.READ);
+      this.use = use;
       buffers = new ByteBuffer[threads];
       for (int thread = 0; thread < threads; thread++) {
         buffers[thread] = aligned(bufferBytes);
@@ -134,7 +161,14 @@ public final class HostCeilings {
 
     @Override
     public double run() throws Exception {
-      long start = System.nanoTime();
+      return Contender.seconds(() -> {
+        for (Path file : files) {
+          read(file);
+        }
+      });
+    }
+
+    private void read(Path file) throws Exception {
       try (FileChannel channel = FileChannel.open(file, options)) {
         long size = channel.size();
         AtomicLong next = new AtomicLong();
@@ -143,10 +177,10 @@ public final class HostCeilings {
           int step = buffer.capacity();
           for (long at = next.getAndAdd(step); at < size; at = next.getAndAdd(step)) {
             read(channel, buffer.clear(), at, size);
+            use.accept(buffer.flip());
           }
         });
       }
-      return (System.nanoTime() - start) / 1e9;
     }
 
     private static void read(FileChannel channel, ByteBuffer buffer, long at, long size)

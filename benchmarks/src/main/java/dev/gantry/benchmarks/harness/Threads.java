@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.harness;
 
+import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 
 /// A fixed number of threads that do the same work.
@@ -44,6 +47,26 @@ public final class Threads implements AutoCloseable {
         throw e.getCause() instanceof Exception cause ? cause : e;
       }
     }
+  }
+
+  /// What is done with one file; returns how much was done.
+  @FunctionalInterface
+  public interface FileWork {
+    long run(Path file) throws Exception;
+  }
+
+  /// Does the work of all files, a file at a time on each thread, and adds up.
+  public static long each(List<Path> files, int threads, FileWork work) throws Exception {
+    AtomicInteger next = new AtomicInteger();
+    AtomicLong done = new AtomicLong();
+    try (Threads pool = new Threads(threads)) {
+      pool.run(_ -> {
+        for (int i = next.getAndIncrement(); i < files.size(); i = next.getAndIncrement()) {
+          done.addAndGet(work.run(files.get(i)));
+        }
+      });
+    }
+    return done.get();
   }
 
   public static String count(int threads) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.bench;
+
+import dev.gantry.benchmarks.harness.Contender;
+import dev.gantry.benchmarks.harness.LinkCeiling;
+import dev.gantry.benchmarks.harness.Turns;
+import dev.gantry.benchmarks.result.Group;
+import dev.gantry.benchmarks.result.Heat;
+import dev.gantry.benchmarks.result.Point;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+
+/// What is measured in turns.
+///
+/// @param files that are made hot or cold before each run
+/// @param weight its share of the time
+/// @param contenders makes them, when the block's turn has come
+record Block(
+    Group group, String what, Heat heat, List<Path> files, double weight, Contenders contenders) {
+  @FunctionalInterface
+  interface Contenders {
+    List<Entry> make() throws Exception;
+  }
+
+  /// @param ceiling name of the ceiling to compare with; empty for none
+  record Entry(
+      Group group, Contender contender, long bytes, String ceiling, Map<String, Long> parameters) {
+    static Entry of(Group group, Contender contender, long bytes, String ceiling) {
+      return new Entry(group, contender, bytes, ceiling, Map.of());
+    }
+
+    static Entry ceiling(Contender contender, long bytes) {
+      return of(Group.CEILING, contender, bytes, "");
+    }
+  }
+
+  String place() {
+    return what + (heat == Heat.NONE ? "" : ", " + heat);
+  }
+
+  String title() {
+    return group.title() + ", " + place();
+  }
+
+  /// What runs on cold files ran on hot ones before, and a fresh process is never warm.
+  boolean warmsUp() {
+    return heat != Heat.COLD && group != Group.FIRST_LOAD;
+  }
+
+  /// What was measured so far.
+  List<Point> points(List<Entry> entries, Turns turns) {
+    List<Point> points = new ArrayList<>();
+    for (int i = 0; i < entries.size(); i++) {
+      Entry entry = entries.get(i);
+      List<Double> seconds = turns.seconds(i);
+      if (!seconds.isEmpty()) {
+        points.add(
+            new Point(
+                entry.group(),
+                entry.contender().name(),
+                what,
+                entry.contender() instanceof LinkCeiling ? Heat.NONE : heat,
+                entry.bytes(),
+                seconds.stream().map(time -> entry.bytes() / 1e9 / time).toList(),
+                entry.ceiling(),
+                entry.parameters(),
+                entry.contender().note()));
+      }
+    }
+    return points;
+  }
+}
