@@ -26,11 +26,7 @@ import java.util.Map;
 import java.util.function.IntFunction;
 
 /// Chooses what a bench measures.
-record Blocks(
-    Settings settings,
-    GantrySession session,
-    Findings found,
-    PythonPeers python) {
+record Blocks(Settings settings, GantrySession session, Findings found, PythonPeers python) {
   private static final long MIB = 1 << 20;
   private static final int MOST_COPY_BYTES = 256 << 20;
   private static final long MOST_TRACED_BYTES = 1L << 30;
