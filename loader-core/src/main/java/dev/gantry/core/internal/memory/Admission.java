@@ -87,9 +87,16 @@ public final class Admission implements AutoCloseable {
 
   /// As [#allocate], of pinned memory.
   public PinnedSlab pin(CudaContext context, long bytes) {
-    PinnedSlab slab = PinnedSlab.allocateAdmitted(context, bytes);
-    shrink(bytes);
-    return slab;
+    return PinnedSlab.allocate(context, bytes, this);
+  }
+
+  /// Maps memory out of the promise, which shrinks by its size.
+  HugePages map(long bytes) {
+    return HostMemory.keepingPromises(() -> {
+      HugePages pages = HugePages.map(bytes);
+      shrink(bytes);
+      return pages;
+    });
   }
 
   /// Takes memory of the kernel that the caller has mapped out of the promise. It is not available to
@@ -104,7 +111,8 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  private void shrink(long bytes) {
+  /// So many bytes are no longer promised: they were mapped, or are not needed.
+  void shrink(long bytes) {
     HostMemory.keepingPromises(() -> {
       long gone = Math.clamp(bytes, 0, left);
       left -= gone;

@@ -25,16 +25,20 @@ public final class PinnedSlab extends CpuSlab {
     if (idle != null) {
       return new PinnedSlab(context, idle, size);
     }
-    try (Admission _ = admit(context, size)) {
-      return new PinnedSlab(context, pin(context, size), size);
+    try (Admission room = admit(context, size)) {
+      return new PinnedSlab(context, pin(context, size, room), size);
     }
   }
 
-  /// As [#allocate], of memory that an [Admission] has promised.
-  static PinnedSlab allocateAdmitted(CudaContext context, long size) {
+  /// As [#allocate], out of the promise of `room`, which shrinks by the slab's size.
+  static PinnedSlab allocate(CudaContext context, long size, Admission room) {
     checkSize(size);
     HugePages idle = context.idlePinned().take(size);
-    return new PinnedSlab(context, idle == null ? pin(context, size) : idle, size);
+    if (idle != null) {
+      room.shrink(size);
+      return new PinnedSlab(context, idle, size);
+    }
+    return new PinnedSlab(context, pin(context, size, room), size);
   }
 
   /// Frees what is idle and tries again where the host has no room.
@@ -50,12 +54,13 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  private static HugePages pin(CudaContext context, long size) {
-    HugePages pages = HugePages.map(size);
-    // Pinning would take the pages too, but one after the other.
-    pages.touch();
+  /// The promise ends when the memory is mapped, not when it is pinned: that takes seconds for gigabytes, and counts once.
+  private static HugePages pin(CudaContext context, long size, Admission room) {
+    HugePages pages = room.map(size);
     return Cleanup.orUndo(
         () -> {
+          // Pinning would take the pages too, but one after the other.
+          pages.touch();
           try (var _ = context.enter()) {
             context.driver().pin(pages.address(), pages.size());
           }

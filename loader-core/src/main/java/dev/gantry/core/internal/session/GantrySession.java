@@ -415,7 +415,9 @@ public final class GantrySession implements Session {
     if (stays) {
       throw new MisuseException("the process's own session stays open; open one to close it");
     }
+    // Before anything is closed: a refusal leaves the session as it is.
     rings.requireMayClose();
+    engine.requireMayClose();
     try {
       rings.close();
     } finally {

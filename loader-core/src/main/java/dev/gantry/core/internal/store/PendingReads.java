@@ -33,7 +33,7 @@ public final class PendingReads implements AutoCloseable {
   public void start(
       SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
     await(most - 1);
-    rethrow();
+    rethrow(failure());
     Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone);
     synchronized (this) {
       underWay.add(read);
@@ -45,12 +45,16 @@ public final class PendingReads implements AutoCloseable {
     }
   }
 
-  /// Waits until all reads have ended.
+  /// Waits until all reads have ended. Others may be started then, also after a failure.
   ///
   /// @throws GantryException if one has failed
   public void drain() {
     await(0);
-    rethrow();
+    Throwable reason = failure();
+    synchronized (this) {
+      failure = null;
+    }
+    rethrow(reason);
   }
 
   /// Ends the reads that are under way, and waits until no target is touched any more.
@@ -99,7 +103,11 @@ public final class PendingReads implements AutoCloseable {
     ending.forEach(read -> read.cancellation().cancel());
   }
 
-  private synchronized void rethrow() {
+  private synchronized @Nullable Throwable failure() {
+    return failure;
+  }
+
+  private static void rethrow(@Nullable Throwable failure) {
     switch (failure) {
       case null -> {}
       case GantryException e -> throw e;

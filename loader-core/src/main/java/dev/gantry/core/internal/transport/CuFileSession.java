@@ -187,9 +187,12 @@ public final class CuFileSession implements AutoCloseable {
       return Availability.absent(e.getMessage());
     } finally {
       if (!complete) {
-        leave();
-        if (handle != null) {
-          handle.close();
+        try {
+          if (handle != null) {
+            handle.close();
+          }
+        } finally {
+          leave();
         }
       }
     }

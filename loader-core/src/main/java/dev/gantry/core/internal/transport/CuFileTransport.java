@@ -285,10 +285,12 @@ public final class CuFileTransport implements AutoCloseable {
     if (closed.compareAndSet(false, true)) {
       List<Runnable> actions = new ArrayList<>();
       streams.forEach(stream -> actions.add(stream::await));
-      actions.addAll(List.of(handle::close, whenClosed));
+      actions.add(handle::close);
       if (direct != null) {
         actions.add(direct::close);
       }
+      // Last: the driver may be closed from then on.
+      actions.add(whenClosed);
       Cleanup.runAll(actions);
     }
   }

@@ -160,6 +160,10 @@ public final class OnDemandTransfer implements AutoCloseable {
     ///     serve
     public void read(Read read, Target target) {
       try (OpenFiles.Use use = files.use(read.file())) {
+        if (ended.isCancelled()) {
+          // endReads may have come while the file was opened, and not have seen it.
+          use.file().source().endReads();
+        }
         use.file().source().checkHolds(read.fileOffset() + read.required());
         if (!reader.read(use.file(), read, target)) {
           throw new IllegalStateException("more than " + threads + " readers at once");

@@ -28,13 +28,18 @@ final class SessionGate {
     }
   }
 
-  /// Waits for those who use the session, then frees it, unless it is closed.
-  ///
-  /// @throws MisuseException if one of them calls this, which would wait for itself
-  void close(Runnable free) {
+  /// @throws MisuseException if one of those who use the session calls this: closing it would wait for itself
+  void requireMayClose() {
     if (use.getReadHoldCount() > 0) {
       throw new MisuseException("a session cannot be closed by a load of its own");
     }
+  }
+
+  /// Waits for those who use the session, then frees it, unless it is closed.
+  ///
+  /// @throws MisuseException as [#requireMayClose]
+  void close(Runnable free) {
+    requireMayClose();
     use.writeLock().lock();
     try {
       if (!closed) {

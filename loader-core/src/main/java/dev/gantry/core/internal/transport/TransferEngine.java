@@ -258,6 +258,11 @@ public final class TransferEngine implements AutoCloseable {
     });
   }
 
+  /// @throws dev.gantry.core.MisuseException if a transfer's own listener calls this: [#close] would wait for itself
+  public void requireMayClose() {
+    gate.requireMayClose();
+  }
+
   /// Waits for the running transfers, then frees what is idle and closes the cuFile driver.
   ///
   /// @throws MisuseException if a transfer's own listener calls this, which would wait for itself

@@ -65,4 +65,16 @@ class PinnedSlabStubTest {
     }
     assertThat(HostMemory.promised()).isEqualTo(before);
   }
+
+  /// Pinning gigabytes takes seconds, in which others must not be refused.
+  @Test
+  void whatIsMappedIsNoLongerPromised() {
+    long before = HostMemory.promised();
+    try (Admission room = Admission.ofHost(BYTES)) {
+      HugePages pages = room.map(BYTES);
+      assertThat(HostMemory.promised()).isEqualTo(before);
+      pages.unmap();
+    }
+    assertThat(HostMemory.promised()).isEqualTo(before);
+  }
 }

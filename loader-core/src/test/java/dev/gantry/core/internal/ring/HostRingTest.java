@@ -5,19 +5,23 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.Gathers;
 import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -160,5 +164,27 @@ class HostRingTest extends RingContract {
         List.of(),
         length,
         () -> new BatchPlan<>(reads, HostWrites.NONE, List.of(), all, List.of(), length, null));
+  }
+
+  @Test
+  void aRingStaysOpenWhereItsSessionMayNotBeClosed() {
+    Path file = TestFiles.write(folder.resolve("blocks"), 7, BLOCKS * BLOCK);
+    AtomicBoolean refused = new AtomicBoolean();
+    TransferOptions closing =
+        TransferOptions.defaults()
+            .withProgress((_, _) -> {
+              assertThatThrownBy(gantry::close)
+                  .isInstanceOf(MisuseException.class)
+                  .hasMessageContaining("by a load of its own");
+              refused.set(true);
+            });
+    List<ExtentRequest> wanted =
+        List.of(new ExtentRequest(new Extent(Location.of(file), 0, BLOCK), 1));
+    try (PrefetchRing<Integer> ring =
+        gantry.ring(options(2), new Batches<>(BLOCKS, number -> block(file, number)))) {
+      gantry.load(wanted, Device.HOST, closing).close();
+      assertThat(refused).isTrue();
+      take(ring).close();
+    }
   }
 }

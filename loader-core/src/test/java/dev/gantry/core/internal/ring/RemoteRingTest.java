@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
@@ -18,6 +20,8 @@ import dev.gantry.testing.TestFiles;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -95,5 +99,39 @@ class RemoteRingTest {
     long start = System.nanoTime();
     ring.close();
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));
+  }
+
+  /// The file is open for the store, and not yet for the ring.
+  @Test
+  void closingEndsTheReadsOfAFileThatIsBeingOpened() throws InterruptedException {
+    Location file = server.put("blocks", BYTES);
+    server.answer(number -> number < 1 ? Answer.RIGHT : Answer.SILENT);
+    CountDownLatch opening = new CountDownLatch(1);
+    CountDownLatch closing = new CountDownLatch(1);
+    // The store has the first block from opening the file.
+    Read second = new Read(file, BLOCK, BLOCK, BLOCK, 0, 0);
+    BatchPlanSource<Integer> source =
+        new BatchPlanSource<>() {
+          @Override
+          public Optional<BatchPlan<Integer>> next() {
+            return Optional.of(new BatchPlan<>(List.of(second), HostWrites.NONE, List.of(), 1));
+          }
+
+          @Override
+          public void opened(Location location, Object identity) {
+            opening.countDown();
+            await(closing);
+          }
+        };
+    RingOptions options =
+        new RingOptions(Device.HOST, 2, BLOCK, 0, TransferOptions.defaults(), true);
+    PrefetchRing<Integer> ring = session.ring(options, source);
+    await(opening);
+    Thread closer = new Thread(ring::close);
+    closer.start();
+    // It waits for the reader then, and has told the files that are open.
+    RingContract.awaitSleep(closer);
+    closing.countDown();
+    assertThat(closer.join(Duration.ofSeconds(10))).isTrue();
   }
 }

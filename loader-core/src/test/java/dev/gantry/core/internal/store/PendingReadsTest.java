@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.store;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
@@ -11,6 +12,7 @@ import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -52,5 +54,29 @@ class PendingReadsTest {
         new IndexOutOfBoundsException("out"),
         IllegalStateException.class,
         "reading memory://pending/data at 0");
+  }
+
+  /// A ring's reader goes on with other batches.
+  @Test
+  void aFailureIsOfTheReadsBeforeIt() {
+    try (Arena arena = Arena.ofShared();
+        MemoryStore store = new MemoryStore();
+        SourceFile file = new SourceFile(location, store.open(location, CachePolicy.BUFFERED));
+        PendingReads reads = new PendingReads(1)) {
+      MemorySegment target = arena.allocate(100);
+      reads.start(
+          file,
+          target,
+          0,
+          100,
+          () -> {
+            throw new TransferException("copy", "there", new Failure.EndOfFile(1));
+          });
+      assertThatThrownBy(reads::drain).isInstanceOf(TransferException.class);
+      AtomicBoolean came = new AtomicBoolean();
+      reads.start(file, target, 0, 100, () -> came.set(true));
+      reads.drain();
+      assertThat(came).isTrue();
+    }
   }
 }
