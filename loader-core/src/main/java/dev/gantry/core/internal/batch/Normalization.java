@@ -22,9 +22,9 @@ import java.util.Set;
 /// @param shift of each channel
 public record Normalization(
     DType from, DType to, long pixels, boolean channelsLast, List<Float> scale, List<Float> shift) {
-  /// What can be normalised.
-  public static final Set<DType> SOURCES =
-      Set.of(
+  /// What can be normalised, in the order of `enum Type` of normalize.cu.
+  public static final List<DType> SOURCES =
+      List.of(
           DType.BOOL,
           DType.U8,
           DType.I8,

@@ -64,24 +64,7 @@ final class Codes {
       // No infinities and no negative zero, whose code is the one NaN.
       case F8_E4M3FNUZ -> code == 0x80 ? Float.NaN : number(code, 3, 8);
       case F8_E5M2FNUZ -> code == 0x80 ? Float.NaN : number(code, 2, 16);
-      case BOOL,
-          F4,
-          F6_E2M3,
-          F6_E3M2,
-          U8,
-          F8_E8M0,
-          I16,
-          U16,
-          F16,
-          BF16,
-          I32,
-          U32,
-          F32,
-          C64,
-          F64,
-          I64,
-          U64 ->
-          throw new IllegalArgumentException("not a dtype of codes: " + dtype);
+      default -> throw new IllegalArgumentException("not a dtype of codes: " + dtype);
     };
   }
 
@@ -102,25 +85,7 @@ final class Codes {
       case BF16 -> Float.intBitsToFloat(scales.get(SHORT, index * Short.BYTES) << Short.SIZE);
       case F16 -> Float.float16ToFloat(scales.get(SHORT, index * Short.BYTES));
       case F8_E8M0 -> powerOfTwo(scales.get(JAVA_BYTE, index) & 0xFF);
-      case BOOL,
-          F4,
-          F6_E2M3,
-          F6_E3M2,
-          U8,
-          I8,
-          F8_E5M2,
-          F8_E4M3,
-          F8_E4M3FNUZ,
-          F8_E5M2FNUZ,
-          I16,
-          U16,
-          I32,
-          U32,
-          C64,
-          F64,
-          I64,
-          U64 ->
-          throw new IllegalArgumentException("not a dtype of scales: " + dtype);
+      default -> throw new IllegalArgumentException("not a dtype of scales: " + dtype);
     };
   }
 
@@ -134,26 +99,7 @@ final class Codes {
       case BF16 -> bf16(value);
       case F16 -> Float.isNaN(value) ? NAN_F16 : Float.floatToFloat16(value) & 0xFFFF;
       case F32 -> Float.isNaN(value) ? NAN_F32 : Float.floatToRawIntBits(value);
-      case BOOL,
-          F4,
-          F6_E2M3,
-          F6_E3M2,
-          U8,
-          I8,
-          F8_E5M2,
-          F8_E4M3,
-          F8_E8M0,
-          F8_E4M3FNUZ,
-          F8_E5M2FNUZ,
-          I16,
-          U16,
-          I32,
-          U32,
-          C64,
-          F64,
-          I64,
-          U64 ->
-          throw new IllegalArgumentException("not a dtype of results: " + to);
+      default -> throw new IllegalArgumentException("not a dtype of results: " + to);
     };
   }
 

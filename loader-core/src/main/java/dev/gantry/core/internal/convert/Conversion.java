@@ -3,6 +3,8 @@ package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import java.util.Collection;
+import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -21,8 +23,8 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
   /// What can be made.
   public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
 
-  /// What scales may be of.
-  public static final Set<DType> SCALES = Set.of(DType.F32, DType.BF16, DType.F16, DType.F8_E8M0);
+  /// What scales may be of, in the order of `enum ScaleType` of convert.cu.
+  public static final List<DType> SCALES = List.of(DType.F32, DType.BF16, DType.F16, DType.F8_E8M0);
 
   public Conversion {
     requireOneOf("the source's dtype", from, SOURCES);
@@ -40,7 +42,7 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
     return new Conversion(from, to, ScaleGrid.single(elements), null);
   }
 
-  private static void requireOneOf(String what, DType dtype, Set<DType> some) {
+  private static void requireOneOf(String what, DType dtype, Collection<DType> some) {
     if (!some.contains(dtype)) {
       throw new MisuseException(
           what + " must be one of " + some.stream().sorted().toList() + " (was " + dtype + ")");

@@ -115,40 +115,11 @@ final class CudaConverter implements AutoCloseable {
     parameter.putInt((int) grid.blockColumns());
     parameter.putInt((int) grid.scaleRows());
     parameter.putInt((int) grid.scaleColumns());
-    parameter.putInt(what.scaleType() == null ? 0 : code(what.scaleType()));
+    parameter.putInt(what.scaleType() == null ? 0 : Conversion.SCALES.indexOf(what.scaleType()));
     parameter.putInt(0);
     for (float value : Codes.values(what.from())) {
       parameter.putFloat(value);
     }
-  }
-
-  /// As in `enum ScaleType`.
-  private static int code(DType scales) {
-    return switch (scales) {
-      case F32 -> 0;
-      case BF16 -> 1;
-      case F16 -> 2;
-      case F8_E8M0 -> 3;
-      case BOOL,
-          F4,
-          F6_E2M3,
-          F6_E3M2,
-          U8,
-          I8,
-          F8_E5M2,
-          F8_E4M3,
-          F8_E4M3FNUZ,
-          F8_E5M2FNUZ,
-          I16,
-          U16,
-          I32,
-          U32,
-          C64,
-          F64,
-          I64,
-          U64 ->
-          throw new IllegalArgumentException("not a dtype of scales: " + scales);
-    };
   }
 
   @Override

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.convert;
 
-import dev.gantry.core.DType;
 import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -103,8 +102,10 @@ public final class CudaNormalizer implements AutoCloseable {
       long numbers = 2L * Long.BYTES / Integer.BYTES;
       parameter.setAtIndex(ValueLayout.JAVA_INT, numbers, what.channels());
       parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 1, what.channelsLast() ? 1 : 0);
-      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 2, code(what.from()));
-      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 3, code(what.to()));
+      parameter.setAtIndex(
+          ValueLayout.JAVA_INT, numbers + 2, Normalization.SOURCES.indexOf(what.from()));
+      parameter.setAtIndex(
+          ValueLayout.JAVA_INT, numbers + 3, Normalization.SOURCES.indexOf(what.to()));
       for (int i = 0; i < what.channels(); i++) {
         long at = numbers + 4 + i;
         parameter.setAtIndex(ValueLayout.JAVA_FLOAT, at, what.scale().get(i));
@@ -113,27 +114,6 @@ public final class CudaNormalizer implements AutoCloseable {
       }
       kernel.launch(Math.toIntExact(pieces(what, rows.rows())), THREADS, parameter, stream);
     }
-  }
-
-  /// As in `enum Type`.
-  private static int code(DType dtype) {
-    return switch (dtype) {
-      case BOOL -> 0;
-      case U8 -> 1;
-      case I8 -> 2;
-      case I16 -> 3;
-      case U16 -> 4;
-      case F16 -> 5;
-      case BF16 -> 6;
-      case I32 -> 7;
-      case U32 -> 8;
-      case F32 -> 9;
-      case F64 -> 10;
-      case I64 -> 11;
-      case U64 -> 12;
-      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ, C64 ->
-          throw new IllegalArgumentException("not normalised: " + dtype);
-    };
   }
 
   @Override
