@@ -137,15 +137,6 @@ public final class KnownChecksums {
     return lacking;
   }
 
-  /// For a range that was compared by other means.
-  ///
-  /// @throws MalformedFileException if `found` is not the known sum
-  public static void require(Known known, int found) {
-    if (found != known.crc32c()) {
-      throw mismatch(known, found);
-    }
-  }
-
   private static MalformedFileException mismatch(Known known, int found) {
     return new MalformedFileException(
         known.extent().file(),

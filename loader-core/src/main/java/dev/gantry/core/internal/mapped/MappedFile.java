@@ -12,6 +12,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
 
@@ -79,19 +80,14 @@ final class MappedFile implements KeptFile {
 
   /// A part that the driver does not give up keeps no other.
   private void unregister() {
-    TransferException failure = null;
-    try (var _ = context.enter()) {
-      while (registered > 0) {
-        registered = (registered - 1) / PART_BYTES * PART_BYTES;
-        try {
-          context.driver().unpin(address + registered);
-        } catch (TransferException e) {
-          failure = e;
-        }
-      }
+    List<Runnable> actions = new ArrayList<>();
+    for (long part = 0; part < registered; part += PART_BYTES) {
+      long at = address + part;
+      actions.add(() -> context.driver().unpin(at));
     }
-    if (failure != null) {
-      throw failure;
+    registered = 0;
+    try (var _ = context.enter()) {
+      Cleanup.runAll(actions.reversed());
     }
   }
 
