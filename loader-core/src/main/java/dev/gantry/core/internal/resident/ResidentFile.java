@@ -5,9 +5,9 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.FileMapping;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
-import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.spi.ReadRequest;
@@ -62,27 +62,24 @@ public final class ResidentFile implements StoredFile {
     return part.isOnDevice() ? device.get() : Device.HOST;
   }
 
-  /// The offset of the first byte in the slab that [#map] gives: a byte of the file lies at its offset plus this.
-  public long offsetInSlab() {
-    return part.isOnDevice() ? -part.deviceFrom() : part.hostPhase();
-  }
-
-  /// Whether [#map] maps these bytes.
-  public boolean maps(long from, long to) {
-    return part.isOnDevice()
-        ? part.deviceFrom() <= from && to <= part.deviceTo()
-        : to <= part.size();
-  }
-
   /// The memory itself, which lives on when this is closed and when the server has gone. It is only
   /// read: a CPU's write would change a page of this process's own, and a GPU's fail.
   ///
   /// @throws TransferException if it cannot be mapped
-  public Slab map() {
+  public FileMapping map() {
     return switch (device()) {
-      case Device.Host _ -> MappedSlab.readOnly(location.toString(), fds.get(0), part.hostBytes());
+      case Device.Host _ ->
+          new FileMapping(
+              MappedSlab.readOnly(location.toString(), fds.get(0), part.hostBytes()),
+              0,
+              part.size(),
+              part.hostPhase());
       case Device.Cuda cuda ->
-          SharedDeviceSlab.map(CudaContext.of(cuda), fds.get(1), part.deviceCapacity(), false);
+          new FileMapping(
+              SharedDeviceSlab.map(CudaContext.of(cuda), fds.get(1), part.deviceCapacity(), false),
+              part.deviceFrom(),
+              part.deviceTo(),
+              -part.deviceFrom());
     };
   }
 

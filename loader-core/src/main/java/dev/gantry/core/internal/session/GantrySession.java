@@ -227,7 +227,10 @@ public final class GantrySession implements Session {
       return load(wanted, Device.HOST, TransferOptions.defaults());
     }
     if (engine.calls().descriptorAbsence().isEmpty()) {
-      return MapOperation.run(engine, wanted);
+      return MappedLoad.run(
+          wanted,
+          MappedLoad.ofFiles(engine, wanted),
+          others -> read(others, Device.HOST, TransferOptions.defaults()));
     }
     wanted.forEach(one -> one.extent().file().path());
     return load(wanted, Device.HOST, TransferOptions.defaults());

@@ -4,9 +4,8 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
-import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.FileMapping;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.resident.ResidentFile;
@@ -16,16 +15,12 @@ import dev.gantry.core.internal.resident.ResidentStore;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
-import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Collections;
-import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /// Loads of weights that a server keeps in memory: nothing is read, the memory is mapped. Also
 /// the server's own load.
@@ -39,78 +34,21 @@ final class ResidentLoad {
         && ResidentWeights.isHeld(wanted.getFirst().extent().file());
   }
 
-  /// Maps the extents that lie on this device in files of a server, where their alignment wants them.
+  /// Maps what lies on this device in files of a server.
   ///
-  /// @param read reads the others, as those of any store
+  /// @param read reads the rest, as that of any store
   static Loaded map(
       List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, Loaded> read) {
-    long start = System.nanoTime();
-    Map<Location, ResidentFile> files = new LinkedHashMap<>();
-    List<Slab> slabs = new ArrayList<>();
-    try {
-      List<ExtentRequest> others = others(wanted, device, files);
-      Map<Location, Slab> mapped = new LinkedHashMap<>();
-      return Cleanup.orUndo(
-          () -> {
-            files.forEach((location, file) -> {
-              if (file.device().equals(device)) {
-                mapped.put(location, file.map());
-                slabs.add(mapped.get(location));
-              }
-            });
-            Loaded rest = others.isEmpty() ? null : read.apply(others);
-            Iterator<Region> next =
-                rest == null ? Collections.emptyIterator() : rest.regions().iterator();
-            List<Region> regions = new ArrayList<>(wanted.size());
-            for (ExtentRequest one : wanted) {
-              ResidentFile file = files.get(one.extent().file());
-              regions.add(
-                  file != null && maps(file, one, device)
-                      ? region(one.extent(), file, mapped)
-                      : next.next());
-            }
-            if (rest == null) {
-              Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-              return new Loaded(
-                  regions, slabs, new TransferReport(Map.of(), 0, 0, 0, List.of(), elapsed));
-            }
-            slabs.addAll(rest.slabs());
-            return new Loaded(regions, slabs, rest.report());
-          },
-          () -> Slab.releaseAll(slabs));
-    } finally {
-      files.values().forEach(ResidentFile::close);
-    }
+    return MappedLoad.run(wanted, file -> map(file, device), read);
   }
 
-  /// Opens the files, and finds what [#map] cannot map.
-  private static List<ExtentRequest> others(
-      List<ExtentRequest> wanted, Device device, Map<Location, ResidentFile> files) {
-    List<ExtentRequest> others = new ArrayList<>();
-    for (ExtentRequest one : wanted) {
-      Location file = one.extent().file();
-      if (!files.containsKey(file)) {
-        ResidentStore.find(file).ifPresent(found -> files.put(file, found));
-      }
-      if (!maps(files.get(file), one, device)) {
-        others.add(one);
-      }
-    }
-    return others;
-  }
-
-  private static boolean maps(@Nullable ResidentFile file, ExtentRequest wanted, Device device) {
-    Extent extent = wanted.extent();
-    return file != null
-        && extent.length() > 0
-        && file.device().equals(device)
-        && file.maps(extent.offset(), extent.end())
-        && (extent.offset() + file.offsetInSlab()) % wanted.alignmentBytes() == 0;
-  }
-
-  private static Region region(Extent extent, ResidentFile file, Map<Location, Slab> slabs) {
-    return new Region(
-        slabs.get(extent.file()), extent.offset() + file.offsetInSlab(), extent.length());
+  private static Optional<FileMapping> map(Location location, Device device) {
+    return ResidentStore.find(location)
+        .flatMap(found -> {
+          try (ResidentFile file = found) {
+            return file.device().equals(device) ? Optional.of(file.map()) : Optional.empty();
+          }
+        });
   }
 
   /// Copies what lies in a server's memory on the device that wants it, and returns when it is there.
@@ -124,22 +62,19 @@ final class ResidentLoad {
         || which.stream().noneMatch(i -> ResidentWeights.isHeld(parts.get(i).extent().file()))) {
       return which;
     }
-    Map<Location, ResidentFile> files = new LinkedHashMap<>();
-    Map<Location, Slab> slabs = new LinkedHashMap<>();
+    Map<Location, Optional<FileMapping>> mappings = new LinkedHashMap<>();
     try {
       List<Integer> others = new ArrayList<>();
       List<Runnable> copies = new ArrayList<>();
       for (int i : which) {
         ReadInto part = parts.get(i);
-        ExtentRequest wanted = new ExtentRequest(part.extent(), 1);
-        if (!others(List.of(wanted), device, files).isEmpty()) {
-          others.add(i);
-          continue;
-        }
-        Location location = part.extent().file();
-        ResidentFile file = Objects.requireNonNull(files.get(location));
-        slabs.computeIfAbsent(location, _ -> file.map());
-        copies.add(() -> region(part.extent(), file, slabs).copyTo(part.memory()));
+        Extent extent = part.extent();
+        mappings
+            .computeIfAbsent(extent.file(), file -> map(file, device))
+            .filter(mapping -> extent.length() > 0 && mapping.has(extent, 1))
+            .ifPresentOrElse(
+                mapping -> copies.add(() -> mapping.region(extent).copyTo(part.memory())),
+                () -> others.add(i));
       }
       if (!copies.isEmpty()) {
         begin.run();
@@ -147,8 +82,8 @@ final class ResidentLoad {
       }
       return others;
     } finally {
-      files.values().forEach(ResidentFile::close);
-      Slab.releaseAll(List.copyOf(slabs.values()));
+      Slab.releaseAll(
+          mappings.values().stream().flatMap(Optional::stream).map(FileMapping::slab).toList());
     }
   }
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.session;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.FileMapping;
+import dev.gantry.core.internal.memory.MappedSlab;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.plan.ExtentRequest;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.TransferEngine;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.function.Function;
+
+/// A load that maps what is there, as the files of a lazy load and a server's memory are, and reads the rest: what no
+/// mapping has, or not at an address of its alignment. All or nothing.
+final class MappedLoad {
+  private final Function<Location, Optional<FileMapping>> mapper;
+  private final Map<Location, Optional<FileMapping>> mappings = new HashMap<>();
+  private final List<Slab> slabs = new ArrayList<>();
+
+  private MappedLoad(Function<Location, Optional<FileMapping>> mapper) {
+    this.mapper = mapper;
+  }
+
+  /// @param mapper maps a file, of which not all is wanted; the mapping's slab is owned by the result
+  /// @param read reads the rest
+  static Loaded run(
+      List<ExtentRequest> wanted,
+      Function<Location, Optional<FileMapping>> mapper,
+      Function<List<ExtentRequest>, Loaded> read) {
+    MappedLoad load = new MappedLoad(mapper);
+    return Cleanup.orUndo(() -> load.run(wanted, read), () -> Slab.releaseAll(load.slabs));
+  }
+
+  private Loaded run(List<ExtentRequest> wanted, Function<List<ExtentRequest>, Loaded> read) {
+    long start = System.nanoTime();
+    List<ExtentRequest> others = wanted.stream().filter(one -> mapping(one).isEmpty()).toList();
+    if (others.isEmpty()) {
+      List<Region> regions =
+          wanted.stream().map(one -> mapping(one).orElseThrow().region(one.extent())).toList();
+      Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+      return new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, 0, List.of(), elapsed));
+    }
+    Loaded rest = read.apply(others);
+    slabs.addAll(rest.slabs());
+    Iterator<Region> next = rest.regions().iterator();
+    List<Region> regions = new ArrayList<>(wanted.size());
+    for (ExtentRequest one : wanted) {
+      regions.add(mapping(one).map(mapping -> mapping.region(one.extent())).orElseGet(next::next));
+    }
+    return new Loaded(regions, slabs, rest.report());
+  }
+
+  private Optional<FileMapping> mapping(ExtentRequest one) {
+    Extent extent = one.extent();
+    return extent.length() == 0
+        ? Optional.empty()
+        : mappings
+            .computeIfAbsent(extent.file(), this::map)
+            .filter(mapping -> mapping.has(extent, one.alignmentBytes()));
+  }
+
+  private Optional<FileMapping> map(Location file) {
+    Optional<FileMapping> mapping = mapper.apply(file);
+    mapping.ifPresent(made -> slabs.add(made.slab()));
+    return mapping;
+  }
+
+  /// Maps local files, each from the first wanted page to the last.
+  static Function<Location, Optional<FileMapping>> ofFiles(
+      TransferEngine engine, List<ExtentRequest> wanted) {
+    Map<Location, Extent> spans = new HashMap<>();
+    for (ExtentRequest one : wanted) {
+      if (one.extent().length() > 0) {
+        spans.merge(one.extent().file(), one.extent(), MappedLoad::span);
+      }
+    }
+    return file -> Optional.ofNullable(spans.get(file)).map(span -> map(engine, span));
+  }
+
+  private static Extent span(Extent one, Extent other) {
+    long start = Math.min(one.offset(), other.offset());
+    return new Extent(one.file(), start, Math.max(one.end(), other.end()) - start);
+  }
+
+  private static FileMapping map(TransferEngine engine, Extent span) {
+    try (SourceFile file = engine.openFile(span.file(), CachePolicy.BUFFERED)) {
+      int descriptor = file.mappable();
+      if (file.size() < span.end()) {
+        // Touching bytes that the file does not have would be a bus error later.
+        throw new TransferException(
+            "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
+      }
+      long offset = span.offset() & -engine.calls().pageBytes();
+      return new FileMapping(
+          MappedSlab.map(span.file(), descriptor, offset, span.end() - offset),
+          offset,
+          span.end(),
+          -offset);
+    }
+  }
+}
