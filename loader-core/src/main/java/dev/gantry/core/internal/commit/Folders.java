@@ -2,7 +2,8 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.events.CommitEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -32,10 +33,9 @@ public final class Folders {
   /// Renames a file within a file system, replacing a file of the new name; durable only
   /// after [#sync].
   public void rename(Path from, Path to) {
-    CommitEvent event = new CommitEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.rename(from, to);
-    event.done(CommitEvent.Step.RENAME, to);
+    event.done("rename", to);
     Errno.check(result, "rename", from + " to " + to);
   }
 
@@ -68,10 +68,9 @@ public final class Folders {
   public void sync(Path folder) {
     int opened = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     int descriptor = Errno.require(opened, "open", folder);
-    CommitEvent event = new CommitEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.fsync(descriptor);
-    event.done(CommitEvent.Step.SYNCHRONISE_FOLDER, folder);
+    event.done("synchronise folder", folder);
     // Read-only: nothing that a failing close could lose.
     calls.close(descriptor);
     Errno.check(result, "fsync", folder);

@@ -2,7 +2,8 @@
 package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.events.CommitEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -127,10 +128,9 @@ final class TargetFile implements AutoCloseable {
 
   /// Returns when everything written is on the disk.
   void sync() {
-    CommitEvent event = new CommitEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.fsync(opened.descriptor());
-    event.done(CommitEvent.Step.SYNCHRONISE_FILE, target);
+    event.done("synchronise file", target);
     Errno.check(result, "fsync", target);
   }
 

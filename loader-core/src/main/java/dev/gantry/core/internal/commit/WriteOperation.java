@@ -9,7 +9,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.FileCommit.WriteTask;
-import dev.gantry.core.internal.events.SaveEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -97,8 +98,7 @@ public final class WriteOperation {
     if (options.transport() == Transport.HOST && !devices.isEmpty()) {
       throw TransportOracle.unavailable(Transport.HOST, "the bytes are in memory of " + devices);
     }
-    SaveEvent event = new SaveEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.SAVE);
     long start = System.nanoTime();
     try {
       openSources();
@@ -116,14 +116,14 @@ public final class WriteOperation {
     } catch (RuntimeException | Error failure) {
       files.forEach(file -> file.abandon(folders, failure));
       engine.counters().addSave(false);
-      event.failed(first(), files.size(), failure);
+      event.done(first(), files.size(), 0, 0, 0, failure);
       throw failure;
     } finally {
       sources.values().forEach(SourceFile::close);
     }
     engine.counters().addSave(true);
     engine.counters().addFiles(files.size());
-    event.done(first(), files.size(), counter.bytes(), counter.directBytes(), tasks.size());
+    event.done(first(), files.size(), counter.bytes(), counter.directBytes(), tasks.size(), "");
     return new WriteReport(
         counter.bytesByTransport(),
         counter.directBytes(),

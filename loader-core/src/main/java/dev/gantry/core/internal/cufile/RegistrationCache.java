@@ -3,7 +3,8 @@ package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.events.RegistrationEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -325,8 +326,7 @@ public final class RegistrationCache {
 
   private Region register(Device.Cuda device, Regions regions, long start, long end, long id) {
     Region region = new Region(start, end, id, "");
-    RegistrationEvent event = new RegistrationEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
     try {
       hardware.register(device, region.memory());
       regions.bytesLeft -= region.bytes();
@@ -339,7 +339,7 @@ public final class RegistrationCache {
       }
       wasRefused = true;
     }
-    event.ofMemory(device, end - start, region.refusal);
+    event.done("memory", device, end - start, region.refusal);
     regions.byStart.put(start, region);
     return region;
   }

@@ -18,21 +18,141 @@ import jdk.jfr.Timespan;
 import jdk.jfr.ValueDescriptor;
 import org.jspecify.annotations.Nullable;
 
-/// Describes one kind of flight recorder event: its name and its fields, as a recording shows them. Thread-safe.
-///
-/// @see Unit
-final class EventKind {
-  private final String name;
-  private final String label;
-  private final String description;
-  private final String threshold;
-  private final List<Field> fields;
+/// Describes one kind of flight recorder event, as a recording shows it. Of those that one load has thousands of, only long
+/// ones are recorded. Thread-safe.
+public final class EventKind {
+  /// Extents of files are loaded, from opening the files to the last byte.
+  public static final EventKind LOAD =
+      new EventKind(
+          "Load",
+          "Load",
+          "Extents of files were loaded into memory",
+          false,
+          new Field("device", "Device", Unit.TEXT),
+          new Field("extents", "Extents", Unit.COUNT),
+          new Field("files", "Files", Unit.COUNT),
+          new Field("bytes", "Read", Unit.BYTES, "Blocks at the edges included"),
+          new Field("directBytes", "Read past the page cache", Unit.BYTES),
+          new Field("reads", "Requests", Unit.COUNT),
+          new Field("failure", "Failure", Unit.TEXT, "Empty if the load was done"));
 
-  /// Null until the first event is made: a runtime without the module `jdk.jfr` cannot load its class.
-  private volatile @Nullable EventFactory factory;
+  /// One request is read. A `staged` one ends when the bytes are in a pinned buffer; a remote file's requests end on
+  /// the store's own threads.
+  public static final EventKind READ =
+      new EventKind(
+          "Read",
+          "Read",
+          "One request was read from a file",
+          true,
+          new Field("file", "File", Unit.TEXT),
+          new Field("offset", "Offset", Unit.BYTES, "In the file"),
+          new Field("length", "Length", Unit.BYTES),
+          new Field("transport", "Transport", Unit.TEXT),
+          new Field(
+              "residency",
+              "Page cache",
+              Unit.TEXT,
+              "Whether the bytes were in the page cache: hot, cold or unknown"),
+          new Field(
+              "direct",
+              "Past the page cache",
+              Unit.FLAG,
+              "Whether the bytes were read by O_DIRECT"));
+
+  /// Copies are made from or into one buffer: see [CopyEvent].
+  public static final EventKind COPY =
+      new EventKind(
+          "Copy",
+          "Copy",
+          "Bytes were copied between a device and a buffer in host memory",
+          true,
+          new Field("device", "Device", Unit.TEXT),
+          new Field(
+              "direction",
+              "Direction",
+              Unit.TEXT,
+              "to device, to host, on device or to another device"),
+          new Field("bytes", "Size", Unit.BYTES),
+          new Field("copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
+
+  /// A thread waits: a reader or writer for pinned buffers, which other loads and saves have, or until the device has
+  /// done the copies from or into a buffer; or the consumer of a ring for its next batch.
+  public static final EventKind WAIT =
+      new EventKind(
+          "Wait",
+          "Wait",
+          "A thread waited",
+          true,
+          new Field("waitedFor", "Waited for", Unit.TEXT, "buffers, copy or batch"));
+
+  /// A file has to change its transport.
+  public static final EventKind FALLBACK =
+      new EventKind(
+          "Fallback",
+          "Transport fallback",
+          "A file's bytes use another transport than the one chosen first",
+          false,
+          new Field("file", "File", Unit.TEXT),
+          new Field("transport", "Transport now used", Unit.TEXT),
+          new Field("reason", "Reason", Unit.TEXT));
+
+  /// cuFile is asked to take a file or memory.
+  public static final EventKind REGISTRATION =
+      new EventKind(
+          "Registration",
+          "Registration with cuFile",
+          "cuFile was asked to take a file or memory",
+          false,
+          new Field("what", "What", Unit.TEXT, "A file's name, or memory"),
+          new Field("device", "Device", Unit.TEXT),
+          new Field("bytes", "Size", Unit.BYTES, "Of memory"),
+          new Field(
+              "refusal", "Refusal", Unit.TEXT, "Why cuFile did not take it; empty if it did"));
+
+  /// A ring hands over a batch.
+  public static final EventKind RING_BATCH =
+      new EventKind(
+          "RingBatch",
+          "Batch handed over",
+          "A prefetching ring handed a batch to its consumer",
+          false,
+          new Field("number", "Number", Unit.COUNT),
+          new Field("bytes", "Size", Unit.BYTES),
+          new Field("waited", "Consumer waited", Unit.NANOSECONDS),
+          new Field(
+              "prepared",
+              "Prepared within",
+              Unit.NANOSECONDS,
+              "From asking the source until only the device had work left"));
+
+  /// Files are written, until all are durable under their names.
+  public static final EventKind SAVE =
+      new EventKind(
+          "Save",
+          "Save",
+          "Files were written and got their names",
+          false,
+          new Field("file", "First file", Unit.TEXT),
+          new Field("files", "Files", Unit.COUNT),
+          new Field("bytes", "Written", Unit.BYTES),
+          new Field("directBytes", "Written past the page cache", Unit.BYTES),
+          new Field("writes", "Requests", Unit.COUNT),
+          new Field("failure", "Failure", Unit.TEXT, "Empty if the files have their names"));
+
+  /// One step of the protocol by which files are written, whether it is done or fails: a crash must find it done or not
+  /// begun.
+  public static final EventKind COMMIT =
+      new EventKind(
+          "Commit",
+          "Commit step",
+          "A step that makes a new file durable",
+          false,
+          new Field("step", "Step", Unit.TEXT, "synchronise file, rename or synchronise folder"),
+          new Field(
+              "file", "File", Unit.TEXT, "The file, with the name that it gets; or the folder"));
 
   /// The type of a field's values, and what its numbers count.
-  enum Unit {
+  private enum Unit {
     TEXT(String.class),
     FLAG(boolean.class),
     COUNT(long.class),
@@ -47,31 +167,29 @@ final class EventKind {
   }
 
   /// @param description empty where the label says all
-  record Field(String name, String label, Unit unit, String description) {
+  private record Field(String name, String label, Unit unit, String description) {
     Field(String name, String label, Unit unit) {
       this(name, label, unit, "");
     }
   }
 
-  /// A kind of which every event is recorded.
-  ///
-  /// @param name without `dev.gantry.`
-  static EventKind all(String name, String label, String description, Field... fields) {
-    return new EventKind(name, label, description, "0 ns", List.of(fields));
-  }
+  private final String eventName;
+  private final String label;
+  private final String description;
+  private final boolean onlyLong;
+  private final List<Field> fields;
 
-  /// A kind of which only long events are recorded, since one load has thousands of them.
-  static EventKind onlyLong(String name, String label, String description, Field... fields) {
-    return new EventKind(name, label, description, "20 ms", List.of(fields));
-  }
+  /// Null until the first event is made: a runtime without the module `jdk.jfr` cannot load its class.
+  private volatile @Nullable EventFactory factory;
 
+  /// @param eventName without `dev.gantry.`
   private EventKind(
-      String name, String label, String description, String threshold, List<Field> fields) {
-    this.name = name;
+      String eventName, String label, String description, boolean onlyLong, Field... fields) {
+    this.eventName = eventName;
     this.label = label;
     this.description = description;
-    this.threshold = threshold;
-    this.fields = fields;
+    this.onlyLong = onlyLong;
+    this.fields = List.of(fields);
   }
 
   Event newEvent() {
@@ -91,12 +209,12 @@ final class EventKind {
     EventFactory made = factory;
     if (made == null) {
       List<AnnotationElement> all = new ArrayList<>();
-      all.add(new AnnotationElement(Name.class, "dev.gantry." + name));
+      all.add(new AnnotationElement(Name.class, "dev.gantry." + eventName));
       all.add(new AnnotationElement(Label.class, label));
       all.add(new AnnotationElement(Category.class, new String[] {"Gantry"}));
       all.add(new AnnotationElement(Description.class, description));
       all.add(new AnnotationElement(StackTrace.class, false));
-      all.add(new AnnotationElement(Threshold.class, threshold));
+      all.add(new AnnotationElement(Threshold.class, onlyLong ? "20 ms" : "0 ns"));
       made = EventFactory.create(all, fields.stream().map(EventKind::describe).toList());
       factory = made;
     }

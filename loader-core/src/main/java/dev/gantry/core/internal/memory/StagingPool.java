@@ -3,7 +3,8 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.events.WaitEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
@@ -143,8 +144,7 @@ public final class StagingPool {
     if (arrive(waiter)) {
       return true;
     }
-    WaitEvent event = new WaitEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.WAIT);
     boolean taken = false;
     try {
       long seen = changes();
@@ -158,7 +158,7 @@ public final class StagingPool {
       }
       taken = wants && served;
       if (waited) {
-        event.done(WaitEvent.Reason.BUFFERS);
+        event.done("buffers");
       }
       return taken;
     } catch (InterruptedException _) {

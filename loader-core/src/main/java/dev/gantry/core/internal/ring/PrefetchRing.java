@@ -3,9 +3,9 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
-import dev.gantry.core.internal.events.RingBatchEvent;
+import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.SessionCounters;
-import dev.gantry.core.internal.events.WaitEvent;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
@@ -112,8 +112,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   public Optional<RingBatch<T>> next() {
     requireOutside("asked");
     long start = System.nanoTime();
-    WaitEvent wait = new WaitEvent();
-    wait.begin();
+    TimedEvent wait = TimedEvent.begun(EventKind.WAIT);
     boolean waits = !scheduler.hasNext();
     BatchWork<T> work = scheduler.awaitNext(reader::askSource);
     if (work == null) {
@@ -135,7 +134,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
                   work.slot().slab(),
                   () -> giveBack(work.slot())));
       if (waits) {
-        wait.done(WaitEvent.Reason.BATCH);
+        wait.done("batch");
       }
       account(work, waits, waited);
     } catch (RuntimeException | Error e) {
@@ -153,7 +152,10 @@ public final class PrefetchRing<T> implements AutoCloseable {
     if (waits) {
       counter.addWait(waited);
     }
-    RingBatchEvent.handedOver(work.number(), work.plan().bytes(), waited, work.preparedNanos());
+    TimedEvent event = TimedEvent.begun(EventKind.RING_BATCH);
+    if (event.isUnderWay()) {
+      event.done(work.number(), work.plan().bytes(), waited, work.preparedNanos());
+    }
   }
 
   private void giveBack(Slot slot) {

@@ -3,7 +3,8 @@ package dev.gantry.core.internal.session;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.events.LoadEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 
@@ -19,16 +20,22 @@ final class LoadOperation {
   private static TransferReport load(
       TransferEngine engine, Destination destination, TransferOptions options) {
     Device first = destination.devices().getFirst();
-    LoadEvent event = new LoadEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.LOAD);
     try {
       TransferReport report = destination.finish(transfer(engine, destination, options));
       engine.counters().addLoad(true);
-      event.done(first, destination.parts(), report);
+      event.done(
+          first,
+          destination.parts(),
+          report.files().size(),
+          report.bytes(),
+          report.directBytes(),
+          report.reads(),
+          "");
       return report;
     } catch (RuntimeException | Error failure) {
       engine.counters().addLoad(false);
-      event.failed(first, destination.parts(), failure);
+      event.done(first, destination.parts(), 0, 0, 0, 0, failure);
       destination.undo(failure);
       throw failure;
     }

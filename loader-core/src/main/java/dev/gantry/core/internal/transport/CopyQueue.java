@@ -2,7 +2,8 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.internal.events.CopyEvent;
-import dev.gantry.core.internal.events.WaitEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.IdleStreams;
@@ -79,8 +80,7 @@ public final class CopyQueue implements AutoCloseable {
     if (!running[buffer]) {
       return;
     }
-    WaitEvent wait = new WaitEvent();
-    wait.begin();
+    TimedEvent wait = TimedEvent.begun(EventKind.WAIT);
     if (sleepers) {
       context.await(copied.get(buffer));
     } else {
@@ -88,7 +88,7 @@ public final class CopyQueue implements AutoCloseable {
         context.driver().synchronize(copied.get(buffer));
       }
     }
-    wait.done(WaitEvent.Reason.COPY);
+    wait.done("copy");
     running[buffer] = false;
     marked[buffer].done(context.device());
     marked[buffer] = new CopyEvent();

@@ -7,7 +7,7 @@ import dev.gantry.core.internal.cufile.BatchTransfers;
 import dev.gantry.core.internal.cufile.BatchTransfers.Request;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.cufile.CuFileRule.Way;
-import dev.gantry.core.internal.events.ReadEvent;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -30,7 +30,7 @@ final class CuFileReader {
   /// A read that waits for others.
   ///
   /// @param event begun when the read was collected
-  record Deferred(OpenFile file, Read read, Target target, Residency residency, ReadEvent event) {
+  record Deferred(OpenFile file, Read read, Target target, Residency residency, TimedEvent event) {
     CuFileTransport cuFile() {
       return file.transport().cuFile();
     }

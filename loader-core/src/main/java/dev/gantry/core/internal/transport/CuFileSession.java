@@ -9,7 +9,8 @@ import dev.gantry.core.internal.cufile.CuFileHardware;
 import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.cufile.RegistrationCache;
 import dev.gantry.core.internal.cufile.StreamTransfers;
-import dev.gantry.core.internal.events.RegistrationEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
@@ -166,8 +167,7 @@ public final class CuFileSession implements AutoCloseable {
 
   private Availability<CuFileTransport> register(
       Opened driver, Path file, Descriptors descriptors, CudaContext context) {
-    RegistrationEvent event = new RegistrationEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
     CuFile cuFile = driver.cuFile();
     boolean gds = driver.kind() == Transport.GDS;
     CuFileHandle handle = null;
@@ -179,11 +179,11 @@ public final class CuFileSession implements AutoCloseable {
               ? null
               : cuFile.registerHandle(file, descriptors.direct());
       complete = true;
-      event.ofFile(file, context.device(), "");
+      event.done(file, context.device(), 0, "");
       return Availability.present(
           new CuFileTransport(driver, context, handle, direct, this::leave));
     } catch (TransferException e) {
-      event.ofFile(file, context.device(), e.getMessage());
+      event.done(file, context.device(), 0, e.getMessage());
       return Availability.absent(e.getMessage());
     } finally {
       if (!complete) {

@@ -6,7 +6,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.events.FallbackEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
@@ -176,7 +177,7 @@ public final class FileTransport implements AutoCloseable {
     cached = decide(true);
     uncached = cached;
     LOG.info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
-    FallbackEvent.happened(question.file(), cached.transport(), cached.reason());
+    TimedEvent.begun(EventKind.FALLBACK).done(question.file(), cached.transport(), cached.reason());
     return true;
   }
 

@@ -6,7 +6,8 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.cufile.CuFileRule.Way;
 import dev.gantry.core.internal.events.DiskSpeeds;
-import dev.gantry.core.internal.events.ReadEvent;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -18,6 +19,7 @@ import dev.gantry.core.spi.Residency;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
@@ -76,8 +78,7 @@ final class TransportReader implements AutoCloseable {
             ? cuFile.way(file.transport().cuFile(), read, target)
             : Way.SYNC;
     if (way == Way.BATCH) {
-      ReadEvent event = new ReadEvent();
-      event.begin();
+      TimedEvent event = TimedEvent.begun(EventKind.READ);
       if (cuFile.collect(new Deferred(file, read, target, residency, event))) {
         flush();
       }
@@ -94,8 +95,7 @@ final class TransportReader implements AutoCloseable {
       OpenFile file, Read read, Target target, Transport transport, Residency residency, Way way) {
     SourceFile source = file.source();
     boolean direct = residency != Residency.HOT;
-    ReadEvent event = new ReadEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.READ);
     boolean wentDirect;
     try {
       wentDirect =
@@ -121,8 +121,7 @@ final class TransportReader implements AutoCloseable {
       }
       return read(file, read, target);
     }
-    event.done(source.file(), read.fileOffset(), read.length(), transport, residency, wentDirect);
-    counter.addRead(transport, read.length(), wentDirect, residency);
+    account(event, read, transport, residency, wentDirect);
     return true;
   }
 
@@ -162,19 +161,24 @@ final class TransportReader implements AutoCloseable {
     cuFile.flush(this::account, this::readAgain);
   }
 
+  private void account(
+      TimedEvent event, Read read, Transport transport, Residency residency, boolean direct) {
+    if (event.isUnderWay()) {
+      event.done(
+          read.file(),
+          read.fileOffset(),
+          read.length(),
+          transport,
+          residency.name().toLowerCase(Locale.ROOT),
+          direct);
+    }
+    counter.addRead(transport, read.length(), direct, residency);
+  }
+
   private void account(Deferred done) {
     Transport transport = done.cuFile().transport();
     boolean direct = done.cuFile().passesCache(done.wantDirect());
-    Read read = done.read();
-    done.event()
-        .done(
-            done.file().source().file(),
-            read.fileOffset(),
-            read.length(),
-            transport,
-            done.residency(),
-            direct);
-    counter.addRead(transport, read.length(), direct, done.residency());
+    account(done.event(), done.read(), transport, done.residency(), direct);
   }
 
   /// Does a read of a batch that failed, and falls back if it was this one's failure.
@@ -206,14 +210,11 @@ final class TransportReader implements AutoCloseable {
 
   /// Starts a read of a remote file and does not wait for it.
   private void start(SourceFile file, Read read, Target target) {
-    ReadEvent event = new ReadEvent();
-    event.begin();
+    TimedEvent event = TimedEvent.begun(EventKind.READ);
     Runnable done =
         () -> {
           HostTransport.sum(read, target, sums);
-          event.done(
-              file.file(), read.fileOffset(), read.length(), Transport.HOST, Residency.HOT, false);
-          counter.addRead(Transport.HOST, read.length(), false, Residency.HOT);
+          account(event, read, Transport.HOST, Residency.HOT, false);
         };
     switch (target) {
       case Target.InSlab in ->

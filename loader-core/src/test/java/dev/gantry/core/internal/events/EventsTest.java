@@ -239,15 +239,15 @@ class EventsTest {
 
   static List<EventKind> events() {
     return List.of(
-        LoadEvent.KIND,
-        ReadEvent.KIND,
-        CopyEvent.KIND,
-        WaitEvent.KIND,
-        FallbackEvent.KIND,
-        RegistrationEvent.KIND,
-        RingBatchEvent.KIND,
-        SaveEvent.KIND,
-        CommitEvent.KIND);
+        EventKind.LOAD,
+        EventKind.READ,
+        EventKind.COPY,
+        EventKind.WAIT,
+        EventKind.FALLBACK,
+        EventKind.REGISTRATION,
+        EventKind.RING_BATCH,
+        EventKind.SAVE,
+        EventKind.COMMIT);
   }
 
   /// In the second table, an event's name stands in its first row only.
