@@ -18,8 +18,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 
 /// NDArrays as the writers of shards take them, of any dtype and from any device: [#fields] and
-/// [#values] for [ShardWriter][dev.gantry.formats.shards.ShardWriter] and
-/// [NewShards][dev.gantry.formats.shards.NewShards]. A [WeightsWriter] takes the arrays themselves.
+/// [#values] for a [ShardWriter][dev.gantry.formats.shards.ShardWriter]. A [WeightsWriter] takes the arrays themselves.
 ///
 /// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C
 /// order. Until this is closed their memory stays, also if the arrays are closed; they must not

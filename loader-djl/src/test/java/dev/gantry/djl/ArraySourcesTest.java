@@ -15,7 +15,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
-import dev.gantry.formats.shards.NewShards;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import java.io.IOException;
@@ -83,7 +82,7 @@ class ArraySourcesTest {
       assertThat(sources.samples()).isEqualTo(4);
       if (atOnce) {
         var _ =
-            NewShards.write(
+            ShardWriter.write(
                 GantrySession.shared(),
                 shards,
                 sources.fields(),

@@ -4,6 +4,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
 import java.util.ArrayDeque;
@@ -14,7 +15,6 @@ import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -106,20 +106,9 @@ final class ShardQueue {
 
   /// Throws what a write failed with, unless that has been thrown.
   synchronized void throwFailure() {
-    if (told) {
-      return;
-    }
-    switch (failure) {
-      case null -> {}
-      case RuntimeException e -> {
-        told = true;
-        throw e;
-      }
-      case Error e -> {
-        told = true;
-        throw e;
-      }
-      case Throwable e -> throw new IllegalStateException("a writer failed", e);
+    if (!told) {
+      told = failure != null;
+      Cleanup.rethrow(failure, "a writer failed");
     }
   }
 
@@ -127,11 +116,11 @@ final class ShardQueue {
   ///
   /// @return the shards, by number
   /// @throws TransferException if a write failed and no call has said so, or the caller is
-  ///     interrupted
+  ///     interrupted, which ends the writes early
   List<Shard> finish() {
-    writers.shutdown();
-    boolean interrupted = !end(false);
-    if (interrupted) {
+    writers.close();
+    freeSlabs();
+    if (Thread.currentThread().isInterrupted()) {
       throw new TransferException(
           "finish", "while it waited for shards to be written", new Failure.Cancelled());
     }
@@ -144,29 +133,8 @@ final class ShardQueue {
   /// Ends the writes under way, and frees the slabs. Idempotent.
   void abandon() {
     writers.shutdownNow();
-    boolean _ = end(true);
-  }
-
-  /// Waits for the writers; an interruption, which is kept, makes them end early.
-  ///
-  /// @param early whether they have been told to
-  /// @return whether they ended by themselves
-  private boolean end(boolean early) {
-    boolean interrupted = false;
-    boolean ended = false;
-    while (!ended) {
-      try {
-        ended = writers.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
-      } catch (InterruptedException _) {
-        interrupted = true;
-        writers.shutdownNow();
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    writers.close();
     freeSlabs();
-    return !interrupted && !early;
   }
 
   private synchronized void freeSlabs() {

@@ -98,6 +98,26 @@ public final class ShardWriter implements AutoCloseable {
     return new ShardWriter(own, plan, ShardFolder.prepare(own, folder, false));
   }
 
+  /// Writes whole arrays, and returns when the dataset is there. A failure leaves none; a crash may leave what the
+  /// next writer clears.
+  ///
+  /// @param samples how many there are, 0 or more
+  /// @param values as [#append(long, Map)] takes them
+  /// @throws MisuseException as [#create] and [#append(long, Map)] have it
+  /// @throws TransferException if a file or device fails, or the caller cancels
+  public static ShardSet write(
+      Session session,
+      Path folder,
+      List<Field> fields,
+      long samples,
+      Map<String, Source> values,
+      ShardOptions options) {
+    try (ShardWriter writer = create(session, folder, fields, options)) {
+      writer.append(samples, values);
+      return writer.finish();
+    }
+  }
+
   /// How many samples each shard gets, but for the last.
   public long samplesPerShard() {
     return plan.capacity().samples();

@@ -80,7 +80,7 @@ class DeviceShardsGpuTest {
   @Test
   void asWholeArrays() {
     Path set = folder.resolve("set");
-    NewShards.write(session, set, FIELDS, SAMPLES, sources(0, SAMPLES), options);
+    ShardWriter.write(session, set, FIELDS, SAMPLES, sources(0, SAMPLES), options);
     TestShards.requireWhole(set, FIELDS, values, SAMPLES, "");
   }
 }

@@ -50,7 +50,7 @@ class ShardBatchesTest {
   @BeforeEach
   void write() {
     try (GantrySession session = GantrySession.open()) {
-      NewShards.write(
+      ShardWriter.write(
           session,
           folder.resolve("set"),
           TestShards.FIELDS,

@@ -29,7 +29,7 @@ class ShardCatalogueContractTest extends SampleCatalogueContract {
   protected SampleCatalogue open() {
     Path set = folder.resolve("set");
     if (!Files.exists(set)) {
-      NewShards.write(
+      ShardWriter.write(
           session,
           set,
           TestShards.FIELDS,

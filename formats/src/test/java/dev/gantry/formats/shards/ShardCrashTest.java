@@ -164,7 +164,7 @@ class ShardCrashTest {
   @Test
   void overASetThatWasRemoved() {
     Path set = tree.resolve("set");
-    NewShards.write(
+    ShardWriter.write(
         session,
         set,
         TestShards.FIELDS,

@@ -70,7 +70,7 @@ class ShardFaultTest {
   }
 
   private void writeArrays(GantrySession session) {
-    NewShards.write(
+    ShardWriter.write(
         session,
         folder(),
         TestShards.FIELDS,

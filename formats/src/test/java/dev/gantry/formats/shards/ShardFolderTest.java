@@ -55,7 +55,7 @@ class ShardFolderTest {
   }
 
   private void writeArrays() {
-    NewShards.write(
+    ShardWriter.write(
         session,
         folder(),
         TestShards.FIELDS,

@@ -142,7 +142,7 @@ class ShardPropertiesTest {
         .isEqualTo(written.catalogue().identity());
 
     Path arrays = folder.resolve("arrays");
-    NewShards.write(
+    ShardWriter.write(
         session, arrays, fields, samples, TestShards.sources(fields, values, 0, samples), options);
     assertThat(contents(arrays)).isEqualTo(contents(appended));
   }
@@ -174,7 +174,7 @@ class ShardPropertiesTest {
       throws IOException {
     Map<String, byte[]> values = TestShards.values(TestShards.FIELDS, 5, samples);
     ShardSet set =
-        NewShards.write(
+        ShardWriter.write(
             session,
             folder.resolve("set"),
             TestShards.FIELDS,

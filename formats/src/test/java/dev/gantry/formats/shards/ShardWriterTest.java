@@ -218,7 +218,8 @@ class ShardWriterTest {
     }
     Map<String, Source> sources = Map.of("label", new Memory.OnHost(value));
     assertThatThrownBy(() ->
-            NewShards.write(session, parent.resolve("x"), fields, 1, sources, TestShards.options()))
+            ShardWriter.write(
+                session, parent.resolve("x"), fields, 1, sources, TestShards.options()))
         .hasMessageContaining(message);
   }
 
@@ -257,7 +258,7 @@ class ShardWriterTest {
         .hasMessageContaining("holds samples already");
     Map<String, Source> sources = TestShards.sources(FIELDS, values, 0, 1);
     assertThatThrownBy(
-            () -> NewShards.write(session, folder(), FIELDS, 1, sources, TestShards.options()))
+            () -> ShardWriter.write(session, folder(), FIELDS, 1, sources, TestShards.options()))
         .isInstanceOf(MisuseException.class);
     requireWhole(4);
   }
@@ -370,7 +371,7 @@ class ShardWriterTest {
       writer.append(1, none);
       assertThatThrownBy(() -> writer.append(most, none)).isInstanceOf(MisuseException.class);
     }
-    assertThatThrownBy(() -> NewShards.write(session, folder(), fields, most + 1, none, options))
+    assertThatThrownBy(() -> ShardWriter.write(session, folder(), fields, most + 1, none, options))
         .isInstanceOf(MisuseException.class);
     assertThat(folder()).doesNotExist();
   }
