@@ -22,6 +22,7 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SaveQueue;
 import java.nio.file.Path;
@@ -203,7 +204,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    CheckpointStore.Listing listing = CheckpointStore.list(session, path);
+    CheckpointListing listing = CheckpointStore.list(session, path);
     return (choice.fallBack() ? listing.warned().latestWhole() : listing.latest())
         .map(checkpoint -> checkpoint);
   }

@@ -9,6 +9,7 @@ import dev.gantry.djl.internal.training.TrainingContents;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SavedGroup;
 import java.nio.file.Path;
@@ -72,7 +73,7 @@ public final class Checkpoints {
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public Optional<Weights> openLatest() {
     return switch (folder) {
-      case Location.Local _ -> open(CheckpointStore.Listing::latest);
+      case Location.Local _ -> open(CheckpointListing::latest);
       case Location.Remote remote ->
           SavedGroup.latest(session, remote, TrainingContents.MODEL)
               .map(saved -> new Weights(saved.tensors(), session, saved.sums(), null, true));
@@ -104,8 +105,7 @@ public final class Checkpoints {
     }
   }
 
-  private Optional<Weights> open(
-      Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
+  private Optional<Weights> open(Function<CheckpointListing, Optional<CheckpointFolder>> choice) {
     return SavedGroup.choose(session, local(), TrainingContents.MODEL, choice)
         .map(saved -> new Weights(saved.tensors(), session, saved.sums(), null, false));
   }

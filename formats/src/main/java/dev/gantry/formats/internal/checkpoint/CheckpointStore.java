@@ -181,60 +181,18 @@ public final class CheckpointStore implements AutoCloseable {
         lock::close);
   }
 
-  /// What a folder of checkpoints holds.
-  ///
-  /// @param checkpoints in the order in which they were saved; of those of one step only the last
-  /// @param damaged those whose manifest cannot be used, and why
-  /// @param doubtful those of the damaged that may have been saved after all of `checkpoints`, as far
-  ///     as their folders' names and the rest of their manifests tell
-  public record Listing(
-      List<CheckpointFolder> checkpoints,
-      List<MalformedFileException> damaged,
-      List<MalformedFileException> doubtful) {
-    public Listing {
-      checkpoints = List.copyOf(checkpoints);
-      damaged = List.copyOf(damaged);
-      doubtful = List.copyOf(doubtful);
-    }
-
-    /// The one that was saved last.
-    ///
-    /// @throws MalformedFileException if that may be one of the damaged
-    public Optional<CheckpointFolder> latest() {
-      if (!doubtful.isEmpty()) {
-        throw doubtful.getFirst();
-      }
-      return latestWhole();
-    }
-
-    /// Warns of the damaged, for callers that go on without them.
-    public Listing warned() {
-      damaged.forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
-      return this;
-    }
-
-    /// The one that was saved last but for the damaged.
-    public Optional<CheckpointFolder> latestWhole() {
-      return checkpoints.isEmpty() ? Optional.empty() : Optional.of(checkpoints.getLast());
-    }
-
-    public Optional<CheckpointFolder> ofStep(long step) {
-      return checkpoints.stream().filter(one -> one.step() == step).findFirst();
-    }
-  }
-
   /// What is there at one moment of the call, though others may save and remove meanwhile. Only manifests
   /// are read, and of each no more is kept than its step, number and metrics. The folder
   /// need not be open for that, and a folder that is missing holds nothing.
   ///
   /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
   ///     may be whole all the same
-  public static Listing list(GantrySession session, Path root) {
+  public static CheckpointListing list(GantrySession session, Path root) {
     StoreScan all = StoreScan.of(new StoreFolder(session, root));
     SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
     // A step that was saved again is where the later save belongs.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
-    return new Listing(
+    return new CheckpointListing(
         List.copyOf(bySteps.values()),
         all.damaged().stream().map(StoreScan.Damaged::reason).toList(),
         all.doubtful());

@@ -31,7 +31,7 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
       GantrySession session,
       Path directory,
       String group,
-      Function<CheckpointStore.Listing, Optional<CheckpointFolder>> choice) {
+      Function<CheckpointListing, Optional<CheckpointFolder>> choice) {
     return choose(
         () -> choice.apply(CheckpointStore.list(session, directory)), saved -> saved.group(group));
   }

@@ -129,7 +129,7 @@ class CheckpointFolderTest {
   void aDamagedManifestIsToldAndTheOthersAreListed() throws IOException {
     Path manifest = StoreFolder.manifest(stored.folder());
     Files.write(manifest, new byte[] {'{'});
-    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root);
+    CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root);
     assertThat(listing.damaged())
         .singleElement()
         .returns(Location.of(manifest), MalformedFileException::file);

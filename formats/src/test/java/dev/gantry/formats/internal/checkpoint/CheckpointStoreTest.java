@@ -119,7 +119,7 @@ class CheckpointStoreTest {
       for (long step = 1; step <= 12; step++) {
         store.save(checkpoint(step), WriteOptions.defaults());
       }
-      CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
+      CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root());
       assertThat(steps(listing.checkpoints())).containsExactly(1L, 5L, 10L, 11L, 12L);
       listing.checkpoints().forEach(this::requireWhole);
     }
@@ -131,7 +131,7 @@ class CheckpointStoreTest {
       for (long step : new long[] {1, 2, 3, 2}) {
         store.save(checkpoint(step), WriteOptions.defaults());
       }
-      CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
+      CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root());
       assertThat(steps(listing.checkpoints())).containsExactly(1L, 3L, 2L);
       assertThat(listing.latest().orElseThrow().manifest().sequence()).isEqualTo(4);
       assertThat(root()).isDirectoryContaining("glob:**gantry-step-2-4");

@@ -211,7 +211,7 @@ class StoreListTest {
     try (CheckpointStore store = open(Retention.ALL)) {
       save(store, 1, 2);
     }
-    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root());
+    CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root());
     CheckpointFolder first = listing.checkpoints().getFirst();
     assertThat(Name.of(first).step()).isEqualTo(1);
     CheckpointFolder second = listing.checkpoints().getLast();

@@ -123,7 +123,7 @@ final class TestCheckpoints {
 
   /// All that is listed is whole, and nothing is damaged.
   static List<Name> requireAllWhole(Path root, String where) {
-    CheckpointStore.Listing listing = CheckpointStore.list(GantrySession.shared(), root);
+    CheckpointListing listing = CheckpointStore.list(GantrySession.shared(), root);
     assertThat(listing.damaged()).as(where).isEmpty();
     listing.checkpoints().forEach(stored -> requireWhole(stored, where));
     return listing.checkpoints().stream().map(Name::of).toList();

@@ -11,6 +11,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import java.nio.file.Path;
@@ -107,7 +108,7 @@ public record CheckpointChoice(
   /// @throws DamagedException if it can
   private Optional<TrainingRestore.Restored> latest(
       Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
-    CheckpointStore.Listing listing = CheckpointStore.list(session, directory);
+    CheckpointListing listing = CheckpointStore.list(session, directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
       if (listing.doubtful().contains(damaged)) {
@@ -176,7 +177,7 @@ public record CheckpointChoice(
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   private TrainingRestore.Restored ofStep(
       long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
-    CheckpointStore.Listing listing = CheckpointStore.list(session, directory);
+    CheckpointListing listing = CheckpointStore.list(session, directory);
     Optional<CheckpointFolder> found = listing.ofStep(step);
     if (found.isEmpty()) {
       Optional<MalformedFileException> damaged = damaged(listing, step);
@@ -200,8 +201,7 @@ public record CheckpointChoice(
   }
 
   /// A damaged manifest does not name its step; its folder does.
-  private static Optional<MalformedFileException> damaged(
-      CheckpointStore.Listing listing, long step) {
+  private static Optional<MalformedFileException> damaged(CheckpointListing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {
           OptionalLong found = StoreFolder.step(folder(damage));
