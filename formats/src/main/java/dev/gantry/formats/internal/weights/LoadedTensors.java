@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.StridedRange;
@@ -24,7 +25,7 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.function.Predicate;
+import java.util.function.Function;
 
 /// Tensors of one load, in memory: dense, in C order, little endian, whatever their encodings.
 /// Closing it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
@@ -49,11 +50,9 @@ public final class LoadedTensors implements AutoCloseable {
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
     List<StoredTensor> plain = of(Kind.PLAIN, tensors);
     if (plain.size() == tensors.size()) {
-      return of(
-          tensors,
-          Map.of(
-              Kind.PLAIN,
-              session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options)));
+      Loaded all =
+          session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options);
+      return of(tensors, Kind::of, Map.of(Kind.PLAIN, all));
     }
     Admission.require(
         MemoryUse.on(device, bytes(tensors)),
@@ -134,29 +133,45 @@ public final class LoadedTensors implements AutoCloseable {
             plain.stream().map(LoadedTensors::wanted).toList(),
             devices,
             counted(options, 0, bytes(plain), bytes(tensors)));
-    List<LoadedTensors> all = new ArrayList<>();
-    try {
-      if (others.isEmpty()) {
-        read.forEach(each -> all.add(of(tensors, Map.of(Kind.PLAIN, each))));
-        return all;
-      }
-      try (LoadedTensors made = load(session, others, Device.HOST, options)) {
-        for (int i = 0; i < devices.size(); i++) {
-          List<HostFill> fills =
-              made.regions().stream()
-                  .map(region -> new HostFill(region.length(), region::copyTo))
-                  .toList();
-          Loaded filled = session.fill(fills, devices.get(i), options);
-          all.add(merged(tensors, StoredTensor::isPlain, read.get(i), filled));
-        }
-      }
-      return all;
-    } finally {
-      if (all.size() < devices.size()) {
-        all.forEach(LoadedTensors::close);
-        read.subList(all.size(), devices.size()).forEach(Loaded::close);
-      }
+    if (others.isEmpty()) {
+      return each(read, plainOnes -> of(tensors, Kind::of, Map.of(Kind.PLAIN, plainOnes)));
     }
+    LoadedTensors made =
+        Cleanup.orUndo(
+            () -> load(session, others, Device.HOST, options), () -> read.forEach(Loaded::close));
+    try (made) {
+      List<HostFill> fills =
+          made.regions().stream()
+              .map(region -> new HostFill(region.length(), region::copyTo))
+              .toList();
+      Iterator<Device> device = devices.iterator();
+      return each(
+          read,
+          plainOnes ->
+              of(
+                  tensors,
+                  tensor -> tensor.isPlain() ? Kind.PLAIN : Kind.MADE,
+                  Map.of(
+                      Kind.PLAIN,
+                      plainOnes,
+                      Kind.MADE,
+                      session.fill(fills, device.next(), options))));
+    }
+  }
+
+  /// What becomes of the load of each device; if one fails, nothing stays loaded.
+  private static List<LoadedTensors> each(
+      List<Loaded> read, Function<Loaded, LoadedTensors> completed) {
+    List<LoadedTensors> all = new ArrayList<>();
+    return Cleanup.orUndo(
+        () -> {
+          read.forEach(one -> all.add(completed.apply(one)));
+          return all;
+        },
+        () -> {
+          all.forEach(LoadedTensors::close);
+          read.subList(all.size(), read.size()).forEach(Loaded::close);
+        });
   }
 
   /// Loads onto each of several devices tensors of its own, such as the slices of as many ranks. What
@@ -182,26 +197,20 @@ public final class LoadedTensors implements AutoCloseable {
                     .toList())
             .toList();
     List<Loaded> read = session.loadSlices(devices, parts, counted(options, 0, total, total));
-    List<LoadedTensors> all = new ArrayList<>();
-    try {
-      for (int i = 0; i < devices.size(); i++) {
-        List<StoredTensor> own = tensors.get(i);
-        List<HostFill> fills = fills(session, of(Kind.MADE, own));
-        if (fills.isEmpty()) {
-          Loaded whole = read.get(i);
-          all.add(new LoadedTensors(whole.regions(), whole.report(), List.of(whole)));
-        } else {
-          Loaded made = session.fill(fills, devices.get(i), options);
-          all.add(merged(own, tensor -> Kind.of(tensor) != Kind.MADE, read.get(i), made));
-        }
-      }
-      return all;
-    } finally {
-      if (all.size() < devices.size()) {
-        all.forEach(LoadedTensors::close);
-        read.subList(all.size(), devices.size()).forEach(Loaded::close);
-      }
-    }
+    Iterator<Device> device = devices.iterator();
+    Iterator<List<StoredTensor>> owns = tensors.iterator();
+    return each(
+        read,
+        whole -> {
+          Device to = device.next();
+          List<StoredTensor> own = owns.next();
+          List<HostFill> fills = fills(session, of(Kind.MADE, own));
+          Map<Kind, Loaded> loads = new EnumMap<>(Map.of(Kind.SLICED, whole));
+          if (!fills.isEmpty()) {
+            loads.put(Kind.MADE, session.fill(fills, to, options));
+          }
+          return of(own, tensor -> Kind.of(tensor) == Kind.MADE ? Kind.MADE : Kind.SLICED, loads);
+        });
   }
 
   /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.
@@ -230,32 +239,29 @@ public final class LoadedTensors implements AutoCloseable {
       Loaded plain,
       Device device,
       TransferOptions options) {
-    long total = bytes(tensors);
-    long done = bytes(of(Kind.PLAIN, tensors));
-    Map<Kind, Loaded> parts = new EnumMap<>(Kind.class);
-    parts.put(Kind.PLAIN, plain);
-    boolean complete = false;
-    try {
-      List<Sliced> sliced = of(Kind.SLICED, tensors).stream().map(LoadedTensors::sliced).toList();
-      if (!sliced.isEmpty()) {
-        long bytes = sliced.stream().mapToLong(Sliced::bytes).sum();
-        TransferOptions counted = counted(options, done, bytes, total);
-        parts.put(
-            Kind.SLICED, session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
-        done += bytes;
-      }
-      List<HostFill> fills = fills(session, of(Kind.MADE, tensors));
-      if (!fills.isEmpty()) {
-        parts.put(
-            Kind.MADE, session.fill(fills, device, counted(options, done, total - done, total)));
-      }
-      complete = true;
-      return of(tensors, parts);
-    } finally {
-      if (!complete) {
-        parts.values().forEach(Loaded::close);
-      }
-    }
+    Map<Kind, Loaded> parts = new EnumMap<>(Map.of(Kind.PLAIN, plain));
+    return Cleanup.orUndo(
+        () -> {
+          long total = bytes(tensors);
+          long done = bytes(of(Kind.PLAIN, tensors));
+          List<Sliced> sliced =
+              of(Kind.SLICED, tensors).stream().map(LoadedTensors::sliced).toList();
+          if (!sliced.isEmpty()) {
+            long bytes = sliced.stream().mapToLong(Sliced::bytes).sum();
+            TransferOptions counted = counted(options, done, bytes, total);
+            parts.put(
+                Kind.SLICED,
+                session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
+            done += bytes;
+          }
+          List<HostFill> fills = fills(session, of(Kind.MADE, tensors));
+          if (!fills.isEmpty()) {
+            TransferOptions counted = counted(options, done, total - done, total);
+            parts.put(Kind.MADE, session.fill(fills, device, counted));
+          }
+          return of(tensors, Kind::of, parts);
+        },
+        () -> parts.values().forEach(Loaded::close));
   }
 
   private static List<HostFill> fills(GantrySession session, List<StoredTensor> made) {
@@ -265,22 +271,14 @@ public final class LoadedTensors implements AutoCloseable {
         .toList();
   }
 
-  /// @param isFirst whether a tensor is in `first`
-  private static LoadedTensors merged(
-      List<StoredTensor> tensors, Predicate<StoredTensor> isFirst, Loaded first, Loaded second) {
-    Iterator<Region> ofFirst = first.regions().iterator();
-    Iterator<Region> ofSecond = second.regions().iterator();
-    List<Region> regions =
-        tensors.stream().map(tensor -> (isFirst.test(tensor) ? ofFirst : ofSecond).next()).toList();
-    return new LoadedTensors(regions, first.report().plus(second.report()), List.of(first, second));
-  }
-
-  private static LoadedTensors of(List<StoredTensor> tensors, Map<Kind, Loaded> parts) {
+  /// @param kinds which of the parts has a tensor
+  private static LoadedTensors of(
+      List<StoredTensor> tensors, Function<StoredTensor, Kind> kinds, Map<Kind, Loaded> parts) {
     Map<Kind, Iterator<Region>> next = new EnumMap<>(Kind.class);
     parts.forEach((kind, loaded) -> next.put(kind, loaded.regions().iterator()));
     List<Region> regions =
         tensors.stream()
-            .map(tensor -> Objects.requireNonNull(next.get(Kind.of(tensor))).next())
+            .map(tensor -> Objects.requireNonNull(next.get(kinds.apply(tensor))).next())
             .toList();
     TransferReport report =
         parts.values().stream()
