@@ -36,22 +36,22 @@ public final class ExampleDecoder {
     this.readers = readers;
   }
 
-  private ExampleReader reader(MemorySegment record, RecordAddress where) {
+  private ExampleReader reader(RawRecord record) {
     try {
-      return readers.read(record);
+      return readers.read(record.data());
     } catch (IOException e) {
-      throw where.fault(INVALID_PROTO, String.valueOf(e.getMessage()));
+      throw record.fault(INVALID_PROTO, String.valueOf(e.getMessage()));
     }
   }
 
   /// Makes rows that depend on the batch long enough for a record.
   ///
   /// @param rows units of each feature's rows
-  public void extend(MemorySegment record, RecordAddress where, long[] rows) {
-    ExampleReader values = reader(record, where);
+  public void extend(RawRecord record, long[] rows) {
+    ExampleReader values = reader(record);
     for (int i = 0; i < rows.length; i++) {
       if (features.get(i).toLongest()) {
-        rows[i] = Math.max(rows[i], units(values, i, where));
+        rows[i] = Math.max(rows[i], units(values, i, record));
       }
     }
   }
@@ -61,33 +61,28 @@ public final class ExampleDecoder {
   /// @param batch memory that is laid out so
   /// @param rows long enough for the record
   public void decode(
-      MemorySegment record,
-      RecordAddress where,
-      MemorySegment batch,
-      DecodedLayout layout,
-      long[] rows,
-      int sample) {
-    ExampleReader values = reader(record, where);
+      RawRecord record, MemorySegment batch, DecodedLayout layout, long[] rows, int sample) {
+    ExampleReader values = reader(record);
     for (int i = 0; i < rows.length; i++) {
       FeatureLayout feature = features.get(i);
       long offset = layout.offset(i, sample, rows);
       long end = offset + layout.rowBytes(i, rows);
-      long units = units(values, i, where);
+      long units = units(values, i, record);
       if (layout.hasLengths(i)) {
         batch.set(LENGTH, layout.lengthOffset(i, sample), units);
       }
       if (units < 0) {
-        fill(batch, offset, end, absent(feature, where));
+        fill(batch, offset, end, absent(feature, record));
       } else if (units * feature.unitBytes() > end - offset) {
         throw new MisuseException("rows too short for feature '" + feature.name() + "'");
       } else {
-        write(values, i, units, batch, offset, where);
+        write(values, i, units, batch, offset, record);
         fill(batch, offset + units * feature.unitBytes(), end, feature.padding());
       }
     }
   }
 
-  private static MemorySegment absent(FeatureLayout feature, RecordAddress where) {
+  private static MemorySegment absent(FeatureLayout feature, RawRecord where) {
     return feature
         .absent()
         .orElseThrow(
@@ -95,7 +90,7 @@ public final class ExampleDecoder {
   }
 
   /// How many units a record has of a feature; -1 where it must have some and lacks the feature.
-  private long units(ExampleReader values, int number, RecordAddress where) {
+  private long units(ExampleReader values, int number, RawRecord where) {
     FeatureLayout feature = features.get(number);
     long units;
     if (feature.steps()) {
@@ -120,7 +115,7 @@ public final class ExampleDecoder {
       long units,
       MemorySegment batch,
       long offset,
-      RecordAddress where) {
+      RawRecord where) {
     FeatureLayout feature = features.get(number);
     if (!feature.steps()) {
       if (units > 0) {
@@ -145,7 +140,7 @@ public final class ExampleDecoder {
 
   /// How many elements of the feature's dtype a value has.
   private static long elements(
-      FeatureValue value, FeatureLayout feature, RecordAddress where, String which) {
+      FeatureValue value, FeatureLayout feature, RawRecord where, String which) {
     if (value.kind() != feature.kind()) {
       throw where.fault(
           WRONG_KIND,
@@ -181,7 +176,7 @@ public final class ExampleDecoder {
   }
 
   private static MalformedFileException wrongLength(
-      FeatureLayout feature, RecordAddress where, String which, long length, String wanted) {
+      FeatureLayout feature, RawRecord where, String which, long length, String wanted) {
     return where.fault(
         WRONG_LENGTH,
         "feature '" + feature.name() + "': " + which + "length " + length + ", not " + wanted);

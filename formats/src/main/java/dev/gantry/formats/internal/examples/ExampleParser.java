@@ -82,11 +82,11 @@ public final class ExampleParser {
     ExampleDecoder decoder = decoder();
     long[] rows = layout.rows();
     if (hasRowsOfTheLongest()) {
-      records.forEach(record -> decoder.extend(record.data(), record.address(), rows));
+      records.forEach(record -> decoder.extend(record, rows));
     }
     for (int i = 0; i < records.size(); i++) {
       RawRecord record = records.get(i);
-      decoder.decode(record.data(), record.address(), target, layout, rows, i);
+      decoder.decode(record, target, layout, rows, i);
     }
     return layout.views(records.size(), rows);
   }
@@ -96,19 +96,18 @@ public final class ExampleParser {
   /// @throws dev.gantry.core.MalformedFileException of kind `unknown-feature` if the record has
   ///     one, or of kind `invalid-proto`
   public void requireNoOthers(RawRecord record) {
-    RecordAddress where = record.address();
-    SequenceExample example = Schema.parse(record.data(), where);
+    SequenceExample example = Schema.parse(record);
     for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
       if (entry.getValue().getKindCase() != Feature.KindCase.KIND_NOT_SET) {
-        requireWanted(entry.getKey(), false, where);
+        requireWanted(entry.getKey(), false, record);
       }
     }
     for (String name : example.getFeatureLists().getFeatureListMap().keySet()) {
-      requireWanted(name, true, where);
+      requireWanted(name, true, record);
     }
   }
 
-  private void requireWanted(String name, boolean steps, RecordAddress where) {
+  private void requireWanted(String name, boolean steps, RawRecord where) {
     for (FeatureLayout feature : features) {
       if (feature.name().equals(name) && feature.steps() == steps) {
         return;

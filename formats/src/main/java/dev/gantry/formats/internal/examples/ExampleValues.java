@@ -24,9 +24,8 @@ public final class ExampleValues {
     try {
       reader.read(record.data());
     } catch (InvalidProtocolBufferException | CompleteReader.LimitException e) {
-      throw record
-          .address()
-          .fault(ExampleDecoder.INVALID_PROTO, "byte " + reader.position() + ": " + e.getMessage());
+      throw record.fault(
+          ExampleDecoder.INVALID_PROTO, "byte " + reader.position() + ": " + e.getMessage());
     }
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
@@ -15,7 +16,8 @@ public record RawRecord(Location file, long number, long offset, MemorySegment d
     this(Location.of(file), number, offset, data);
   }
 
-  public RecordAddress address() {
-    return new RecordAddress(file, number, offset);
+  /// An error of this record.
+  public MalformedFileException fault(String kind, String detail) {
+    return new MalformedFileException(file, offset, kind, "record " + number + ": " + detail);
   }
 }

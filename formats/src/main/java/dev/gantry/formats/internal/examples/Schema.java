@@ -14,8 +14,6 @@ import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.proto.Feature;
 import dev.gantry.formats.tfrecord.proto.FeatureList;
 import dev.gantry.formats.tfrecord.proto.SequenceExample;
-import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -28,11 +26,6 @@ public final class Schema {
   public static final int USUAL_RECORDS = 100;
 
   private Schema() {}
-
-  /// As [#infer(GantrySession, List, TfRecordOptions, long)], of a local file.
-  public static List<FeatureSpec> infer(GantrySession session, Path file) {
-    return infer(session, List.of(Location.of(file)), TfRecordOptions.defaults(), USUAL_RECORDS);
-  }
 
   /// The features, in the order of their names. A feature that all records have, of the same
   /// length, is fixed; a single number is a scalar. Others vary up to the longest that was seen,
@@ -56,8 +49,8 @@ public final class Schema {
       }
       try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
         while (looked < records && reader.next()) {
-          RecordAddress where = new RecordAddress(file, reader.number(), reader.offset());
-          SequenceExample example = parse(reader.record(), where);
+          RawRecord where = new RawRecord(file, reader.number(), reader.offset(), reader.record());
+          SequenceExample example = parse(where);
           for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
             values.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
           }
@@ -84,12 +77,12 @@ public final class Schema {
   }
 
   /// An example is a sequence example that has no lists.
-  static SequenceExample parse(MemorySegment record, RecordAddress where) {
+  static SequenceExample parse(RawRecord record) {
     ProtobufVersion.requireMessages();
     try {
-      return SequenceExample.parseFrom(record.asByteBuffer());
+      return SequenceExample.parseFrom(record.data().asByteBuffer());
     } catch (InvalidProtocolBufferException e) {
-      throw where.fault(ExampleDecoder.INVALID_PROTO, String.valueOf(e.getMessage()));
+      throw record.fault(ExampleDecoder.INVALID_PROTO, String.valueOf(e.getMessage()));
     }
   }
 
@@ -111,7 +104,7 @@ public final class Schema {
       this.name = name;
     }
 
-    void add(Feature feature, RecordAddress where) {
+    void add(Feature feature, RawRecord where) {
       Optional<FeatureSpec.Kind> found =
           switch (feature.getKindCase()) {
             case BYTES_LIST -> Optional.of(FeatureSpec.Kind.BYTES);
@@ -143,7 +136,7 @@ public final class Schema {
       length = Math.max(length, here);
     }
 
-    void add(FeatureList list, RecordAddress where) {
+    void add(FeatureList list, RawRecord where) {
       stepsVary |= steps >= 0 && steps != list.getFeatureCount();
       steps = Math.max(steps, list.getFeatureCount());
       long before = records;

@@ -221,8 +221,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     int samples = buffer.size();
     long[] rows = layout.rows();
     measure.ifPresent(decoder -> {
-      read(
-          buffer, 0, samples, (record, _) -> decoder.extend(record.data(), record.address(), rows));
+      read(buffer, 0, samples, (record, _) -> decoder.extend(record, rows));
     });
     HostWrites made = new HostWrites(0, layout.bytes(), writers(buffer, rows));
     BatchView view = new BatchView(samples, layout.views(samples, rows), state);
@@ -240,12 +239,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
       int to = (int) ((long) samples * (part + 1) / parts);
       writers.add(target -> {
         ExampleDecoder decoder = dataset.parser().decoder();
-        read(
-            buffer,
-            from,
-            to,
-            (record, i) ->
-                decoder.decode(record.data(), record.address(), target, layout, rows, i));
+        read(buffer, from, to, (record, i) -> decoder.decode(record, target, layout, rows, i));
         if (left.decrementAndGet() == 0) {
           giveBack(buffer);
         }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
@@ -239,21 +240,25 @@ class ExampleCorpusTest {
   @Test
   void theSchemaIsInferred() {
     try (GantrySession session = GantrySession.open()) {
-      assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-images.tfrecord")))
+      assertThat(infer(session, "examples-images.tfrecord"))
           .containsExactly(FeatureSpec.bytes("image", 784), FeatureSpec.int64s("label"));
-      assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-floats.tfrecord")))
+      assertThat(infer(session, "examples-floats.tfrecord"))
           .containsExactly(FeatureSpec.floats("x", 37), FeatureSpec.floats("y"));
-      assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-variable-length.tfrecord")))
+      assertThat(infer(session, "examples-variable-length.tfrecord"))
           .containsExactly(
               variable("text", "bytes", FeatureSpec.PadTo.LONGEST),
               variable("tokens", "int64", FeatureSpec.PadTo.LONGEST));
-      assertThat(Schema.infer(session, Verdict.CORPUS.resolve("examples-missing-feature.tfrecord")))
+      assertThat(infer(session, "examples-missing-feature.tfrecord"))
           .containsExactly(
               FeatureSpec.bytes("image", 64),
               new FeatureSpec.VariableLength(
                   "label", FeatureSpec.Kind.INT64, DType.I64, 1, 0, FeatureSpec.PadTo.LONGEST));
-      assertThatThrownBy(() -> Schema.infer(session, Verdict.CORPUS.resolve("empty.tfrecord")))
-          .hasMessageContaining("no-records");
+      assertThatThrownBy(() -> infer(session, "empty.tfrecord")).hasMessageContaining("no-records");
     }
+  }
+
+  private static List<FeatureSpec> infer(GantrySession session, String file) {
+    List<Location> files = List.of(Location.of(Verdict.CORPUS.resolve(file)));
+    return Schema.infer(session, files, TfRecordOptions.defaults(), Schema.USUAL_RECORDS);
   }
 }

@@ -185,17 +185,17 @@ class ExamplePropertiesTest {
 
   /// What a decoder makes of a record: rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
-    RecordAddress where = new RecordAddress(Location.of("file"), 3, 33);
     DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
     try (Arena arena = Arena.ofConfined()) {
       // Native and at an odd address, as in a file.
-      MemorySegment record = arena.allocate(message.length + 1L).asSlice(1);
-      record.copyFrom(MemorySegment.ofArray(message));
+      MemorySegment bytes = arena.allocate(message.length + 1L).asSlice(1);
+      bytes.copyFrom(MemorySegment.ofArray(message));
+      RawRecord record = new RawRecord(Location.of("file"), 3, 33, bytes);
       MemorySegment batch = arena.allocate(layout.bytes());
       batch.fill((byte) 0x5a);
-      decoder.extend(record, where, rows);
-      decoder.decode(record, where, batch, layout, rows, 1);
+      decoder.extend(record, rows);
+      decoder.decode(record, batch, layout, rows, 1);
       return layout.views(2, rows) + HexFormat.of().formatHex(batch.toArray(ValueLayout.JAVA_BYTE));
     } catch (MalformedFileException fault) {
       // What protobuf says differs with how it is asked.
