@@ -2,6 +2,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.internal.store.SourceFile;
+import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -34,6 +35,21 @@ public enum Compression {
       }
       bytes.clear();
       return byMagic(Byte.toUnsignedInt(bytes.get(0)), Byte.toUnsignedInt(bytes.get(1)));
+    }
+  }
+
+  /// As [TfRecordReader#isTfRecord].
+  static boolean isTfRecord(SourceFile file) {
+    Compression compression = of(file);
+    ByteSource bytes =
+        compression == NONE ? new ByteSource.Plain(file, 0) : new InflatedSource(file, compression);
+    try (RecordWindow window = new RecordWindow(bytes, 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
+      int have = window.require(Framing.HEADER_BYTES);
+      return have < Framing.HEADER_BYTES
+          ? have == 0 && compression != NONE
+          : new Framing().isHeader(window.bytes(), window.start());
+    } catch (IOException _) {
+      return false;
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.tfrecord;
 
+import dev.gantry.core.MalformedFileException;
 import java.nio.ByteBuffer;
 import java.util.zip.CRC32C;
 
@@ -56,5 +57,36 @@ final class Framing {
 
   static int mask(int crc) {
     return Integer.rotateRight(crc, 15) + MASK_DELTA;
+  }
+
+  /// Makes the error of a record.
+  @FunctionalInterface
+  interface Fault {
+    /// @param at where its header begins
+    /// @param record its number among those at hand
+    MalformedFileException of(int at, long record, String kind, String detail);
+  }
+
+  /// Compares both checksums of each of some records that lie end to end.
+  ///
+  /// @param bytes little endian, which the records are to fill
+  void requireRecords(ByteBuffer bytes, Fault fault) {
+    int end = bytes.capacity();
+    long record = 0;
+    for (int at = 0; at < end; record++) {
+      long length = end - at < BYTES ? -1 : length(bytes, at);
+      if (length < 0 || length > end - at - BYTES) {
+        throw fault.of(
+            at, record, TfRecordReader.LENGTH_CRC, "it is not where it was: the file has changed");
+      }
+      if (!isData(bytes, at, (int) length)) {
+        throw fault.of(at, record, TfRecordReader.DATA_CRC, wrongData((int) length));
+      }
+      at += (int) length + BYTES;
+    }
+  }
+
+  static String wrongData(int length) {
+    return "the checksum of its " + length + " bytes is wrong";
   }
 }

@@ -15,11 +15,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.Map;
-import java.util.TreeMap;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /// Reads the records of one file in order, and checks both checksums of each.
 ///
@@ -55,7 +51,7 @@ public final class TfRecordReader implements AutoCloseable {
   private final SourceFile file;
   private final Compression compression;
   private final RecordWindow window;
-  private final Faults skipped;
+  private final SkippedFaults skipped;
   private final int mostRecordBytes;
   private final Framing framing = new Framing();
 
@@ -74,7 +70,8 @@ public final class TfRecordReader implements AutoCloseable {
   private boolean ended;
   private boolean closed;
 
-  private TfRecordReader(SourceFile file, TfRecordOptions options, Position from, Faults skipped) {
+  private TfRecordReader(
+      SourceFile file, TfRecordOptions options, Position from, SkippedFaults skipped) {
     this.file = file;
     this.skipped = skipped;
     mostRecordBytes = options.mostRecordBytes();
@@ -111,7 +108,7 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// As [#open(Session, Path, TfRecordOptions)], of any store.
   public static TfRecordReader open(Session session, Location file, TfRecordOptions options) {
-    return open(session, file, options, Position.START, new Faults(options.corruption()));
+    return open(session, file, options, Position.START, new SkippedFaults(options.corruption()));
   }
 
   /// Opens a file between two records: at once where it is not compressed; else all that lies
@@ -120,7 +117,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
       Session session, Path file, TfRecordOptions options, Position from) {
-    return open(session, Location.of(file), options, from, new Faults(options.corruption()));
+    return open(session, Location.of(file), options, from, new SkippedFaults(options.corruption()));
   }
 
   /// As [#open(Session, Path, TfRecordOptions, Position)], of any store, for one of several files that
@@ -128,14 +125,13 @@ public final class TfRecordReader implements AutoCloseable {
   ///
   /// @param skipped applies the policy to all of them
   public static TfRecordReader open(
-      Session session, Location file, TfRecordOptions options, Position from, Faults skipped) {
-    SourceFile source = openFile(session, file);
+      Session session,
+      Location file,
+      TfRecordOptions options,
+      Position from,
+      SkippedFaults skipped) {
+    SourceFile source = GantrySession.of(session).openFile(file);
     return Cleanup.orUndo(() -> new TfRecordReader(source, options, from, skipped), source::close);
-  }
-
-  /// As [#isTfRecord(Session, Path)], with the process's shared session.
-  public static boolean isTfRecord(Path file) {
-    return isTfRecord(GantrySession.shared(), file);
   }
 
   /// Whether a file, whatever its name, begins with a record's header whose checksum is right, plain
@@ -144,34 +140,10 @@ public final class TfRecordReader implements AutoCloseable {
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
-  public static boolean isTfRecord(Session session, Path file) {
-    return isTfRecord(session, Location.of(file));
-  }
-
-  /// As [#isTfRecord(Session, Path)], of any store.
   public static boolean isTfRecord(Session session, Location file) {
-    try (SourceFile source = openFile(session, file)) {
-      Compression compression = Compression.of(source);
-      try (RecordWindow window =
-          new RecordWindow(bytes(source, compression, 0), 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
-        int have = window.require(Framing.HEADER_BYTES);
-        return have < Framing.HEADER_BYTES
-            ? have == 0 && compression != Compression.NONE
-            : new Framing().isHeader(window.bytes(), window.start());
-      } catch (IOException _) {
-        return false;
-      }
+    try (SourceFile source = GantrySession.of(session).openFile(file)) {
+      return Compression.isTfRecord(source);
     }
-  }
-
-  private static SourceFile openFile(Session session, Location file) {
-    return GantrySession.of(session).openFile(file);
-  }
-
-  private static ByteSource bytes(SourceFile file, Compression compression, long from) {
-    return compression == Compression.NONE
-        ? new ByteSource.Plain(file, from)
-        : new InflatedSource(file, compression);
   }
 
   /// Goes to the next record.
@@ -258,13 +230,9 @@ public final class TfRecordReader implements AutoCloseable {
       throw fault(TRUNCATED, "only " + have + " bytes of " + current);
     }
     if (!framing.isData(window.bytes(), window.start(), length)) {
-      throw fault(DATA_CRC, wrongData(length));
+      throw fault(DATA_CRC, Framing.wrongData(length));
     }
     record = window.slice(Framing.HEADER_BYTES, length);
-  }
-
-  private static String wrongData(int length) {
-    return "the checksum of its " + length + " bytes is wrong";
   }
 
   /// Reads whole records that lie end to end, with their framing, and compares both checksums of
@@ -281,21 +249,11 @@ public final class TfRecordReader implements AutoCloseable {
       throw new MisuseException(file.file() + " is compressed; read it record by record");
     }
     boolean _ = file.read(target, from.offset(), target.byteSize(), false);
-    ByteBuffer bytes = target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
-    Framing checks = new Framing();
-    int end = bytes.capacity();
-    long record = from.number();
-    for (int at = 0; at < end; record++) {
-      long offset = from.offset() + at;
-      long length = end - at < Framing.BYTES ? -1 : checks.length(bytes, at);
-      if (length < 0 || length > end - at - Framing.BYTES) {
-        throw fault(offset, record, LENGTH_CRC, "it is not where it was: the file has changed");
-      }
-      if (!checks.isData(bytes, at, (int) length)) {
-        throw fault(offset, record, DATA_CRC, wrongData((int) length));
-      }
-      at += (int) length + Framing.BYTES;
-    }
+    new Framing()
+        .requireRecords(
+            target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN),
+            (at, record, kind, detail) ->
+                fault(from.offset() + at, from.number() + record, kind, detail));
   }
 
   /// Whether reading goes on after a fault.
@@ -490,57 +448,6 @@ public final class TfRecordReader implements AutoCloseable {
   public record Statistics(long records, long bytes, Map<String, Long> skipped) {
     public Statistics {
       skipped = Map.copyOf(skipped);
-    }
-  }
-
-  /// Applies a [CorruptionPolicy] to all faults of the files that are read together. Thread-safe.
-  public static final class Faults {
-    private static final Logger LOG = LoggerFactory.getLogger(TfRecordReader.class);
-
-    private final CorruptionPolicy policy;
-    private final Consumer<String> listener;
-    private final Map<String, Long> byKind = new TreeMap<>();
-    private long count;
-
-    /// Faults of files of which none was read before; nobody is told of those that are passed over.
-    public Faults(CorruptionPolicy policy) {
-      this(policy, 0, _ -> {});
-    }
-
-    /// @param before faults that were passed over earlier, and count too
-    /// @param listener gets the kind of each that is passed over
-    public Faults(CorruptionPolicy policy, long before, Consumer<String> listener) {
-      this.policy = policy;
-      this.count = before;
-      this.listener = listener;
-    }
-
-    /// Passes over a fault, or throws it.
-    ///
-    /// @return how far to look for the next record, where it does not follow
-    synchronized long pass(MalformedFileException fault) {
-      return switch (policy) {
-        case CorruptionPolicy.Fail() -> throw fault;
-        case CorruptionPolicy.Skip(long most, long searchBytes) -> {
-          if (count >= most) {
-            throw fault;
-          }
-          count++;
-          byKind.merge(fault.kind(), 1L, Long::sum);
-          listener.accept(fault.kind());
-          LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
-          yield searchBytes;
-        }
-      };
-    }
-
-    /// The count of all faults, those passed over earlier included.
-    public synchronized long count() {
-      return count;
-    }
-
-    synchronized Map<String, Long> byKind() {
-      return Map.copyOf(byKind);
     }
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.formats.tfrecord;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -40,7 +41,8 @@ class TfRecordFirstBytesTest {
   }
 
   private boolean probe(byte[] bytes) throws IOException {
-    return TfRecordReader.isTfRecord(session, Files.write(folder.resolve("file"), bytes));
+    return TfRecordReader.isTfRecord(
+        session, Location.of(Files.write(folder.resolve("file"), bytes)));
   }
 
   private static byte[] gzip(byte[] bytes) throws IOException {
@@ -69,7 +71,7 @@ class TfRecordFirstBytesTest {
   void theCorpusIsTold(Map.Entry<String, Verdict> entry) {
     Path file = Verdict.CORPUS.resolve(entry.getKey());
     boolean hasHeader = !entry.getValue().records().isEmpty();
-    assertThat(TfRecordReader.isTfRecord(session, file)).isEqualTo(hasHeader);
+    assertThat(TfRecordReader.isTfRecord(session, Location.of(file))).isEqualTo(hasHeader);
   }
 
   @Test
@@ -105,11 +107,12 @@ class TfRecordFirstBytesTest {
 
   @Test
   void whatIsNoFileIsAnError() {
-    assertThatThrownBy(() -> TfRecordReader.isTfRecord(session, folder))
+    assertThatThrownBy(() -> TfRecordReader.isTfRecord(session, Location.of(folder)))
         .isInstanceOf(TransferException.class);
-    assertThatThrownBy(() -> TfRecordReader.isTfRecord(session, folder.resolve("missing")))
+    assertThatThrownBy(
+            () -> TfRecordReader.isTfRecord(session, Location.of(folder.resolve("missing"))))
         .isInstanceOf(TransferException.class);
-    assertThatThrownBy(() -> TfRecordReader.isTfRecord(session, Path.of("/dev/null")))
+    assertThatThrownBy(() -> TfRecordReader.isTfRecord(session, Location.of(Path.of("/dev/null"))))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("not-a-regular-file");
   }

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.tfrecord.SkippedFaults;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.ArrayList;
@@ -22,7 +23,7 @@ final class RecordStream implements Records {
   private final List<Location> files;
   private final TfRecordOptions options;
   private final int block;
-  private final TfRecordReader.Faults skipped;
+  private final SkippedFaults skipped;
   private final AtomicInteger open;
   private final List<Place> places = new ArrayList<>();
   private int nextFile;
@@ -69,7 +70,7 @@ final class RecordStream implements Records {
       List<Location> files,
       TfRecordOptions options,
       int block,
-      TfRecordReader.Faults skipped,
+      SkippedFaults skipped,
       AtomicInteger open,
       StreamCursor from) {
     this.session = session;

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.streams;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
+import dev.gantry.formats.tfrecord.SkippedFaults;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -44,7 +45,7 @@ final class SharedReader {
       Location file,
       TfRecordOptions options,
       TfRecordReader.Position from,
-      TfRecordReader.Faults skipped,
+      SkippedFaults skipped,
       AtomicInteger open,
       int atOnce) {
     boolean byHeader =

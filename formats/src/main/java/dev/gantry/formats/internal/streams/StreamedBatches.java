@@ -19,6 +19,7 @@ import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.tfrecord.CorruptionPolicy;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.SkippedFaults;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.ArrayList;
@@ -214,8 +215,8 @@ public final class StreamedBatches implements Batches {
 
   Records stream(DatasetState state) {
     StreamCursor from = cursor(state);
-    TfRecordReader.Faults faults =
-        new TfRecordReader.Faults(
+    SkippedFaults faults =
+        new SkippedFaults(
             options.corruption(),
             from.skipped(),
             kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
@@ -230,10 +231,10 @@ public final class StreamedBatches implements Batches {
           case CorruptionPolicy.Skip(_, long searchBytes) ->
               new CorruptionPolicy.Skip(Long.MAX_VALUE, searchBytes);
         };
-    return stream(epoch, from, new TfRecordReader.Faults(policy));
+    return stream(epoch, from, new SkippedFaults(policy));
   }
 
-  private Records stream(long epoch, StreamCursor from, TfRecordReader.Faults faults) {
+  private Records stream(long epoch, StreamCursor from, SkippedFaults faults) {
     List<Location> ordered = new ArrayList<>(files.size());
     for (int file : EpochOrder.files(files.size(), order.shuffle(), epoch)) {
       ordered.add(files.get(file));
