@@ -3,16 +3,11 @@ package dev.gantry.djl;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.ProgressListener;
-import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.Transport;
 import dev.gantry.core.internal.commit.SnapshotLimits;
-import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.CheckpointChoice;
 import dev.gantry.djl.internal.training.TrainingMoment;
@@ -22,7 +17,6 @@ import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
-import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SaveQueue;
 import java.nio.file.Path;
@@ -52,12 +46,9 @@ import org.slf4j.LoggerFactory;
 /// once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and
 /// subclasses of these that keep no state of their own: fields that may be state are refused.
 ///
-/// A saver saves one model. A training of several, such as a GAN, has a saver with a folder of its own for
-/// each.
-///
-/// Only one saver at a time, over all processes, can have a folder open. Call its methods on the
-/// thread that steps the trainer; another thread writes asynchronous saves. After [#close], all
-/// calls throw a [MisuseException].
+/// A saver saves one model. A training of several, such as a GAN, has a saver with a folder of its own for each. Only
+/// one saver at a time, over all processes, can have a folder open. Call its methods on the thread that steps the
+/// trainer; another thread writes asynchronous saves. After [#close], all calls throw a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
 
@@ -68,7 +59,6 @@ public final class CheckpointSaver implements AutoCloseable {
   private final CheckpointChoice choice;
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
-  private final SaveMode mode;
   private long restores;
   private boolean closed;
 
@@ -77,23 +67,12 @@ public final class CheckpointSaver implements AutoCloseable {
     this.path = path;
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = new UserStates(builder.userStates);
-    this.mode = builder.mode;
     this.store =
         CheckpointStore.open(
-            session, path, builder.retention(), builder.shardBytes, builder.remote());
+            session, path, builder.retention(), builder.files.fileBytes(), builder.remote());
     this.choice =
         new CheckpointChoice(session, path, store, builder.verify, builder.fallBack, userStates);
-    Optional<SaveQueue> queue =
-        mode == SaveMode.SYNC
-            ? Optional.empty()
-            : Optional.of(
-                new SaveQueue(
-                    store,
-                    builder.snapshots,
-                    builder.busyPolicy,
-                    builder.options,
-                    builder.copier.get()));
-    this.saves = new Saves(path, store, queue, mode, builder.options, keepBest, userStates);
+    this.saves = new Saves(builder, path, store, userStates);
   }
 
   /// A builder; its path must be set.
@@ -154,7 +133,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// Whether a snapshot is taken while the training goes on.
   boolean overlaps() {
-    return mode == SaveMode.OVERLAPPED;
+    return saves.overlap();
   }
 
   /// Copies what the forward pass has changed, for a save after the step. The caller closes it.
@@ -204,9 +183,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
-    CheckpointListing listing = CheckpointStore.list(session, path);
-    return (choice.fallBack() ? listing.warned().latestWhole() : listing.latest())
-        .map(checkpoint -> checkpoint);
+    return choice.latest();
   }
 
   /// The best checkpoint of [#list] by `optKeepBest`, or empty if none has its metric.
@@ -305,39 +282,31 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   /// Makes [CheckpointSaver]s. For one thread.
-  public static final class Builder {
-    private static final long DEFAULT_SHARD_BYTES = 5_000_000_000L;
-
+  public static final class Builder extends WriterBuilder<Builder> {
     private @Nullable Path path;
-    private GantrySession session = GantrySession.shared();
     private int keepLast;
     private long keepEvery;
-    private Retention.@Nullable Best keepBest;
+    Retention.@Nullable Best keepBest;
     private @Nullable Location remote;
     private @Nullable Retention remoteRetention;
-    private long shardBytes = DEFAULT_SHARD_BYTES;
-    private SaveMode mode = SaveMode.SYNC;
-    private Supplier<ExecutorService> copier = SaveQueue::newCopier;
-    private BusyPolicy busyPolicy = BusyPolicy.WAIT;
-    private SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
-    private WriteOptions options = WriteOptions.defaults();
+    SaveMode mode = SaveMode.SYNC;
+    Supplier<ExecutorService> copier = SaveQueue::newCopier;
+    BusyPolicy busyPolicy = BusyPolicy.WAIT;
+    SnapshotLimits snapshots = SnapshotLimits.DEFAULT;
     private boolean verify = true;
     private boolean fallBack;
     private final SequencedMap<String, UserStates.Access> userStates = new LinkedHashMap<>();
 
     private Builder() {}
 
-    /// The folder of checkpoints; it is created if it is missing.
-    public Builder setPath(Path chosen) {
-      path = MisuseException.requireGiven("setPath", chosen);
+    @Override
+    Builder self() {
       return this;
     }
 
-    /// The session that moves the bytes; default: the process's shared one. It must stay open as long
-    /// as the saver.
-    public Builder optSession(Session chosen) {
-      MisuseException.requireGiven("optSession", chosen);
-      session = GantrySession.of(chosen);
+    /// The folder of checkpoints; it is created if it is missing.
+    public Builder setPath(Path chosen) {
+      path = MisuseException.requireGiven("setPath", chosen);
       return this;
     }
 
@@ -387,13 +356,6 @@ public final class CheckpointSaver implements AutoCloseable {
       return optRemote(folder);
     }
 
-    /// The most bytes of tensors in one file; default: 5 GB. A larger tensor gets a file of its own.
-    public Builder optShardBytes(long bytes) {
-      MisuseException.requireRange("optShardBytes", bytes, 1, Long.MAX_VALUE);
-      shardBytes = bytes;
-      return this;
-    }
-
     /// When a save returns; default: when it is on the disk.
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
@@ -418,48 +380,6 @@ public final class CheckpointSaver implements AutoCloseable {
     /// call returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
       snapshots = new SnapshotLimits(deviceBytes, hostBytes);
-      return this;
-    }
-
-    /// The most bytes of one write, a multiple of 4096, at most 1 GiB; default: 16 MiB. Each writer
-    /// thread has two buffers of this size.
-    public Builder optRequestBytes(long bytes) {
-      options = options.withRequestBytes(bytes);
-      return this;
-    }
-
-    /// How many threads write at once; default: 0, which means 4.
-    public Builder optThreads(int threads) {
-      options = options.withThreads(threads);
-      return this;
-    }
-
-    /// The only transport for device memory: for snapshots on a device, where these are taken. Default: it is
-    /// chosen by evidence.
-    public Builder optTransport(Transport chosen) {
-      MisuseException.requireGiven("optTransport", chosen);
-      options = options.withTransport(chosen);
-      return this;
-    }
-
-    /// Whether files are written through the page cache; default: only if the file system has no direct
-    /// I/O.
-    public Builder optPageCache(boolean chosen) {
-      options = options.withPageCache(chosen);
-      return this;
-    }
-
-    /// Is told how many bytes of a save are written.
-    public Builder optProgress(ProgressListener listener) {
-      MisuseException.requireGiven("optProgress", listener);
-      options = options.withProgress(listener);
-      return this;
-    }
-
-    /// Ends the current save early, and every later one.
-    public Builder optCancellation(Cancellation cancellation) {
-      MisuseException.requireGiven("optCancellation", cancellation);
-      options = options.withCancellation(cancellation);
       return this;
     }
 

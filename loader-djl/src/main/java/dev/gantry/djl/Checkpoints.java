@@ -6,6 +6,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.TrainingContents;
+import dev.gantry.djl.internal.weights.OpenWeights;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
@@ -76,7 +77,8 @@ public final class Checkpoints {
       case Location.Local _ -> open(CheckpointListing::latest);
       case Location.Remote remote ->
           SavedGroup.latest(session, remote, TrainingContents.MODEL)
-              .map(saved -> new Weights(saved.tensors(), session, saved.sums(), null, true));
+              .map(saved ->
+                  new Weights(new OpenWeights(saved.tensors(), saved.sums(), true), session));
     };
   }
 
@@ -107,7 +109,7 @@ public final class Checkpoints {
 
   private Optional<Weights> open(Function<CheckpointListing, Optional<CheckpointFolder>> choice) {
     return SavedGroup.choose(session, local(), TrainingContents.MODEL, choice)
-        .map(saved -> new Weights(saved.tensors(), session, saved.sums(), null, false));
+        .map(saved -> new Weights(new OpenWeights(saved.tensors(), saved.sums(), false), session));
   }
 
   private Path local() {

@@ -48,27 +48,30 @@ final class Saves {
   private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private boolean warned;
 
-  /// @param queue writes asynchronous saves; empty for [SaveMode#SYNC]
   /// @param userStates saved with a trainer
-  Saves(
-      Path path,
-      CheckpointStore store,
-      Optional<SaveQueue> queue,
-      SaveMode mode,
-      WriteOptions options,
-      Optional<Retention.Best> keepBest,
-      UserStates userStates) {
+  Saves(CheckpointSaver.Builder builder, Path path, CheckpointStore store, UserStates userStates) {
     this.path = path;
     this.store = store;
-    this.queue = queue;
-    this.mode = mode;
-    this.options = options;
-    this.keepBest = keepBest;
+    this.mode = builder.mode;
+    this.options = builder.options;
+    this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = userStates;
+    this.queue =
+        mode == SaveMode.SYNC
+            ? Optional.empty()
+            : Optional.of(
+                new SaveQueue(
+                    store, builder.snapshots, builder.busyPolicy, options, builder.copier.get()));
   }
 
+  /// Writes asynchronous saves; empty for [SaveMode#SYNC].
   Optional<SaveQueue> queue() {
     return queue;
+  }
+
+  /// Whether snapshots are taken while the training goes on.
+  boolean overlap() {
+    return mode == SaveMode.OVERLAPPED;
   }
 
   /// Warns once only: a training may measure the metric from time to time.
@@ -132,7 +135,7 @@ final class Saves {
             store.save(unsaved.checkpoint(), options).outcome());
       }
     }
-    if (mode == SaveMode.OVERLAPPED && request.trainer().isPresent()) {
+    if (overlap() && request.trainer().isPresent()) {
       return saveOverlapped(queue.get(), request, request.trainer().get(), moment);
     }
     try (Unsaved unsaved = unsaved(request, moment)) {

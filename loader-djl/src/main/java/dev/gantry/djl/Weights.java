@@ -16,20 +16,18 @@ import dev.gantry.core.Session;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
+import dev.gantry.djl.internal.weights.OpenWeights;
 import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
-import dev.gantry.formats.internal.checkpoint.RecordedSums;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.internal.weights.TensorReading;
-import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
@@ -38,7 +36,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
-import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
@@ -54,29 +51,17 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe: several loads may run at once.
 public final class Weights implements AutoCloseable {
+  private final OpenWeights open;
   private final WeightsCatalogue contents;
   private final GantrySession session;
   private final Scales scales;
-  private final Supplier<List<KnownChecksums.Known>> sums;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
-  private final @Nullable ResidentWeights held;
-  private final boolean alwaysVerify;
   private volatile boolean closed;
 
-  /// @param sums of the tensors, for loads that compare them
-  /// @param held weights of a server, which go with this
-  /// @param alwaysVerify whether loads compare the checksums without being asked to
-  Weights(
-      WeightsCatalogue contents,
-      GantrySession session,
-      Supplier<List<KnownChecksums.Known>> sums,
-      @Nullable ResidentWeights held,
-      boolean alwaysVerify) {
-    this.held = held;
-    this.alwaysVerify = alwaysVerify;
-    this.contents = contents;
+  Weights(OpenWeights open, GantrySession session) {
+    this.open = open;
+    this.contents = open.contents();
     this.session = session;
-    this.sums = sums;
     this.scales =
         Scales.of(
             contents.tensors(),
@@ -125,31 +110,7 @@ public final class Weights implements AutoCloseable {
 
   private static Weights open(Location location, Session session) {
     GantrySession own = GantrySession.of(MisuseException.requireGiven("session", session));
-    if (ResidentWeights.isServer(location)) {
-      ResidentWeights held = ResidentWeights.hold(location);
-      return Cleanup.orUndo(
-          () -> {
-            own.prepareResident(held);
-            WeightsCatalogue contents = WeightsFormats.open(own, held.entry());
-            // Refuses a GPU that this process does not see
-            // while the caller can still choose the files.
-            Device _ = held.device();
-            return new Weights(
-                contents,
-                own,
-                () -> {
-                  throw new MisuseException(
-                      "optVerify must be false for resident weights (was true, of "
-                          + location
-                          + "): nothing is read; verify the files that their server loads");
-                },
-                held,
-                false);
-          },
-          held::close);
-    }
-    WeightsCatalogue contents = WeightsFormats.open(own, location);
-    return new Weights(contents, own, () -> RecordedSums.of(own, contents), null, false);
+    return new Weights(OpenWeights.of(location, own), own);
   }
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL
@@ -445,14 +406,15 @@ public final class Weights implements AutoCloseable {
 
   private LoadSettings settings(LoadOptions options) {
     LoadSettings settings = options.settings();
-    if (!options.verify() && (!alwaysVerify || settings.lazy())) {
+    if (!options.verify() && (!open.alwaysVerify() || settings.lazy())) {
       return settings;
     }
     if (settings.lazy()) {
       throw new MisuseException(
           "optVerify compares what a load reads, and optLazy reads nothing: choose one of them");
     }
-    return settings.withTransfer(settings.transfer().withChecksums(new KnownChecksums(sums.get())));
+    return settings.withTransfer(
+        settings.transfer().withChecksums(new KnownChecksums(open.sums().get())));
   }
 
   private void requireOpen() {
@@ -466,8 +428,6 @@ public final class Weights implements AutoCloseable {
   @Override
   public void close() {
     closed = true;
-    if (held != null) {
-      held.close();
-    }
+    open.close();
   }
 }

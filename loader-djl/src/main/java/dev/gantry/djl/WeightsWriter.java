@@ -5,10 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.nn.Block;
 import ai.djl.nn.ParameterList;
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.ProgressListener;
-import dev.gantry.core.Session;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -112,16 +109,18 @@ public final class WeightsWriter {
   }
 
   /// Makes [WeightsWriter]s. For one thread.
-  public static final class Builder {
-    private GantrySession session = GantrySession.shared();
+  public static final class Builder extends WriterBuilder<Builder> {
     private @Nullable Path target;
     private boolean isFolder;
-    private DataFileOptions files = DataFileOptions.defaults();
     private final Map<String, String> metadata = new LinkedHashMap<>();
-    private WriteOptions options = WriteOptions.defaults();
     private Map<String, TensorShape> shapes = Map.of();
 
     private Builder() {}
+
+    @Override
+    Builder self() {
+      return this;
+    }
 
     /// The one file to write.
     public Builder setFile(Path file) {
@@ -135,14 +134,6 @@ public final class WeightsWriter {
     public Builder setFolder(Path folder) {
       target = MisuseException.requireGiven("setFolder", folder);
       isFolder = true;
-      return this;
-    }
-
-    /// The most bytes of tensors in one data file of a folder; a larger tensor has a file to itself.
-    /// Else 5 GB.
-    public Builder optFileBytes(long bytes) {
-      MisuseException.requireRange("optFileBytes", bytes, 1, Long.MAX_VALUE);
-      files = files.withFileBytes(bytes);
       return this;
     }
 
@@ -169,26 +160,6 @@ public final class WeightsWriter {
       MisuseException.requireGiven("key of optMetadata", key);
       MisuseException.requireGiven("value of optMetadata", value);
       metadata.put(key, value);
-      return this;
-    }
-
-    /// A session of yours, which must stay open for as long as this writes; else the process's own.
-    public Builder optSession(Session chosen) {
-      session = GantrySession.of(MisuseException.requireGiven("optSession", chosen));
-      return this;
-    }
-
-    /// Hears how many bytes are written.
-    public Builder optProgress(ProgressListener listener) {
-      MisuseException.requireGiven("optProgress", listener);
-      options = options.withProgress(listener);
-      return this;
-    }
-
-    /// Ends the write early.
-    public Builder optCancellation(Cancellation cancellation) {
-      MisuseException.requireGiven("optCancellation", cancellation);
-      options = options.withCancellation(cancellation);
       return this;
     }
 

@@ -175,7 +175,7 @@ class CheckpointSaverTest {
   void smallShards() {
     training.steps(0, 1);
     PlainState saved = PlainState.of(training.trainer);
-    try (CheckpointSaver saver = builder().optShardBytes(100).build()) {
+    try (CheckpointSaver saver = builder().optFileBytes(100).build()) {
       assertSaved(saver, 1);
       assertThat(folder.resolve("gantry-step-1")).isDirectoryContaining("glob:**/model-00002-of-*");
       training.steps(1, 3);
@@ -211,7 +211,7 @@ class CheckpointSaverTest {
     assertThatThrownBy(() -> CheckpointSaver.builder().build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("setPath must be given (was null)");
-    assertThatThrownBy(() -> builder().optShardBytes(0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> builder().optFileBytes(0)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> builder().optKeepLast(-1).build()).isInstanceOf(MisuseException.class);
     SaveRequest.Builder request = SaveRequest.builder().setModel(training.model);
     assertThatThrownBy(request::build)

@@ -10,6 +10,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.weights.LoadSettings;
+import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
@@ -51,6 +52,13 @@ public record CheckpointChoice(
       super(damage.getMessage(), damage);
       this.folder = folder;
     }
+  }
+
+  /// The checkpoint on the disk that was saved last.
+  public Optional<StoredCheckpoint> latest() {
+    CheckpointListing listing = CheckpointStore.list(session, directory);
+    return (fallBack ? listing.warned().latestWhole() : listing.latest())
+        .map(checkpoint -> checkpoint);
   }
 
   /// As [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] has it.

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.resident.ResidentWeights;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.RecordedSums;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.util.List;
+import java.util.Optional;
+import java.util.function.Supplier;
+
+/// Weights whose headers were read.
+///
+/// @param sums of the tensors, for loads that compare them
+/// @param alwaysVerify whether loads compare the checksums without being asked to
+/// @param held weights of a server, which are held until this is closed
+public record OpenWeights(
+    WeightsCatalogue contents,
+    Supplier<List<KnownChecksums.Known>> sums,
+    boolean alwaysVerify,
+    Optional<ResidentWeights> held)
+    implements AutoCloseable {
+  /// Those of files.
+  public OpenWeights(
+      WeightsCatalogue contents, Supplier<List<KnownChecksums.Known>> sums, boolean alwaysVerify) {
+    this(contents, sums, alwaysVerify, Optional.empty());
+  }
+
+  public static OpenWeights of(Location location, GantrySession session) {
+    if (!ResidentWeights.isServer(location)) {
+      WeightsCatalogue contents = WeightsFormats.open(session, location);
+      return new OpenWeights(contents, () -> RecordedSums.of(session, contents), false);
+    }
+    ResidentWeights held = ResidentWeights.hold(location);
+    return Cleanup.orUndo(
+        () -> {
+          session.prepareResident(held);
+          WeightsCatalogue contents = WeightsFormats.open(session, held.entry());
+          // Refuses a GPU that this process does not see
+          // while the caller can still choose the files.
+          Device _ = held.device();
+          return new OpenWeights(contents, () -> refuse(location), false, Optional.of(held));
+        },
+        held::close);
+  }
+
+  private static List<KnownChecksums.Known> refuse(Location location) {
+    throw new MisuseException(
+        "optVerify must be false for resident weights (was true, of "
+            + location
+            + "): nothing is read; verify the files that their server loads");
+  }
+
+  @Override
+  public void close() {
+    held.ifPresent(ResidentWeights::close);
+  }
+}
