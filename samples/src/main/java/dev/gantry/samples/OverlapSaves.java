@@ -2,13 +2,11 @@
 package dev.gantry.samples;
 
 import ai.djl.Model;
-import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
-import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import ai.djl.training.loss.Loss;
@@ -31,7 +29,7 @@ public final class OverlapSaves {
     try (Model model = Model.newInstance("points")) {
       model.setBlock(Linear.builder().setUnits(10).build());
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.l2Loss());
-      train(model, config, folder, samples(model.getNDManager()));
+      train(model, config, folder, SaveAndResume.samples(model.getNDManager()));
     }
     try (CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
       saver.list().forEach(checkpoint -> System.out.println("step " + checkpoint.step()));
@@ -61,14 +59,5 @@ public final class OverlapSaves {
         }
       }
     }
-  }
-
-  /// Stands for your own samples.
-  private static Dataset samples(NDManager manager) {
-    return new ArrayDataset.Builder()
-        .setData(manager.randomNormal(new Shape(256, 64)))
-        .optLabels(manager.randomNormal(new Shape(256, 10)))
-        .setSampling(32, true)
-        .build();
   }
 }

@@ -11,7 +11,6 @@ import ai.djl.nn.Block;
 import ai.djl.nn.core.Linear;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
-import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
@@ -21,20 +20,16 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import java.io.IOException;
-import java.net.InetAddress;
-import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import java.util.stream.Stream;
 
 /// A server that takes each new checkpoint of a training without a restart.
 ///
 /// `FOLDER` is where [SaveAndResume] saves its checkpoints, `PORT` may be 0 for any, and the server
-/// ends after `SECONDS`. A request is 64 numbers, separated by commas; the answer is a class from 0 to 9.
+/// ends after `SECONDS`. [NumberServer] says what a request is.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' RefreshServer.java FOLDER PORT SECONDS
@@ -52,9 +47,7 @@ public final class RefreshServer {
       try (LiveWeights live = LiveWeights.of(block);
           ExecutorService threads = Executors.newFixedThreadPool(2)) {
         model.setBlock(live.block());
-        HttpServer server = server(model, port, threads);
-        server.start();
-        System.out.println("serving http:/" + server.getAddress());
+        HttpServer server = NumberServer.start(port, threads, numbers -> answer(model, numbers));
         for (; seconds > 0; seconds--) {
           Thread.sleep(Duration.ofSeconds(1));
           loaded = refresh(live, folder, loaded);
@@ -88,40 +81,7 @@ public final class RefreshServer {
     }
   }
 
-  private static HttpServer server(Model model, int port, ExecutorService threads)
-      throws IOException {
-    HttpServer server =
-        HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
-    server.setExecutor(threads);
-    server.createContext("/", exchange -> answer(model, exchange));
-    return server;
-  }
-
-  private static void answer(Model model, HttpExchange exchange) throws IOException {
-    int status = 200;
-    String answer;
-    try (exchange) {
-      String question =
-          new String(exchange.getRequestBody().readAllBytes(), StandardCharsets.UTF_8);
-      try {
-        answer = answer(model, question) + "\n";
-      } catch (TranslateException | IllegalArgumentException e) {
-        status = 400;
-        answer = e.getMessage() + "\n";
-      }
-      byte[] bytes = answer.getBytes(StandardCharsets.UTF_8);
-      exchange.sendResponseHeaders(status, bytes.length);
-      exchange.getResponseBody().write(bytes);
-    }
-  }
-
-  private static long answer(Model model, String question) throws TranslateException {
-    double[] numbers =
-        Stream.of(question.strip().split(",")).mapToDouble(Double::parseDouble).toArray();
-    float[] point = new float[64];
-    for (int i = 0; i < Math.min(point.length, numbers.length); i++) {
-      point[i] = (float) numbers[i];
-    }
+  private static long answer(Model model, float[] point) throws TranslateException {
     try (Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator());
         NDManager manager = model.getNDManager().newSubManager()) {
       NDArray input = manager.create(point, new Shape(1, 64));

@@ -3,10 +3,6 @@ package dev.gantry.samples;
 
 import ai.djl.Model;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
-import ai.djl.nn.Blocks;
-import ai.djl.nn.SequentialBlock;
-import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
@@ -38,20 +34,9 @@ public final class ResumeMidEpoch {
   public static void main(String[] arguments) throws IOException, TranslateException {
     Path folder = Path.of(arguments[1]);
     int epochs = Integer.parseInt(arguments[2]);
-    try (ShardDataset train =
-            ShardDataset.builder()
-                .setPath(Path.of(arguments[0]))
-                .setSampling(32)
-                .optShuffle(42)
-                .optNormalize("image", 1 / 255f, 0)
-                .build();
+    try (ShardDataset train = TrainFromShards.images(Path.of(arguments[0]));
         Model model = Model.newInstance("images")) {
-      model.setBlock(
-          new SequentialBlock()
-              .add(Blocks.batchFlattenBlock())
-              .add(Linear.builder().setUnits(32).build())
-              .add(Activation.reluBlock())
-              .add(Linear.builder().setUnits(10).build()));
+      model.setBlock(TrainFromShards.block());
       DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
       train(model, config, folder, train, null, epochs);
     }

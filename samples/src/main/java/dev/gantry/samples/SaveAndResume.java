@@ -70,7 +70,7 @@ public final class SaveAndResume {
   }
 
   /// Stands for your own samples.
-  private static Dataset samples(NDManager manager) {
+  static Dataset samples(NDManager manager) {
     return new ArrayDataset.Builder()
         .setData(manager.randomNormal(new Shape(256, 64)))
         .optLabels(manager.randomNormal(new Shape(256, 10)))

@@ -6,10 +6,6 @@ import ai.djl.inference.Predictor;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
-import ai.djl.nn.Block;
-import ai.djl.nn.SequentialBlock;
-import ai.djl.nn.core.Linear;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.translate.Batchifier;
@@ -33,7 +29,7 @@ import java.util.List;
 /// ```
 public final class ServeByCriteria {
   /// DJL numbers a block's children; the file names its layers.
-  private static final ParameterNames NAMES =
+  public static final ParameterNames NAMES =
       ParameterNames.builder()
           .rule("01Linear_{kind}", "fc1.{kind}")
           .rule("03Linear_{kind}", "fc2.{kind}")
@@ -53,7 +49,7 @@ public final class ServeByCriteria {
             .optArgument(
                 "blockFactory",
                 Weights.blockFactory(
-                    (model, folder, settings) -> block(),
+                    (model, folder, settings) -> ServeModel.block(),
                     NAMES,
                     LoadOptions.defaults(),
                     new Shape(1, 64)))
@@ -71,18 +67,8 @@ public final class ServeByCriteria {
     }
   }
 
-  /// The layers. Their parameters have no arrays yet.
-  private static Block block() {
-    return new SequentialBlock()
-        .add(Linear.builder().setUnits(96).build())
-        .add(Activation.reluBlock())
-        .add(Linear.builder().setUnits(80).build())
-        .add(Activation.reluBlock())
-        .add(Linear.builder().setUnits(10).build());
-  }
-
   /// From 64 pixels to a digit.
-  private static final class Digits implements Translator<float[], Long> {
+  public static final class Digits implements Translator<float[], Long> {
     @Override
     public NDList processInput(TranslatorContext context, float[] pixels) {
       return new NDList(context.getNDManager().create(pixels));

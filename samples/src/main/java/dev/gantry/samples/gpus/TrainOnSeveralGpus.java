@@ -5,10 +5,6 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.engine.Engine;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
-import ai.djl.nn.Blocks;
-import ai.djl.nn.SequentialBlock;
-import ai.djl.nn.core.Linear;
 import ai.djl.training.DefaultTrainingConfig;
 import ai.djl.training.EasyTrain;
 import ai.djl.training.Trainer;
@@ -21,6 +17,7 @@ import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.DataParallelListener;
 import dev.gantry.djl.RestoredTraining;
 import dev.gantry.djl.ShardDataset;
+import dev.gantry.samples.TrainFromShards;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -54,12 +51,7 @@ public final class TrainOnSeveralGpus {
                 .build();
         CheckpointSaver saver = CheckpointSaver.builder().setPath(Path.of(arguments[1])).build();
         Model model = Model.newInstance("images")) {
-      model.setBlock(
-          new SequentialBlock()
-              .add(Blocks.batchFlattenBlock())
-              .add(Linear.builder().setUnits(32).build())
-              .add(Activation.reluBlock())
-              .add(Linear.builder().setUnits(10).build()));
+      model.setBlock(TrainFromShards.block());
       DefaultTrainingConfig config =
           new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
               .optDevices(devices)
