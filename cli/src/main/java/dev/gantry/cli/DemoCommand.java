@@ -3,6 +3,7 @@ package dev.gantry.cli;
 
 import ai.djl.translate.TranslateException;
 import dev.gantry.cli.internal.process.TemporaryFolder;
+import dev.gantry.core.MisuseException;
 import dev.gantry.samples.demo.Demo;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -13,7 +14,6 @@ import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// `demo`: runs [Demo] in a temporary folder.
@@ -43,11 +43,9 @@ final class DemoCommand implements Callable<Integer> {
 
   @Override
   public Integer call() throws IOException, TranslateException {
-    if (bytes < Demo.MIN_BYTES) {
-      throw usage("--bytes must be at least " + Demo.MIN_BYTES + " (was " + bytes + ")");
-    }
+    MisuseException.requireRange("--bytes", bytes, Demo.MIN_BYTES, Long.MAX_VALUE);
     if (parent != null && !Files.isDirectory(parent)) {
-      throw usage("--dir must be a folder (was " + parent + ")");
+      throw new MisuseException("--dir must be a folder (was " + parent + ")");
     }
     PrintWriter out = spec.commandLine().getOut();
     try (TemporaryFolder folder = TemporaryFolder.create("gantry-demo-", parent, keep)) {
@@ -55,9 +53,5 @@ final class DemoCommand implements Callable<Integer> {
       out.println(folder.path() + (keep ? " stays there." : " goes now."));
     }
     return 0;
-  }
-
-  private ParameterException usage(String message) {
-    return new ParameterException(spec.commandLine(), message);
   }
 }

@@ -25,7 +25,6 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
-import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Parameters;
 
 /// `load`: how fast weights come into memory.
@@ -127,24 +126,20 @@ final class LoadCommand extends ReportCommand {
   }
 
   private TransferOptions options() {
-    try {
-      TransferOptions options = TransferOptions.defaults().withCachePolicy(cache);
-      if (transport != null) {
-        options = options.withTransport(transport);
-      }
-      if (threads != null) {
-        MisuseException.requireRange("--threads", threads, 1, TransferOptions.MAX_THREADS);
-        options = options.withThreads(threads);
-      }
-      if (requestMib != null) {
-        MisuseException.requireRange(
-            "--request-mib", requestMib, 1, PlanLimits.MAX_REQUEST_BYTES >> 20);
-        options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
-      }
-      MisuseException.requireRange("--repeat", repeat, 1, Integer.MAX_VALUE);
-      return options;
-    } catch (MisuseException e) {
-      throw new ParameterException(spec.commandLine(), String.valueOf(e.getMessage()), e);
+    TransferOptions options = TransferOptions.defaults().withCachePolicy(cache);
+    if (transport != null) {
+      options = options.withTransport(transport);
     }
+    if (threads != null) {
+      MisuseException.requireRange("--threads", threads, 1, TransferOptions.MAX_THREADS);
+      options = options.withThreads(threads);
+    }
+    if (requestMib != null) {
+      MisuseException.requireRange(
+          "--request-mib", requestMib, 1, PlanLimits.MAX_REQUEST_BYTES >> 20);
+      options = options.withLimits(PlanLimits.DEFAULT.withRequestBytes((long) requestMib << 20));
+    }
+    MisuseException.requireRange("--repeat", repeat, 1, Integer.MAX_VALUE);
+    return options;
   }
 }

@@ -238,14 +238,19 @@ final class HubConfig {
   }
 
   boolean flag(String key, boolean otherwise) {
+    return typed(key, Boolean.class, "it must be true or false").orElse(otherwise);
+  }
+
+  /// A value of one kind; empty if it is absent.
+  private <T> Optional<T> typed(String key, Class<T> type, String rule) {
     Value value = find(key);
     if (value == null) {
-      return otherwise;
+      return Optional.empty();
     }
-    if (value.content() instanceof Boolean flag) {
-      return flag;
+    if (type.isInstance(value.content())) {
+      return Optional.of(type.cast(value.content()));
     }
-    throw invalid(key, value, "it must be true or false");
+    throw invalid(key, value, rule);
   }
 
   /// What a word stands for that must be there.
@@ -266,14 +271,7 @@ final class HubConfig {
 
   /// A string.
   String word(String key, String otherwise) {
-    Value value = find(key);
-    if (value == null) {
-      return otherwise;
-    }
-    if (value.content() instanceof String word) {
-      return word;
-    }
-    throw invalid(key, value, "it must be a string");
+    return typed(key, String.class, "it must be a string").orElse(otherwise);
   }
 
   /// The strings of an array; none if it is absent.
@@ -291,14 +289,8 @@ final class HubConfig {
 
   /// An object that has members.
   Optional<HubConfig> object(String key) {
-    Value value = find(key);
-    if (value == null) {
-      return Optional.empty();
-    }
-    if (value.content() instanceof HubConfig object) {
-      return object.members.isEmpty() ? Optional.empty() : Optional.of(object);
-    }
-    throw invalid(key, value, "it must be an object");
+    return typed(key, HubConfig.class, "it must be an object")
+        .filter(object -> !object.members.isEmpty());
   }
 
   /// @throws MalformedFileException if a feature is on that no block here has

@@ -9,6 +9,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
@@ -120,19 +121,15 @@ public final class HubModel {
     MisuseException.requireGiven("device", device);
     MisuseException.requireGiven("options", options);
     Model model = Model.newInstance(architecture(), device, "PyTorch");
-    boolean loaded = false;
-    try {
-      Block block = newBlock();
-      block.freezeParameters(true);
-      model.setBlock(block);
-      refresh(model, options);
-      loaded = true;
-      return model;
-    } finally {
-      if (!loaded) {
-        model.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          Block block = newBlock();
+          block.freezeParameters(true);
+          model.setBlock(block);
+          refresh(model, options);
+          return model;
+        },
+        model::close);
   }
 
   /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
@@ -9,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
+import java.util.Set;
 
 /// Samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats; BOOL and integers
 /// become a list of int64, but for U8 and for U64, which has values that no int64 has; these and
@@ -26,6 +28,10 @@ final class SampleExamples {
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+  /// What an int64 has room for, but for bytes.
+  private static final Set<DType> INT64S =
+      Set.of(DType.BOOL, DType.I8, DType.I16, DType.U16, DType.I32, DType.U32, DType.I64);
 
   private enum Form {
     BYTES,
@@ -54,25 +60,9 @@ final class SampleExamples {
   }
 
   private static Form form(Field field) {
-    return switch (field.dtype()) {
-      case F32 -> Form.FLOATS;
-      case BOOL, I8, I16, U16, I32, U32, I64 -> Form.INTEGERS;
-      case U8,
-          U64,
-          F16,
-          BF16,
-          F64,
-          C64,
-          F8_E5M2,
-          F8_E4M3,
-          F8_E8M0,
-          F8_E4M3FNUZ,
-          F8_E5M2FNUZ,
-          F4,
-          F6_E2M3,
-          F6_E3M2 ->
-          Form.BYTES;
-    };
+    return field.dtype() == DType.F32
+        ? Form.FLOATS
+        : INT64S.contains(field.dtype()) ? Form.INTEGERS : Form.BYTES;
   }
 
   private static long elements(Field field) {

@@ -66,28 +66,25 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     OptionalLong perEpoch = batches.batchesPerEpoch();
     this.progressTotal = endless ? 0 : product(perEpoch, settings.epochs());
     this.progressBegin = product(perEpoch, from.epoch() % settings.epochs()) + from.batch();
-    boolean complete = false;
-    try {
-      for (int i = 0; i < parts.size(); i++) {
-        Batches part = parts.get(i);
-        ai.djl.Device device = settings.devices(manager).get(i);
-        dev.gantry.core.Device target = PyTorch.arraysDevice(device);
-        if (target instanceof dev.gantry.core.Device.Host) {
-          OpenMpAdvice.logOnce();
-        }
-        PrefetchRing<BatchView> ring =
-            settings
-                .session()
-                .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
-        rings.add(new DeviceRing(device, part, new BatchArrays(settings, target), ring));
+    Cleanup.orUndo(() -> open(parts, from, lastEpoch, settings), this::closeRings);
+  }
+
+  private void open(
+      List<Batches> parts, DatasetState from, long lastEpoch, DatasetSettings settings) {
+    for (int i = 0; i < parts.size(); i++) {
+      Batches part = parts.get(i);
+      ai.djl.Device device = settings.devices(manager).get(i);
+      dev.gantry.core.Device target = PyTorch.arraysDevice(device);
+      if (target instanceof dev.gantry.core.Device.Host) {
+        OpenMpAdvice.logOnce();
       }
-      manager.attachInternal(id, this);
-      complete = true;
-    } finally {
-      if (!complete) {
-        closeRings();
-      }
+      PrefetchRing<BatchView> ring =
+          settings
+              .session()
+              .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
+      rings.add(new DeviceRing(device, part, new BatchArrays(settings, target), ring));
     }
+    manager.attachInternal(id, this);
   }
 
   private void closeRings() {

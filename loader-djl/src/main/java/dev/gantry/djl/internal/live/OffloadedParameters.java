@@ -50,33 +50,29 @@ public final class OffloadedParameters implements AutoCloseable {
     private final Device device;
 
     Contents() {
+      device = Cleanup.orUndo(this::look, this::close);
+    }
+
+    private Device look() {
       Device found = Device.HOST;
-      boolean complete = false;
-      try {
-        for (Parameter parameter : parameters) {
-          ArrayMemory array = ArrayMemory.of(parameter.getArray());
-          arrays.put(parameter, array);
-          if (arrays.size() > 1 && !array.device().equals(found)) {
-            throw new MisuseException(
-                "the block's parameters must be on one device (were on "
-                    + found
-                    + " and "
-                    + array.device()
-                    + ")");
-          }
-          found = array.device();
-          Memory memory = memory(array);
-          if (memory.bytes() > 0) {
-            pieces.putIfAbsent(memory, pieces.size());
-          }
+      for (Parameter parameter : parameters) {
+        ArrayMemory array = ArrayMemory.of(parameter.getArray());
+        arrays.put(parameter, array);
+        if (arrays.size() > 1 && !array.device().equals(found)) {
+          throw new MisuseException(
+              "the block's parameters must be on one device (were on "
+                  + found
+                  + " and "
+                  + array.device()
+                  + ")");
         }
-        complete = true;
-      } finally {
-        if (!complete) {
-          close();
+        found = array.device();
+        Memory memory = memory(array);
+        if (memory.bytes() > 0) {
+          pieces.putIfAbsent(memory, pieces.size());
         }
       }
-      device = found;
+      return found;
     }
 
     private static Memory memory(ArrayMemory array) {

@@ -25,11 +25,6 @@ final class DlPackWrapper implements TensorWrapper {
   }
 
   @Override
-  public String function() {
-    return "at::fromDLPack";
-  }
-
-  @Override
   public long wrap(
       long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     // The caller's to delete, with C++ `delete`; glibc's

@@ -50,11 +50,6 @@ final class FromBlobWrapper implements TensorWrapper {
   }
 
   @Override
-  public String function() {
-    return FROM_BLOB;
-  }
-
-  @Override
   public long wrap(
       long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     long[] dimensions = shape.toArray();

@@ -14,10 +14,20 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import java.nio.file.Path;
+import java.util.EnumMap;
+import java.util.Map;
 import java.util.Optional;
 
 /// DJL's PyTorch engine: its libtorch, and its names for our dtypes, devices and shapes. Thread-safe.
 public final class PyTorch {
+  private static final Map<DataType, DType> DTYPES = new EnumMap<>(DataType.class);
+
+  static {
+    for (DType dtype : DType.values()) {
+      dataType(dtype).ifPresent(type -> DTYPES.put(type, dtype));
+    }
+  }
+
   private PyTorch() {}
 
   /// libtorch, from the folder that DJL's engine loaded it from.
@@ -59,23 +69,11 @@ public final class PyTorch {
 
   /// @throws MisuseException for UNKNOWN and STRING
   public static DType dtype(DataType type) {
-    return switch (type) {
-      case FLOAT32 -> DType.F32;
-      case FLOAT64 -> DType.F64;
-      case FLOAT16 -> DType.F16;
-      case UINT8 -> DType.U8;
-      case INT32 -> DType.I32;
-      case INT8 -> DType.I8;
-      case INT64 -> DType.I64;
-      case BOOLEAN -> DType.BOOL;
-      case COMPLEX64 -> DType.C64;
-      case BFLOAT16 -> DType.BF16;
-      case UINT64 -> DType.U64;
-      case UINT32 -> DType.U32;
-      case UINT16 -> DType.U16;
-      case INT16 -> DType.I16;
-      case UNKNOWN, STRING -> throw new MisuseException("no tensor holds elements of " + type);
-    };
+    DType dtype = DTYPES.get(type);
+    if (dtype == null) {
+      throw new MisuseException("no tensor holds elements of " + type);
+    }
+    return dtype;
   }
 
   /// Whether DJL's native code knows this type. It ends the JVM on the others, except on COMPLEX64,

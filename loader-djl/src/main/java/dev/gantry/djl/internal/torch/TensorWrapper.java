@@ -8,9 +8,6 @@ import dev.gantry.core.TensorShape;
 /// A native function that makes a tensor over memory which libtorch does not own. Which one there is
 /// depends on libtorch's version.
 sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
-  /// The name of the native function.
-  String function();
-
   /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies,
   /// `Releases.run(release)` runs, on the thread where that happens.
   ///

@@ -148,9 +148,9 @@ public final class TorchLibrary {
     return TorchCodes.name(dtype).isPresent();
   }
 
-  /// The native function that [#wrap] goes through.
-  public String wrapsThrough() {
-    return wrapper.orElseThrow().function();
+  /// What [#wrap] goes through.
+  TensorWrapper wrapper() {
+    return wrapper.orElseThrow();
   }
 
   /// The random number generators. A libtorch that has all else may lack them. Few programs need them, so
@@ -221,7 +221,7 @@ public final class TorchLibrary {
       long[] strides,
       Runnable release) {
     long number = Releases.number();
-    long handle = wrapper.orElseThrow().wrap(address, device, dtype, shape, strides, number);
+    long handle = wrapper().wrap(address, device, dtype, shape, strides, number);
     try {
       Releases.handOver(number, release);
     } catch (OutOfMemoryError noMemory) {

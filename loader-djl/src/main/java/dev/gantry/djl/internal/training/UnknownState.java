@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.training;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.ParameterTracker;
 import dev.gantry.core.MisuseException;
+import java.lang.invoke.MethodType;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.RecordComponent;
@@ -13,19 +14,6 @@ import java.util.stream.Stream;
 /// Finds fields in which an optimizer may keep state that Gantry does not know. A checkpoint would
 /// lack that state, and the resumed training would silently differ.
 final class UnknownState {
-  private static final Set<Class<?>> VALUES =
-      Set.of(
-          String.class,
-          Boolean.class,
-          Character.class,
-          Byte.class,
-          Short.class,
-          Integer.class,
-          Long.class,
-          Float.class,
-          Double.class,
-          Class.class);
-
   /// One of DJL's own classes, whose fields are settings unless they hold objects.
   private final Class<? extends Optimizer> djl;
 
@@ -77,9 +65,10 @@ final class UnknownState {
   }
 
   private static boolean isValue(Class<?> type) {
-    return type.isPrimitive()
+    return MethodType.methodType(type).unwrap().returnType().isPrimitive()
         || type.isEnum()
-        || VALUES.contains(type)
+        || type == String.class
+        || type == Class.class
         || ParameterTracker.class.isAssignableFrom(type)
         || (type.isRecord()
             && Stream.of(type.getRecordComponents())

@@ -6,9 +6,13 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.spi.StoredTensor;
+import java.util.Set;
 
 /// Knows which casts exist.
 public final class Casts {
+  private static final Set<DataType> TARGETS =
+      Set.of(DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64);
+
   private Casts() {}
 
   /// What a cast to a floating-point type does to a tensor.
@@ -24,24 +28,11 @@ public final class Casts {
   }
 
   public static DataType requireTarget(DataType type) {
-    return switch (type) {
-      case FLOAT16, BFLOAT16, FLOAT32, FLOAT64 -> type;
-      case UINT8,
-          INT32,
-          INT8,
-          INT64,
-          BOOLEAN,
-          COMPLEX64,
-          UNKNOWN,
-          STRING,
-          UINT64,
-          UINT32,
-          UINT16,
-          INT16 ->
-          throw new MisuseException(
-              "tensors can be cast to FLOAT16, BFLOAT16, FLOAT32 or FLOAT64, not to "
-                  + type.name());
-    };
+    if (!TARGETS.contains(type)) {
+      throw new MisuseException(
+          "tensors can be cast to FLOAT16, BFLOAT16, FLOAT32 or FLOAT64, not to " + type.name());
+    }
+    return type;
   }
 
   /// @param scaled whether the tensor has scales

@@ -49,7 +49,7 @@ class FromBlobTest {
 
   @Test
   void isChosenWhereThereIsNoDlPack() {
-    assertThat(torch.wrapsThrough()).isEqualTo("torch_from_blob");
+    assertThat(torch.wrapper()).isInstanceOf(FromBlobWrapper.class);
   }
 
   @Test

@@ -52,7 +52,6 @@ class TorchCudaTest {
           case TorchLibrary.Probe.Found(TorchLibrary found) -> found;
           case TorchLibrary.Probe.Missing(String reason) -> throw new AssertionError(reason);
         };
-    System.out.println("libtorch wraps through " + torch.wrapsThrough());
   }
 
   @Test
