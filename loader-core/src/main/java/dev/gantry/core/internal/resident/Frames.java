@@ -15,7 +15,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -23,35 +22,29 @@ import java.util.List;
 
 /// The protocol between a server of resident weights and its clients, little endian. A client connects,
 /// and the server answers at once, with one frame: the magic number (8 bytes), the protocol's version,
-/// the number of descriptors and the number of text bytes (4 bytes each); then a byte for every 250
-/// descriptors, which come with it; then the text, in JSON. The connection stays open for as long as the
+/// the number of descriptors and the number of the catalogue's bytes (4 bytes each); then a byte for every 250
+/// descriptors, which come with it; then the catalogue ([ResidentCatalogue#toBytes]). The connection stays open for as long as the
 /// client uses the weights.
 final class Frames {
-  /// 1 named a GPU by its ordinal.
-  static final int PROTOCOL = 2;
+  /// 1 named a GPU by its ordinal, and 2 wrote the catalogue as JSON.
+  static final int PROTOCOL = 3;
 
   /// `GNTRYRES`.
   private static final long MAGIC = 0x5345525952544e47L;
 
   private static final int HEADER_BYTES = 20;
-  private static final int MAX_TEXT_BYTES = 64 << 20;
+  private static final int MAX_CATALOGUE_BYTES = 64 << 20;
   private static final int MAX_DESCRIPTORS = 100_000;
 
   private Frames() {}
 
-  record Frame(String text, List<Integer> fds) {}
+  @SuppressWarnings("ArrayRecordComponent")
+  record Frame(byte[] catalogue, List<Integer> fds) {}
 
   /// A frame on its way to a client, which takes it as fast as it likes.
   static final class Answer {
-    private static final class Piece {
-      private final byte[] bytes;
-      private final List<Integer> fds;
-
-      Piece(byte[] bytes, List<Integer> fds) {
-        this.bytes = bytes;
-        this.fds = fds;
-      }
-    }
+    @SuppressWarnings("ArrayRecordComponent")
+    private record Piece(byte[] bytes, List<Integer> fds) {}
 
     private final Deque<Piece> left = new ArrayDeque<>();
 
@@ -59,15 +52,15 @@ final class Frames {
     private int done;
 
     /// @param fds stay open until all was sent
-    Answer(byte[] text, List<Integer> fds) {
+    Answer(byte[] catalogue, List<Integer> fds) {
       ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-      header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(text.length);
+      header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(catalogue.length);
       left.add(new Piece(header.array(), List.of()));
       for (int from = 0; from < fds.size(); from += LocalSockets.MAX_DESCRIPTORS) {
         int to = Math.min(fds.size(), from + LocalSockets.MAX_DESCRIPTORS);
         left.add(new Piece(new byte[1], List.copyOf(fds.subList(from, to))));
       }
-      left.add(new Piece(text, List.of()));
+      left.add(new Piece(catalogue, List.of()));
     }
 
     /// Sends what the socket takes now.
@@ -79,13 +72,13 @@ final class Frames {
         Piece piece = left.getFirst();
         int count =
             LocalSockets.send(
-                socket, piece.bytes, done, done == 0 ? piece.fds : List.<Integer>of());
+                socket, piece.bytes(), done, done == 0 ? piece.fds() : List.<Integer>of());
         if (count == -Errno.EAGAIN.code()) {
           return false;
         }
         Errno.check(count, Errno.EINTR, "sendmsg", "resident weights");
         done += Math.max(0, count);
-        if (done == piece.bytes.length) {
+        if (done == piece.bytes().length) {
           left.removeFirst();
           done = 0;
         }
@@ -120,16 +113,14 @@ final class Frames {
                 + PROTOCOL
                 + ": start both with the same version of Gantry");
       }
-      if (length < 0 || length > MAX_TEXT_BYTES || count < 0 || count > MAX_DESCRIPTORS) {
+      if (length < 0 || length > MAX_CATALOGUE_BYTES || count < 0 || count > MAX_DESCRIPTORS) {
         throw refused("the server's answer is not as its protocol says");
       }
       for (int from = 0; from < count; from += LocalSockets.MAX_DESCRIPTORS) {
         receiveAll(socket, arena.allocate(1), fds, deadline);
       }
       MemorySegment body = arena.allocate(Math.max(1, length)).asSlice(0, length);
-      String text =
-          new String(
-              receiveAll(socket, body, fds, deadline).toArray(JAVA_BYTE), StandardCharsets.UTF_8);
+      byte[] catalogue = receiveAll(socket, body, fds, deadline).toArray(JAVA_BYTE);
       if (fds.size() != count) {
         throw refused(
             fds.size()
@@ -137,7 +128,7 @@ final class Frames {
                 + count
                 + " descriptors came: this process may open too few files (ulimit -n)");
       }
-      return new Frame(text, fds);
+      return new Frame(catalogue, fds);
     }
   }
 

@@ -279,7 +279,7 @@ public final class ResidentServer implements AutoCloseable {
       lines.add(image == null ? "a client came too early" : "another user's process was refused");
       return;
     }
-    Frames.Answer answer = new Frames.Answer(image.catalogue().toJson(), image.fds());
+    Frames.Answer answer = new Frames.Answer(image.catalogue().toBytes(), image.fds());
     long deadline = System.nanoTime() + LONGEST_ANSWER.toNanos();
     answering.put(client, new Answering(image, answer, deadline));
     answer(client, lines);

@@ -131,7 +131,7 @@ public final class ResidentWeights implements AutoCloseable {
 
   private static ResidentWeights of(Path path, int socket, Frames.Frame frame) {
     try {
-      ResidentCatalogue catalogue = ResidentCatalogue.parse(frame.text());
+      ResidentCatalogue catalogue = ResidentCatalogue.parse(frame.catalogue());
       if (catalogue.descriptors() != frame.fds().size()) {
         throw Frames.refused("the server's catalogue does not fit its descriptors");
       }

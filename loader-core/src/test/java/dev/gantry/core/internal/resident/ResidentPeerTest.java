@@ -20,6 +20,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -89,14 +90,13 @@ class ResidentPeerTest {
     return count;
   }
 
-  private void isRefused(String catalogue, long bytes, boolean sealed, String reason)
+  private void isRefused(byte[] catalogue, long bytes, boolean sealed, String reason)
       throws IOException {
     long before = memoryFiles();
     Thread server =
         answer(client -> {
           int file = memoryFile(bytes, sealed);
-          byte[] text = catalogue.getBytes(StandardCharsets.UTF_8);
-          assertThat(new Frames.Answer(text, List.of(file)).send(client)).isTrue();
+          assertThat(new Frames.Answer(catalogue, List.of(file)).send(client)).isTrue();
           Libc.INSTANCE.close(file);
         });
     assertThatThrownBy(() -> ResidentWeights.hold(location).close())
@@ -107,20 +107,13 @@ class ResidentPeerTest {
     assertThat(memoryFiles()).isEqualTo(before);
   }
 
-  private static String catalogue(String gpu, String entry, String files) {
-    return """
-    {"version": 1, "gpu": "%s", "entry": "%s", "files": [%s]}\
-    """
-        .formatted(gpu, entry, files);
+  private static byte[] catalogue(String gpu, String entry, ResidentPart... files) {
+    return new ResidentCatalogue(1, gpu, entry, List.of(files)).toBytes();
   }
 
-  private static String file(
+  private static ResidentPart file(
       String name, long size, long phase, long from, long to, long capacity) {
-    return """
-    {"name": "%s", "size": %d, "host_phase": %d, "device_from": %d, "device_to": %d, \
-    "device_capacity": %d}\
-    """
-        .formatted(name, size, phase, from, to, capacity);
+    return new ResidentPart(name, size, phase, from, to, capacity);
   }
 
   @Test
@@ -130,15 +123,19 @@ class ResidentPeerTest {
     isRefused(catalogue("", "a", file("a", BYTES, 0, 0, 0, 0)), BYTES, false, reason);
   }
 
-  static List<String> damaged() {
+  static List<byte[]> damaged() {
     String gpu = "GPU-01010101-0101-0101-0101-010101010101";
-    String good = file("a", BYTES, 0, 0, 0, 0);
+    ResidentPart good = file("a", BYTES, 0, 0, 0, 0);
+    byte[] whole = catalogue("", "a", good);
     return List.of(
-        "{\"version\": 1, \"files\": [",
-        "[]",
-        catalogue("", "a", good).replace("\"version\": 1", "\"version\": 99999999999"),
+        new byte[0],
+        ByteBuffer.allocate(12).putInt(1).putInt(-1).array(),
+        ByteBuffer.allocate(12).putInt(1).putInt(Integer.MAX_VALUE).array(),
+        Arrays.copyOf(whole, whole.length - 1),
+        Arrays.copyOf(whole, whole.length + 1),
+        new ResidentCatalogue(0, "", "a", List.of(good)).toBytes(),
         catalogue("", "b", good),
-        catalogue("", "", good + ", " + good),
+        catalogue("", "", good, good),
         catalogue("", "", file("../a", BYTES, 0, 0, 0, 0)),
         catalogue("", "", file("", BYTES, 0, 0, 0, 0)),
         catalogue("", "a", file("a", -1, 0, 0, 0, 0)),
@@ -156,16 +153,17 @@ class ResidentPeerTest {
 
   @ParameterizedTest
   @MethodSource("damaged")
-  void aCatalogueIsCheckedAsAHeaderIs(String catalogue) throws IOException {
+  void aCatalogueIsCheckedAsAHeaderIs(byte[] catalogue) throws IOException {
     String reason = "the catalogue of resident weights is not as this version writes it";
     isRefused(catalogue, BYTES, true, reason);
   }
 
   @Test
   void aCatalogueFitsItsDescriptors() throws IOException {
-    String two = file("a", BYTES, 0, 0, 0, 0) + ", " + file("b", BYTES, 0, 0, 0, 0);
+    ResidentPart a = file("a", BYTES, 0, 0, 0, 0);
+    ResidentPart b = file("b", BYTES, 0, 0, 0, 0);
     String reason = "the server's catalogue does not fit its descriptors";
-    isRefused(catalogue("", "a", two), BYTES, true, reason);
+    isRefused(catalogue("", "a", a, b), BYTES, true, reason);
   }
 
   private static byte[] header(int protocol) {
@@ -182,7 +180,7 @@ class ResidentPeerTest {
     assertThatThrownBy(() -> ResidentWeights.hold(location).close())
         .isInstanceOf(TransferException.class)
         .hasMessageContaining(
-            "the server speaks version 1 of the protocol, and this client 2: start both with the"
+            "the server speaks version 1 of the protocol, and this client 3: start both with the"
                 + " same version of Gantry")
         .hasMessageNotContaining("\n");
     Cleanup.join(server);
