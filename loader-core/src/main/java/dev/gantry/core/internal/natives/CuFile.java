@@ -286,7 +286,7 @@ public final class CuFile {
     try {
       handleDeregister.invokeExact(handle);
     } catch (Throwable thrown) {
-      throw CuFileFunction.unchecked(thrown);
+      throw NativeLibrary.unchecked(thrown);
     }
   }
 
@@ -348,7 +348,7 @@ public final class CuFile {
           fileOffset,
           failed -> CuFileFunction.transferFailure(failed, errno));
     } catch (Throwable thrown) {
-      throw CuFileFunction.unchecked(thrown);
+      throw NativeLibrary.unchecked(thrown);
     }
   }
 

@@ -189,14 +189,11 @@ public final class CuFileBatches {
     private Batch(int most) {
       this.most = most;
       MemorySegment handle = arena.allocate(ADDRESS);
-      boolean complete = false;
       try {
         setUp.call(most + " entries", handle, most);
-        complete = true;
-      } finally {
-        if (!complete) {
-          arena.close();
-        }
+      } catch (RuntimeException | Error failure) {
+        arena.close();
+        throw failure;
       }
       id = handle.get(ADDRESS, 0);
       entries = arena.allocate(ENTRY, most);
@@ -264,7 +261,7 @@ public final class CuFileBatches {
       try {
         destroy.invokeExact(id);
       } catch (Throwable thrown) {
-        throw CuFileFunction.unchecked(thrown);
+        throw NativeLibrary.unchecked(thrown);
       } finally {
         arena.close();
       }

@@ -58,7 +58,7 @@ final class CuFileFunction {
       all[0] = arena;
       check((MemorySegment) handle.invokeWithArguments(all), () -> subject);
     } catch (Throwable thrown) {
-      throw unchecked(thrown);
+      throw NativeLibrary.unchecked(thrown);
     }
   }
 
@@ -76,15 +76,6 @@ final class CuFileFunction {
       int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
       throw new TransferException(name, subject.get(), CuFileCode.failure(code, cudaCode));
     }
-  }
-
-  /// Converts what a downcall threw, which is never checked, so that callers need not declare it.
-  static RuntimeException unchecked(Throwable thrown) {
-    return switch (thrown) {
-      case RuntimeException unchecked -> unchecked;
-      case Error error -> throw error;
-      case Throwable other -> throw new AssertionError("a downcall threw it", other);
-    };
   }
 
   /// The failure of a request that ran on a thread of libcufile, which gives an errno by its negative.

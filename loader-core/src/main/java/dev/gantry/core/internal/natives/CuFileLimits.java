@@ -50,7 +50,7 @@ public final class CuFileLimits {
           try {
             return Availability.present((long) function.invokeExact());
           } catch (Throwable thrown) {
-            throw CuFileFunction.unchecked(thrown);
+            throw NativeLibrary.unchecked(thrown);
           }
         });
   }

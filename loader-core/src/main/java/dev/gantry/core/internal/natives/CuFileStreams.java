@@ -164,7 +164,7 @@ public final class CuFileStreams {
                       pointer(stream));
       function.check(status, () -> handle.at(parameters.fileOffset(), parameters.size()));
     } catch (Throwable thrown) {
-      throw CuFileFunction.unchecked(thrown);
+      throw NativeLibrary.unchecked(thrown);
     }
   }
 

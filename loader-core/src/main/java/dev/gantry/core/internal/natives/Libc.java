@@ -399,7 +399,8 @@ public final class Libc implements FileCalls {
     }
   }
 
-  private static MethodHandle function(String name) {
+  /// A function whose arguments are whole numbers and pointers, for [#intCall].
+  public static MethodHandle function(String name) {
     return function(name, NUMBERS);
   }
 
@@ -409,13 +410,13 @@ public final class Libc implements FileCalls {
 
   /// What a function returns of type `int`, which is half a register; or the negated `errno`. Memory
   /// behind an address is the caller's to keep.
-  private static int intCall(MethodHandle function, long a, long b, long c, long d, long e) {
+  public static int intCall(MethodHandle function, long a, long b, long c, long d, long e) {
     Scratch scratch = SCRATCH.get();
     try {
       int returned = (int) (long) function.invokeExact(scratch.errno, a, b, c, d, e, 0L);
       return returned == -1 ? -scratch.errno() : returned;
     } catch (Throwable failure) {
-      throw unexpected(failure);
+      throw NativeLibrary.unchecked(failure);
     }
   }
 
@@ -427,7 +428,7 @@ public final class Libc implements FileCalls {
       long returned = (long) function.invokeExact(scratch.errno, a, b, c, d, e, f);
       return returned == -1 ? -scratch.errno() : returned;
     } catch (Throwable failure) {
-      throw unexpected(failure);
+      throw NativeLibrary.unchecked(failure);
     }
   }
 
@@ -438,19 +439,8 @@ public final class Libc implements FileCalls {
       long returned = (long) function.invokeExact(scratch.errno, (long) fd, memory, length, offset);
       return returned == -1 ? -scratch.errno() : returned;
     } catch (Throwable failure) {
-      throw unexpected(failure);
+      throw NativeLibrary.unchecked(failure);
     }
-  }
-
-  /// `invokeExact` declares any Throwable, but a downcall throws only unchecked exceptions.
-  private static RuntimeException unexpected(Throwable failure) {
-    if (failure instanceof RuntimeException runtime) {
-      return runtime;
-    }
-    if (failure instanceof Error error) {
-      throw error;
-    }
-    return new IllegalStateException("calling the C library", failure);
   }
 
   /// A thread's own `errno` and argument structs, so that no two calls share them.

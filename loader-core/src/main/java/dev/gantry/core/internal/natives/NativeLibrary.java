@@ -82,6 +82,15 @@ final class NativeLibrary {
         .orElseGet(() -> Availability.absent(name + " has no " + symbol));
   }
 
+  /// Converts what a downcall threw, which is never checked, so that callers need not declare it.
+  static RuntimeException unchecked(Throwable thrown) {
+    return switch (thrown) {
+      case RuntimeException unchecked -> unchecked;
+      case Error error -> throw error;
+      case Throwable other -> throw new AssertionError("a downcall threw it", other);
+    };
+  }
+
   /// Why the dynamic loader refuses `candidate`, which the foreign function API does not say.
   private static String refusal(String candidate) {
     AddressLayout text =
@@ -103,10 +112,8 @@ final class NativeLibrary {
         return candidate + " could not be loaded";
       }
       return message.getString(0);
-    } catch (RuntimeException | Error thrown) {
-      throw thrown;
     } catch (Throwable thrown) {
-      throw new AssertionError("a downcall throws no checked exception", thrown);
+      throw unchecked(thrown);
     }
   }
 }

@@ -6,9 +6,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
+import dev.gantry.core.internal.natives.Libc;
 import java.lang.foreign.Arena;
-import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
@@ -61,42 +60,34 @@ public final class LocalSockets {
   private static final int POLL_BYTES = 8;
   private static final int MAX_SENT_BYTES = 64 << 10;
 
-  private static final Linker LINKER = Linker.nativeLinker();
-  private static final Linker.Option ERRNO = Linker.Option.captureCallState("errno");
-
-  // Every whole number and pointer takes a register on 64-bit Linux; see Libc.
-  private static final FunctionDescriptor NUMBERS =
-      FunctionDescriptor.of(
-          JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-
   // int socket(int domain, int type, int protocol)
-  private static final MethodHandle SOCKET = function("socket");
+  private static final MethodHandle SOCKET = Libc.function("socket");
   // int bind(int fd, const struct sockaddr *addr, socklen_t len)
-  private static final MethodHandle BIND = function("bind");
+  private static final MethodHandle BIND = Libc.function("bind");
   // int listen(int fd, int backlog)
-  private static final MethodHandle LISTEN = function("listen");
+  private static final MethodHandle LISTEN = Libc.function("listen");
   // int accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
-  private static final MethodHandle ACCEPT = function("accept4");
+  private static final MethodHandle ACCEPT = Libc.function("accept4");
   // int connect(int fd, const struct sockaddr *addr, socklen_t len)
-  private static final MethodHandle CONNECT = function("connect");
+  private static final MethodHandle CONNECT = Libc.function("connect");
   // ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
-  private static final MethodHandle SENDMSG = function("sendmsg");
+  private static final MethodHandle SENDMSG = Libc.function("sendmsg");
   // ssize_t recvmsg(int fd, struct msghdr *message, int flags)
-  private static final MethodHandle RECVMSG = function("recvmsg");
+  private static final MethodHandle RECVMSG = Libc.function("recvmsg");
   // int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
-  private static final MethodHandle GETSOCKOPT = function("getsockopt");
+  private static final MethodHandle GETSOCKOPT = Libc.function("getsockopt");
   // int setsockopt(int fd, int level, int name, const void *value, socklen_t len)
-  private static final MethodHandle SETSOCKOPT = function("setsockopt");
+  private static final MethodHandle SETSOCKOPT = Libc.function("setsockopt");
   // int poll(struct pollfd *fds, nfds_t count, int milliseconds)
-  private static final MethodHandle POLL = function("poll");
+  private static final MethodHandle POLL = Libc.function("poll");
   // int chmod(const char *path, mode_t mode)
-  private static final MethodHandle CHMOD = function("chmod");
+  private static final MethodHandle CHMOD = Libc.function("chmod");
   // int memfd_create(const char *name, unsigned int flags)
-  private static final MethodHandle MEMFD_CREATE = function("memfd_create");
+  private static final MethodHandle MEMFD_CREATE = Libc.function("memfd_create");
   // int fcntl(int fd, int cmd, ...)
-  private static final MethodHandle FCNTL = function("fcntl");
+  private static final MethodHandle FCNTL = Libc.function("fcntl");
   // uid_t getuid(void)
-  private static final MethodHandle GETUID = function("getuid");
+  private static final MethodHandle GETUID = Libc.function("getuid");
 
   private LocalSockets() {}
 
@@ -148,7 +139,8 @@ public final class LocalSockets {
       MemorySegment credentials = arena.allocate(12, 4);
       MemorySegment length = arena.allocateFrom(JAVA_INT, 12);
       int result =
-          call(GETSOCKOPT, fd, SOL_SOCKET, SO_PEERCRED, credentials.address(), length.address());
+          Libc.intCall(
+              GETSOCKOPT, fd, SOL_SOCKET, SO_PEERCRED, credentials.address(), length.address());
       return result < 0 ? result : credentials.get(JAVA_INT, 4);
     }
   }
@@ -164,10 +156,10 @@ public final class LocalSockets {
       MemorySegment time = arena.allocate(16, 8);
       time.set(JAVA_LONG, 0, longest.toSeconds());
       time.set(JAVA_LONG, 8, longest.toNanosPart() / 1000);
-      int result = call(SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO, time.address(), 16);
+      int result = Libc.intCall(SETSOCKOPT, fd, SOL_SOCKET, SO_RCVTIMEO, time.address(), 16);
       return result < 0
           ? result
-          : call(SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO, time.address(), 16);
+          : Libc.intCall(SETSOCKOPT, fd, SOL_SOCKET, SO_SNDTIMEO, time.address(), 16);
     }
   }
 
@@ -280,23 +272,7 @@ public final class LocalSockets {
     return call(FCNTL, fd, F_DUPFD_CLOEXEC, 0, 0);
   }
 
-  private static MethodHandle function(String name) {
-    return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), NUMBERS, ERRNO);
-  }
-
   private static int call(MethodHandle function, long a, long b, long c, long d) {
-    return call(function, a, b, c, d, 0);
-  }
-
-  private static int call(MethodHandle function, long a, long b, long c, long d, long e) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment errno = arena.allocate(Linker.Option.captureStateLayout());
-      int returned = (int) (long) function.invokeExact(errno, a, b, c, d, e, 0L);
-      return returned == -1 ? -errno.get(JAVA_INT, 0) : returned;
-    } catch (RuntimeException | Error failure) {
-      throw failure;
-    } catch (Throwable failure) {
-      throw new IllegalStateException("calling the C library", failure);
-    }
+    return Libc.intCall(function, a, b, c, d, 0);
   }
 }
