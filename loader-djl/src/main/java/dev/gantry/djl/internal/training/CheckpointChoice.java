@@ -120,7 +120,8 @@ public record CheckpointChoice(
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
       if (listing.doubtful().contains(damaged)) {
-        orFallBack(folder(damaged), damaged, hasCopy);
+        throwIfCopied(folder(damaged), damaged, hasCopy);
+        orFallBack(damaged);
         last = damaged;
       } else {
         LOG.warn(
@@ -129,15 +130,12 @@ public record CheckpointChoice(
     }
     for (CheckpointFolder checkpoint : listing.checkpoints().reversed()) {
       try {
-        return Optional.of(restore(checkpoint, model, trainer));
-      } catch (MalformedFileException damaged) {
-        orFallBack(checkpoint.folder(), damaged, hasCopy);
-        last = damaged;
-      } catch (TransferException failed) {
+        return Optional.of(restore(checkpoint, model, trainer, hasCopy));
+      } catch (MalformedFileException | TransferException failed) {
         if (!isDamage(failed)) {
           throw failed;
         }
-        orFallBack(checkpoint.folder(), failed, hasCopy);
+        orFallBack(failed);
         last = failed;
       }
     }
@@ -153,8 +151,7 @@ public record CheckpointChoice(
     return Objects.requireNonNull(damaged.file().path().toAbsolutePath().getParent());
   }
 
-  private void orFallBack(Path folder, GantryException damage, Predicate<Path> hasCopy) {
-    throwIfCopied(folder, damage, hasCopy);
+  private void orFallBack(GantryException damage) {
     if (!fallBack) {
       throw damage;
     }
@@ -168,8 +165,11 @@ public record CheckpointChoice(
   }
 
   /// Whether the disk has lost a sector or the file its end.
-  private static boolean isDamage(TransferException failed) {
-    return switch (failed.failure()) {
+  private static boolean isDamage(GantryException failed) {
+    if (!(failed instanceof TransferException transfer)) {
+      return true;
+    }
+    return switch (transfer.failure()) {
       case Failure.Errno(_, String name, _) -> name.equals("EIO");
       case Failure.EndOfFile _, Failure.Malformed _ -> true;
       case Failure.CuFile _,
@@ -194,18 +194,7 @@ public record CheckpointChoice(
           .<GantryException>map(damage -> damage)
           .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
     }
-    CheckpointFolder checkpoint = found.get();
-    try {
-      return restore(checkpoint, model, trainer);
-    } catch (MalformedFileException damaged) {
-      throwIfCopied(checkpoint.folder(), damaged, hasCopy);
-      throw damaged;
-    } catch (TransferException failed) {
-      if (isDamage(failed)) {
-        throwIfCopied(checkpoint.folder(), failed, hasCopy);
-      }
-      throw failed;
-    }
+    return restore(found.get(), model, trainer, hasCopy);
   }
 
   /// A damaged manifest does not name its step; its folder does.
@@ -218,9 +207,21 @@ public record CheckpointChoice(
         .findFirst();
   }
 
+  /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
+  /// @throws DamagedException if it is damaged and can
   private TrainingRestore.Restored restore(
-      CheckpointFolder checkpoint, Model model, @Nullable Trainer trainer) {
-    return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
-        .into(model, trainer);
+      CheckpointFolder checkpoint,
+      Model model,
+      @Nullable Trainer trainer,
+      Predicate<Path> hasCopy) {
+    try {
+      return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
+          .into(model, trainer);
+    } catch (MalformedFileException | TransferException failed) {
+      if (isDamage(failed)) {
+        throwIfCopied(checkpoint.folder(), failed, hasCopy);
+      }
+      throw failed;
+    }
   }
 }
