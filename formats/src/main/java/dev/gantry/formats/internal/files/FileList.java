@@ -5,10 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
-import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
-import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -39,7 +36,7 @@ record FileList(SequencedMap<String, Long> sizes) {
 
   /// @throws MalformedFileException if it is no list of ours
   static FileList read(GantrySession session, Location list) {
-    List<String> lines = text(session, list).lines().toList();
+    List<String> lines = TextFile.read(session, list, MOST_BYTES).lines().toList();
     if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
       throw new MalformedFileException(
           list, 0, "not-a-list", "the first line is not '" + HEAD + "'");
@@ -60,17 +57,6 @@ record FileList(SequencedMap<String, Long> sizes) {
     return Files.exists(list)
         ? read(session, Location.of(list))
         : new FileList(new LinkedHashMap<>());
-  }
-
-  private static String text(GantrySession session, Location list) {
-    try (FileBytes file = FileBytes.open(session, list)) {
-      if (file.length() > MOST_BYTES) {
-        throw new MalformedFileException(list, 0, "list-too-large", "more than 100 MB");
-      }
-      ByteBuffer bytes = ByteBuffer.allocate((int) file.length());
-      file.readFully(bytes, 0);
-      return StandardCharsets.UTF_8.decode(bytes.flip()).toString();
-    }
   }
 
   /// Files that were written, and what they are to be called.

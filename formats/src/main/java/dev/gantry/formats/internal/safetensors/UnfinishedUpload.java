@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.NewFile;
@@ -11,10 +10,9 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.TextFile;
 import dev.gantry.formats.internal.files.UploadFolder;
-import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
@@ -66,14 +64,7 @@ final class UnfinishedUpload {
   }
 
   private String text() {
-    try (FileBytes bytes = FileBytes.open(session, file())) {
-      if (bytes.length() > MOST_BYTES) {
-        throw new MalformedFileException(file(), 0, "list-too-large", "more than 10 MiB");
-      }
-      ByteBuffer text = ByteBuffer.allocate((int) bytes.length());
-      bytes.readFully(text, 0);
-      return StandardCharsets.UTF_8.decode(text.flip()).toString();
-    }
+    return TextFile.read(session, file(), MOST_BYTES);
   }
 
   /// Begins an upload of files.

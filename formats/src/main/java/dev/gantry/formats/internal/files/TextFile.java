@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.spi.FileBytes;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+
+/// Reads small files of text.
+public final class TextFile {
+  private TextFile() {}
+
+  /// All of a file of UTF-8.
+  ///
+  /// @param most how many bytes it may have
+  /// @throws MalformedFileException of kind `list-too-large` if it has more
+  /// @throws dev.gantry.core.TransferException if it cannot be read
+  public static String read(GantrySession session, Location file, long most) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
+      if (bytes.length() > most) {
+        throw new MalformedFileException(
+            file, 0, "list-too-large", "more than " + most + " bytes");
+      }
+      ByteBuffer text = ByteBuffer.allocate((int) bytes.length());
+      bytes.readFully(text, 0);
+      return StandardCharsets.UTF_8.decode(text.flip()).toString();
+    }
+  }
+}
