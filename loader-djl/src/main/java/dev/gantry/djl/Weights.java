@@ -27,7 +27,6 @@ import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
@@ -145,16 +144,6 @@ public final class Weights implements AutoCloseable {
   /// The size of all tensors together in memory, in bytes.
   public long totalBytes() {
     return contents.totalBytes();
-  }
-
-  /// Reads the bytes of which the files give checksums that loads do not compare, and compares them:
-  /// the members of an `.npz` that are not compressed. Compressed ones are compared by every load. Does
-  /// nothing for safetensors and checkpoints: load these with [LoadOptions.Builder#optVerify].
-  ///
-  /// @throws dev.gantry.core.MalformedFileException of kind `checksum-mismatch`
-  /// @throws dev.gantry.core.TransferException if a file cannot be read
-  public void verify() {
-    TensorReading.verify(session, contents);
   }
 
   /// Loads everything onto the manager's device.

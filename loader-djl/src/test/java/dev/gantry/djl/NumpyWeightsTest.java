@@ -4,6 +4,7 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -132,15 +133,19 @@ class NumpyWeightsTest {
   }
 
   @Test
-  void aDamagedMemberIsFoundByVerify() {
-    try (Weights weights = Weights.open(CORPUS.resolve("crc.npz"))) {
-      assertThatThrownBy(weights::verify)
+  void aDamagedMemberIsFoundByAVerifiedLoad() {
+    LoadOptions verified = LoadOptions.builder().optVerify(true).build();
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+        Weights weights = Weights.open(CORPUS.resolve("crc.npz"))) {
+      assertThatThrownBy(() -> weights.load(manager, verified))
           .isInstanceOfSatisfying(
               MalformedFileException.class,
               fault -> assertThat(fault.kind()).isEqualTo("checksum-mismatch"));
     }
-    try (Weights weights = Weights.open(CORPUS.resolve("stored.npz"))) {
-      weights.verify();
+    try (NDManager manager = NDManager.newBaseManager(Device.cpu());
+        Weights weights = Weights.open(CORPUS.resolve("stored.npz"));
+        NDList all = weights.load(manager, verified)) {
+      assertThat(all).isNotEmpty();
     }
   }
 

@@ -4,6 +4,8 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
 import java.util.Optional;
@@ -12,13 +14,22 @@ import java.util.Optional;
 public final class RecordedSums {
   private RecordedSums() {}
 
-  /// Those of the manifest if the weights are a checkpoint, else those of the files beside them.
+  /// Those of the manifest if the weights are a checkpoint, else those of the files beside them. The bytes of which
+  /// the files themselves have checksums, such as members of an archive, are compared here, or by every load.
   ///
-  /// @throws dev.gantry.core.MisuseException if the weights are neither a checkpoint nor local safetensors, or a
-  ///     file has no checksums
+  /// @throws dev.gantry.core.MisuseException if the weights are neither a checkpoint nor local safetensors nor an
+  ///     archive, or a file has no checksums
   /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
-  ///     is damaged
+  ///     or member is damaged
   public static List<KnownChecksums.Known> of(GantrySession session, WeightsCatalogue weights) {
+    boolean own =
+        !weights.checksums().isEmpty()
+            || weights.tensors().values().stream()
+                .anyMatch(tensor -> tensor.encoding() instanceof Encoding.Decoded);
+    if (own) {
+      TensorReading.verify(session, weights);
+      return List.of();
+    }
     Optional<CheckpointFiles> checkpoint =
         weights.files().stream().findFirst().flatMap(file -> CheckpointFiles.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
