@@ -9,7 +9,6 @@ import dev.gantry.formats.spi.FileBytes;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.OptionalLong;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
@@ -20,8 +19,6 @@ final class IndexParser {
 
   /// One copy of each data file's name, which many tensors share.
   private final Map<String, String> dataFiles = new HashMap<>();
-
-  private OptionalLong totalSize = OptionalLong.empty();
 
   /// @throws MalformedFileException of kind `index-too-large` or `byte-order-mark`
   IndexParser(FileBytes bytes) {
@@ -47,7 +44,6 @@ final class IndexParser {
           }
           weightMap = weightMap();
         }
-        case "metadata" -> metadata();
         default -> json.skip();
       }
     }
@@ -59,31 +55,7 @@ final class IndexParser {
           "missing-weight-map",
           "this JSON is no index of weights: it has no weight_map (its folder may hold weights)");
     }
-    return new SafetensorsIndex(bytes.file(), weightMap, totalSize);
-  }
-
-  private void metadata() {
-    if (json.peek() != Kind.OBJECT) {
-      json.skip();
-      return;
-    }
-    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      if (json.memberName().equals("total_size") && json.peek() == Kind.NUMBER) {
-        totalSize = advisory(json.number());
-      } else {
-        json.skip();
-      }
-    }
-  }
-
-  /// Some writers leave a fraction here, or worse.
-  private static OptionalLong advisory(String number) {
-    try {
-      long size = Long.parseLong(number);
-      return size < 0 ? OptionalLong.empty() : OptionalLong.of(size);
-    } catch (NumberFormatException _) {
-      return OptionalLong.empty();
-    }
+    return new SafetensorsIndex(bytes.file(), weightMap);
   }
 
   private SequencedMap<String, SafetensorsIndex.Entry> weightMap() {

@@ -9,17 +9,13 @@ import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.LinkedHashMap;
-import java.util.OptionalLong;
 import java.util.SequencedMap;
 
 /// What a `model.safetensors.index.json` says: which data file holds which tensor. The files
 /// themselves are not looked at here. Immutable.
 ///
 /// @param weightMap by tensor name, in the order of the index
-/// @param totalSize the size that the index claims for all tensors together, in bytes, if it
-///     claims one; writers get it wrong, so it is for information only
-public record SafetensorsIndex(
-    Location file, SequencedMap<String, Entry> weightMap, OptionalLong totalSize) {
+public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weightMap) {
   /// The longest index, in bytes; a header is bounded likewise.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
