@@ -6,6 +6,7 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.spi.Copy2D;
 import java.nio.ByteOrder;
 import java.util.List;
+import java.util.function.IntUnaryOperator;
 
 /// How a tensor's elements lie in its extent. A load brings every tensor into memory densely, in C
 /// order, little endian.
@@ -31,20 +32,20 @@ public sealed interface Encoding {
 
     /// Dense, with the last axis running fastest.
     public static Strided rowMajor(TensorShape shape, ByteOrder order) {
-      Long[] strides = new Long[shape.rank()];
-      long next = 1;
-      for (int axis = shape.rank() - 1; axis >= 0; axis--) {
-        strides[axis] = next;
-        next *= Math.max(1, shape.dimension(axis));
-      }
-      return new Strided(List.of(strides), order);
+      return dense(shape, order, axis -> shape.rank() - 1 - axis);
     }
 
     /// Dense, with the first axis running fastest: Fortran's order.
     public static Strided columnMajor(TensorShape shape, ByteOrder order) {
+      return dense(shape, order, axis -> axis);
+    }
+
+    /// @param axes from the one that runs fastest on
+    private static Strided dense(TensorShape shape, ByteOrder order, IntUnaryOperator axes) {
       Long[] strides = new Long[shape.rank()];
       long next = 1;
-      for (int axis = 0; axis < shape.rank(); axis++) {
+      for (int i = 0; i < shape.rank(); i++) {
+        int axis = axes.applyAsInt(i);
         strides[axis] = next;
         next *= Math.max(1, shape.dimension(axis));
       }

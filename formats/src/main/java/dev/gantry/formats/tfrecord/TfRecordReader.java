@@ -317,22 +317,19 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// Leaves behind what is before `offset`.
   private void passBy(long offset) {
-    boolean passed = false;
-    try {
-      while (window.position() < offset) {
-        int step = (int) Math.min(TfRecordOptions.LEAST_CHUNK_BYTES, offset - window.position());
-        int have = Math.min(step, require(step));
-        if (have == 0) {
-          throw fault(offset, TRUNCATED, "the file ends at " + window.position());
-        }
-        window.consume(have);
-      }
-      passed = true;
-    } finally {
-      if (!passed) {
-        window.close();
-      }
-    }
+    Cleanup.orUndo(
+        () -> {
+          while (window.position() < offset) {
+            int step =
+                (int) Math.min(TfRecordOptions.LEAST_CHUNK_BYTES, offset - window.position());
+            int have = Math.min(step, require(step));
+            if (have == 0) {
+              throw fault(offset, TRUNCATED, "the file ends at " + window.position());
+            }
+            window.consume(have);
+          }
+        },
+        window::close);
   }
 
   private MalformedFileException fault(String kind, String detail) {

@@ -71,9 +71,9 @@ final class BatchPlanner {
     for (int i = 0; i < fields.size(); i++) {
       Field field = fields.get(i);
       if (field.sampleBytes() == 0) {
-        views.add(dense(field, samples, 0));
+        views.add(FieldView.dense(field, samples, 0));
       } else if (store.source(i) instanceof FieldSource.HostWritten) {
-        views.add(dense(field, samples, layout.hostOffset() + made.add(i)));
+        views.add(FieldView.dense(field, samples, layout.hostOffset() + made.add(i)));
       } else {
         FieldRows ofField = rows.get(i);
         int end = placed + ofField.pieces().size();
@@ -87,12 +87,7 @@ final class BatchPlanner {
           }
           views.add(
               FieldView.spaced(
-                  field.name(),
-                  field.dtype(),
-                  samples,
-                  field.shape(),
-                  ofField.first(),
-                  ofField.stride() / elementBytes));
+                  field, field.shape(), samples, ofField.first(), ofField.stride() / elementBytes));
         } else {
           ofField.pack(packedAt, copies);
           long to = packedAt;
@@ -100,7 +95,7 @@ final class BatchPlanner {
             add(gathers, piece.extent(), to);
             to += piece.extent().length();
           }
-          views.add(dense(field, samples, packedAt));
+          views.add(FieldView.dense(field, samples, packedAt));
           packedAt += BatchLayout.align(samples * field.sampleBytes(), BatchLayout.ALIGNMENT);
         }
       }
@@ -132,11 +127,11 @@ final class BatchPlanner {
       Field field = fields.get(i);
       long rowBytes = field.sampleBytes();
       if (rowBytes == 0) {
-        views.add(dense(field, samples, 0));
+        views.add(FieldView.dense(field, samples, 0));
       } else if (store.source(i) instanceof FieldSource.HostWritten) {
-        views.add(dense(field, samples, layout.hostOffset() + made.add(i)));
+        views.add(FieldView.dense(field, samples, layout.hostOffset() + made.add(i)));
       } else {
-        views.add(dense(field, samples, at));
+        views.add(FieldView.dense(field, samples, at));
         GatherSink sink = new GatherSink(rowBytes, at, gathers);
         for (SampleRun run : runs) {
           store.pieces(i, run, sink);
@@ -194,9 +189,5 @@ final class BatchPlanner {
     if (!fits) {
       throw new IllegalStateException("a batch does not fit its slot");
     }
-  }
-
-  private static FieldView dense(Field field, int samples, long offset) {
-    return FieldView.dense(field.name(), field.dtype(), samples, field.shape(), offset);
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -22,17 +23,20 @@ public record FieldView(
   /// Samples that lie end to end.
   ///
   /// @param shape of one sample's value
-  public static FieldView dense(
-      String name, DType dtype, long samples, TensorShape shape, long offset) {
-    return spaced(name, dtype, samples, shape, offset, Math.max(1, elements(shape, 0)));
+  public static FieldView dense(Field field, TensorShape shape, long samples, long offset) {
+    return spaced(field, shape, samples, offset, Math.max(1, elements(shape, 0)));
+  }
+
+  /// As [#dense(Field, TensorShape, long, long)], of samples of the field's own shape.
+  public static FieldView dense(Field field, long samples, long offset) {
+    return dense(field, field.shape(), samples, offset);
   }
 
   /// Samples at one distance.
   ///
   /// @param shape of one sample's value
   /// @param stride from one sample to the next, in elements
-  static FieldView spaced(
-      String name, DType dtype, long samples, TensorShape shape, long offset, long stride) {
+  static FieldView spaced(Field field, TensorShape shape, long samples, long offset, long stride) {
     long[] dimensions = new long[shape.rank() + 1];
     List<Long> strides = new ArrayList<>();
     dimensions[0] = samples;
@@ -41,7 +45,7 @@ public record FieldView(
       dimensions[axis + 1] = shape.dimension(axis);
       strides.add(elements(shape, axis + 1));
     }
-    return new FieldView(name, dtype, TensorShape.of(dimensions), offset, strides);
+    return new FieldView(field.name(), field.dtype(), TensorShape.of(dimensions), offset, strides);
   }
 
   /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.

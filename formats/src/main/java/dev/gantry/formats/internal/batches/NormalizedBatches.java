@@ -137,7 +137,8 @@ public final class NormalizedBatches implements Batches {
       long pitch = from.strides().getFirst() * from.dtype().alignmentBytes();
       all.add(new NormalizedRows(what, from.offset(), pitch, to, samples));
     }
-    return FieldView.dense(from.name(), target.how().to(), samples, target.how().shape(sample), to);
+    Field made = new Field(from.name(), target.how().to(), target.how().shape(sample));
+    return FieldView.dense(made, samples, to);
   }
 
   @Override

@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
@@ -14,7 +13,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Objects;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -105,13 +103,6 @@ public final class CheckpointFolder implements StoredCheckpoint {
 
   private CheckpointFiles files() {
     return new CheckpointFiles(session, Location.of(StoreFolder.manifest(folder)), manifest());
-  }
-
-  /// What the manifest says of a group's tensors, for loads to compare.
-  ///
-  /// @param tensors of this folder's data files
-  public List<KnownChecksums.Known> sums(WeightsCatalogue tensors) {
-    return files().sums(tensors);
   }
 
   /// Whether there is such a group.

@@ -104,12 +104,9 @@ public final class DecodedLayout {
         dimensions[0] = rows[i];
         shape = TensorShape.of(dimensions);
       }
-      views.add(FieldView.dense(field.name(), field.dtype(), samples, shape, offsets[i]));
+      views.add(FieldView.dense(field, shape, samples, offsets[i]));
       if (lengths.get(i).isPresent()) {
-        Field length = lengths.get(i).get();
-        views.add(
-            FieldView.dense(
-                length.name(), length.dtype(), samples, length.shape(), lengthOffsets[i]));
+        views.add(FieldView.dense(lengths.get(i).get(), samples, lengthOffsets[i]));
       }
     }
     return views;

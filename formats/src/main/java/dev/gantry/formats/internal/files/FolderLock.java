@@ -66,19 +66,17 @@ public final class FolderLock implements AutoCloseable {
       if (!HELD.add(key)) {
         throw inUse(folder, writer);
       }
-      boolean locked = false;
+      Optional<FileChannel> channel = Optional.empty();
       try {
-        Optional<FileChannel> channel = Optional.empty();
         while (channel.isEmpty()) {
           channel = lock(file, () -> inUse(folder, writer));
         }
-        locked = true;
-        return new FolderLock(key, file, channel.get());
       } finally {
-        if (!locked) {
+        if (channel.isEmpty()) {
           HELD.remove(key);
         }
       }
+      return new FolderLock(key, file, channel.get());
     } catch (IOException e) {
       throw FileErrors.of("lock", file.toString(), e);
     }

@@ -20,8 +20,7 @@ public final class TextFile {
   public static String read(GantrySession session, Location file, long most) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       if (bytes.length() > most) {
-        throw new MalformedFileException(
-            file, 0, "list-too-large", "more than " + most + " bytes");
+        throw new MalformedFileException(file, 0, "list-too-large", "more than " + most + " bytes");
       }
       ByteBuffer text = ByteBuffer.allocate((int) bytes.length());
       bytes.readFully(text, 0);

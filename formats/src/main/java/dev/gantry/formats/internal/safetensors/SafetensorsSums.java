@@ -74,11 +74,11 @@ public final class SafetensorsSums {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", "the file changed while its checksums were taken");
     }
-    byte[] all = text.append(line(crc32c(text.toString()))).toString().getBytes(StandardCharsets.UTF_8);
+    byte[] all =
+        text.append(line(crc32c(text.toString()))).toString().getBytes(StandardCharsets.UTF_8);
     var _ =
         session.write(
-            List.of(
-                new NewFile(target, List.of(new Memory.OnHost(MemorySegment.ofArray(all))))),
+            List.of(new NewFile(target, List.of(new Memory.OnHost(MemorySegment.ofArray(all))))),
             WriteOptions.defaults());
     return header.tensors().size();
   }
@@ -148,8 +148,7 @@ public final class SafetensorsSums {
     }
     int end = start.length() + SUM_LENGTH * header.tensors().size();
     if (text.length() < end || !text.substring(end).equals(line(crc32c(text.substring(0, end))))) {
-      throw new MalformedFileException(
-          sums, 0, "checksum-mismatch", "the checksums are damaged");
+      throw new MalformedFileException(sums, 0, "checksum-mismatch", "the checksums are damaged");
     }
     Iterator<String> values = text.substring(start.length(), end).lines().iterator();
     List<KnownChecksums.Known> known = new ArrayList<>();

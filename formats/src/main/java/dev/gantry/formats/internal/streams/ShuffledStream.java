@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.internal.order.MixingAdvice;
 import dev.gantry.formats.internal.order.ShuffleDraws;
 import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
@@ -91,16 +92,8 @@ final class ShuffledStream implements Records {
     filled = shuffled.filled();
     draws = shuffled.draws();
     read = shuffled.fromRecord();
-    boolean complete = false;
-    try {
-      if (draws > 0) {
-        refill(contents(order, mostRecords, from));
-      }
-      complete = true;
-    } finally {
-      if (!complete) {
-        close();
-      }
+    if (draws > 0) {
+      Cleanup.orUndo(() -> refill(contents(order, mostRecords, from)), this::close);
     }
   }
 

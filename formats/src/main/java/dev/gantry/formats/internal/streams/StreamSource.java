@@ -5,6 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.DatasetState;
@@ -59,21 +60,17 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
     RecordBuffer buffer = dataset.buffers().take();
     taken.add(buffer);
-    boolean used = false;
-    try {
-      if (!fill(buffer)) {
-        ended = true;
-        closeStream();
-        return Optional.empty();
-      }
-      BatchPlan<BatchView> plan = plan(buffer);
-      used = true;
-      return Optional.of(plan);
-    } finally {
-      if (!used) {
-        giveBack(buffer);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          if (fill(buffer)) {
+            return Optional.of(plan(buffer));
+          }
+          ended = true;
+          giveBack(buffer);
+          closeStream();
+          return Optional.empty();
+        },
+        () -> giveBack(buffer));
   }
 
   /// Reads a round and keeps this rank's records.
