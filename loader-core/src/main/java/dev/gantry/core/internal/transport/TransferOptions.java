@@ -9,6 +9,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.plan.PlanLimits;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
@@ -60,119 +61,66 @@ public record TransferOptions(
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
-    return new TransferOptions(
-        chosen,
-        threads,
-        transport,
-        cachePolicy,
-        progress,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.limits = chosen);
   }
 
   public TransferOptions withThreads(int chosen) {
-    return new TransferOptions(
-        limits,
-        chosen,
-        transport,
-        cachePolicy,
-        progress,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.threads = chosen);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        chosen,
-        cachePolicy,
-        progress,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.transport = chosen);
   }
 
   public TransferOptions withSlabCapacity(long chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        cachePolicy,
-        progress,
-        cancellation,
-        chosen,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.slabCapacity = chosen);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        chosen,
-        progress,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.cachePolicy = chosen);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        cachePolicy,
-        chosen,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.progress = chosen);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        cachePolicy,
-        progress,
-        chosen,
-        slabCapacity,
-        cuFileRule,
-        checksums);
+    return with(draft -> draft.cancellation = chosen);
   }
 
   public TransferOptions withCuFileRule(CuFileRule chosen) {
-    return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        cachePolicy,
-        progress,
-        cancellation,
-        slabCapacity,
-        chosen,
-        checksums);
+    return with(draft -> draft.cuFileRule = chosen);
   }
 
   public TransferOptions withChecksums(@Nullable KnownChecksums chosen) {
+    return with(draft -> draft.checksums = chosen);
+  }
+
+  /// These options while one of them changes.
+  private final class Draft {
+    private PlanLimits limits = TransferOptions.this.limits;
+    private int threads = TransferOptions.this.threads;
+    private @Nullable Transport transport = TransferOptions.this.transport;
+    private CachePolicy cachePolicy = TransferOptions.this.cachePolicy;
+    private ProgressListener progress = TransferOptions.this.progress;
+    private Cancellation cancellation = TransferOptions.this.cancellation;
+    private long slabCapacity = TransferOptions.this.slabCapacity;
+    private CuFileRule cuFileRule = TransferOptions.this.cuFileRule;
+    private @Nullable KnownChecksums checksums = TransferOptions.this.checksums;
+  }
+
+  private TransferOptions with(Consumer<Draft> change) {
+    Draft draft = new Draft();
+    change.accept(draft);
     return new TransferOptions(
-        limits,
-        threads,
-        transport,
-        cachePolicy,
-        progress,
-        cancellation,
-        slabCapacity,
-        cuFileRule,
-        chosen);
+        draft.limits,
+        draft.threads,
+        draft.transport,
+        draft.cachePolicy,
+        draft.progress,
+        draft.cancellation,
+        draft.slabCapacity,
+        draft.cuFileRule,
+        draft.checksums);
   }
 }
