@@ -19,11 +19,13 @@ import java.nio.charset.StandardCharsets;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.Properties;
-import java.util.function.Function;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /// A bench as one HTML page: charts, all figures as tables, and the JSON itself. Chart.js draws the charts; its script is
 /// in the page, which needs nothing from elsewhere, and is well-formed XML besides.
@@ -71,7 +73,6 @@ public final class Page {
     firstLoads();
     trace();
     grids();
-    cuFile();
     ceilings();
     table();
     absences();
@@ -284,7 +285,8 @@ public final class Page {
   private void grids() {
     for (Heat heat : Heat.values()) {
       List<Point> points =
-          points(Group.GRID, heat).stream()
+          result.points(Group.GRID).stream()
+              .filter(point -> point.heat() == heat)
               .sorted(
                   Comparator.comparingLong((Point point) -> point.parameter(Point.REQUEST_BYTES))
                       .thenComparingLong(point -> point.parameter(Point.THREADS)))
@@ -292,102 +294,50 @@ public final class Page {
       if (!points.isEmpty()) {
         title("Request size and threads, " + heat(heat));
         paragraph("muted", "Gantry, GB/s; the stronger the colour, the faster.");
-        pivot(
-            List.of("request"),
-            point -> List.of(size(point.parameter(Point.REQUEST_BYTES))),
-            point -> Threads.count((int) point.parameter(Point.THREADS)),
-            points,
-            true);
+        grid(points);
       }
     }
   }
 
-  private void cuFile() {
-    for (Heat heat : Heat.values()) {
-      List<Point> points = points(Group.CUFILE, heat);
-      if (!points.isEmpty()) {
-        title(Group.CUFILE.title() + ", " + heat(heat));
-        paragraph(
-            "muted",
-            "Scattered reads into device memory, GB/s: the calls of several threads, batches, and"
-                + " streams in turn. Depth is how many reads are under way at once. The fastest of"
-                + " a row is bold.");
-        pivot(
-            List.of("request", "depth", "offsets"),
-            point ->
-                List.of(
-                    size(point.parameter(Point.REQUEST_BYTES)),
-                    Long.toString(point.parameter(Point.DEPTH)),
-                    point.parameter(Point.ALIGNED) == 1 ? "aligned" : "unaligned"),
-            Page::way,
-            points,
-            false);
-      }
-    }
-  }
-
-  private List<Point> points(Group group, Heat heat) {
-    return result.points(group).stream().filter(point -> point.heat() == heat).toList();
-  }
-
-  private static String size(long bytes) {
-    return bytes < 1 << 20 ? (bytes >> 10) + " KiB" : (bytes >> 20) + " MiB";
-  }
-
-  /// A table with a row for each list of keys, and a column for each name.
-  ///
-  /// @param keys headings of the keys
-  /// @param shaded whether colour says how fast a cell is, and the best of all is bold; else the best of each row
-  private void pivot(
-      List<String> keys,
-      Function<Point, List<String>> row,
-      Function<Point, String> column,
-      List<Point> points,
-      boolean shaded) {
-    List<String> columns = points.stream().map(column).distinct().toList();
+  /// A row for each size of a request, and a column for each number of threads. The best cell is bold.
+  private void grid(List<Point> points) {
+    List<Long> columns =
+        points.stream().map(point -> point.parameter(Point.THREADS)).distinct().toList();
     html.append("<div class=\"scroll card\"><h3>")
         .append(text(points.getFirst().what()))
-        .append("</h3><table>\n<tr>");
-    keys.forEach(key -> html.append("<th>").append(text(key)).append("</th>"));
-    columns.forEach(
-        name -> html.append("<th class=\"number\">").append(text(name)).append("</th>"));
+        .append("</h3><table>\n<tr><th>request</th>");
+    columns.forEach(count ->
+        html.append("<th class=\"number\">")
+            .append(Threads.count(count.intValue()))
+            .append("</th>"));
     html.append("</tr>\n");
-    double fastest = points.stream().mapToDouble(Point::median).max().orElse(0);
-    points.stream()
-        .map(row)
-        .distinct()
-        .forEach(key -> {
-          List<Point> same = points.stream().filter(point -> row.apply(point).equals(key)).toList();
-          double best = shaded ? fastest : same.stream().mapToDouble(Point::median).max().orElse(0);
-          html.append("<tr>");
-          key.forEach(name -> cell("", name));
-          for (String name : columns) {
-            Optional<Point> point =
-                same.stream().filter(one -> column.apply(one).equals(name)).findFirst();
-            double median = point.map(Point::median).orElse(0.0);
-            html.append("<td class=\"")
-                .append(median == best ? "number best" : "number")
-                .append(shaded ? shade(median / fastest) : "")
-                .append("\">")
-                .append(point.map(one -> Spread.rate(one.median())).orElse("-"))
-                .append("</td>");
-          }
-          html.append("</tr>\n");
-        });
+    double best = points.stream().mapToDouble(Point::median).max().orElse(0);
+    Map<Long, List<Point>> rows =
+        points.stream()
+            .collect(
+                Collectors.groupingBy(
+                    point -> point.parameter(Point.REQUEST_BYTES),
+                    TreeMap::new,
+                    Collectors.toList()));
+    rows.forEach((request, row) -> {
+      html.append("<tr>");
+      cell("", request < 1 << 20 ? (request >> 10) + " KiB" : (request >> 20) + " MiB");
+      for (long threads : columns) {
+        Optional<Point> point =
+            row.stream().filter(one -> one.parameter(Point.THREADS) == threads).findFirst();
+        double median = point.map(Point::median).orElse(0.0);
+        html.append(
+            String.format(
+                Locale.ROOT,
+                "<td class=\"number%s\" style=\"background:color-mix(in srgb,var(--ours)"
+                    + " %.0f%%,transparent)\">%s</td>",
+                median == best ? " best" : "",
+                5 + 55 * median / best,
+                point.map(one -> Spread.rate(one.median())).orElse("-")));
+      }
+      html.append("</tr>\n");
+    });
     html.append("</table></div>\n");
-  }
-
-  private static String shade(double share) {
-    return String.format(
-        Locale.ROOT,
-        "\" style=\"background:color-mix(in srgb,var(--ours) %.0f%%,transparent)",
-        5 + 55 * share);
-  }
-
-  /// The first word of a point's name.
-  private static String way(Point point) {
-    int comma = point.name().indexOf(',');
-    return comma < 0 ? point.name() : point.name().substring(0, comma);
   }
 
   private void ceilings() {
@@ -416,16 +366,16 @@ public final class Page {
 
   private void row(Point point, int number) {
     Spread spread = point.spread();
-    OptionalDouble ratio = result.ratio(point);
     html.append("<tr data-point=\"").append(number).append("\">");
     cell("", point.group().title());
     cell("", point.what());
     cell("", point.heat() == Heat.NONE ? "" : point.heat().toString());
     cell("", point.name());
-    cell("number", Spread.rate(spread.median()));
-    cell("number", Spread.rate(spread.least()));
-    cell("number", Spread.rate(spread.most()));
+    for (double rate : new double[] {spread.median(), spread.least(), spread.most()}) {
+      cell("number", Spread.rate(rate));
+    }
     cell("number", Integer.toString(point.repeats().size()));
+    OptionalDouble ratio = result.ratio(point);
     cell(
         "number", ratio.isPresent() ? String.format(Locale.ROOT, "%.2f", ratio.getAsDouble()) : "");
     cell("muted", point.note());

@@ -150,17 +150,6 @@ public class PageTest {
     assertThat(page).contains("Chart.js v", "new Chart(").doesNotContain("sourceMappingURL");
   }
 
-  @Test
-  void waysOfCuFileStandSideBySide() throws Exception {
-    Element row =
-        elements(parse(page), "tr").stream()
-            .filter(one -> one.getTextContent().startsWith("64 KiB"))
-            .findFirst()
-            .orElseThrow();
-    assertThat(row.getTextContent()).isEqualTo("64 KiB8aligned1.502.75");
-    assertThat(((Element) row.getLastChild()).getAttribute("class")).contains("best");
-  }
-
   /// Two threads for 1.1 ms each: one of them read for 0.5, the other waited all the time.
   @Test
   void sharesOfTheThreadsTimeAreSaid() {
