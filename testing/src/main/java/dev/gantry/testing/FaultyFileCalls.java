@@ -4,7 +4,6 @@ package dev.gantry.testing;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.lang.foreign.MemorySegment;
-import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
@@ -100,11 +99,6 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
   }
 
   @Override
-  public int open(Path file, int flags, int mode) {
-    return (int) answer(Function.OPEN, () -> super.open(file, flags, mode));
-  }
-
-  @Override
   public int close(int fd) {
     Fault fault = next(Function.CLOSE);
     int result = super.close(fd);
@@ -128,72 +122,13 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
   }
 
   @Override
-  public int ftruncate(int fd, long length) {
-    return (int) answer(Function.FTRUNCATE, () -> super.ftruncate(fd, length));
-  }
-
-  @Override
-  public int fallocate(int fd, int mode, long offset, long length) {
-    return (int) answer(Function.FALLOCATE, () -> super.fallocate(fd, mode, offset, length));
-  }
-
-  @Override
-  public int fsync(int fd) {
-    return (int) answer(Function.FSYNC, () -> super.fsync(fd));
-  }
-
-  @Override
-  public int rename(Path from, Path to) {
-    return (int) answer(Function.RENAME, () -> super.rename(from, to));
-  }
-
-  @Override
-  public int mkdir(Path folder, int mode) {
-    return (int) answer(Function.MKDIR, () -> super.mkdir(folder, mode));
-  }
-
-  @Override
-  public int unlink(Path file) {
-    return (int) answer(Function.UNLINK, () -> super.unlink(file));
-  }
-
-  @Override
-  public int rmdir(Path folder) {
-    return (int) answer(Function.RMDIR, () -> super.rmdir(folder));
-  }
-
-  @Override
-  public int lock(int fd, int kind, long offset, long length) {
-    return (int) answer(Function.LOCK, () -> super.lock(fd, kind, offset, length));
-  }
-
-  @Override
   public StatResult stat(int fd) {
     Fault fault = next(Function.STAT);
     return fault instanceof Fails fails ? StatResult.failed(code(fails)) : super.stat(fd);
   }
 
   @Override
-  public long cachedBytes(int fd, long offset, long length) {
-    return answer(Function.CACHED_BYTES, () -> super.cachedBytes(fd, offset, length));
-  }
-
-  @Override
-  public long mappedBytes(int fd, long offset, long length) {
-    return answer(Function.MAPPED_BYTES, () -> super.mappedBytes(fd, offset, length));
-  }
-
-  @Override
-  public long fileSystem(int fd) {
-    return answer(Function.FILE_SYSTEM, () -> super.fileSystem(fd));
-  }
-
-  @Override
-  public long mostDescriptors() {
-    return answer(Function.MOST_DESCRIPTORS, super::mostDescriptors);
-  }
-
-  private long answer(Function function, LongSupplier call) {
+  long call(Function function, LongSupplier call) {
     Fault fault = next(function);
     return switch (fault) {
       case Fails fails -> code(fails);

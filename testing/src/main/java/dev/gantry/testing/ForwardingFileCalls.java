@@ -2,8 +2,10 @@
 package dev.gantry.testing;
 
 import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.function.LongSupplier;
 
 /// Passes every call on: for those who want to see or change a few.
 public abstract class ForwardingFileCalls implements FileCalls {
@@ -13,9 +15,14 @@ public abstract class ForwardingFileCalls implements FileCalls {
     this.real = real;
   }
 
+  /// Makes a call that answers with one number.
+  long call(Function function, LongSupplier call) {
+    return call.getAsLong();
+  }
+
   @Override
   public int open(Path file, int flags, int mode) {
-    return real.open(file, flags, mode);
+    return (int) call(Function.OPEN, () -> real.open(file, flags, mode));
   }
 
   @Override
@@ -55,12 +62,12 @@ public abstract class ForwardingFileCalls implements FileCalls {
 
   @Override
   public int ftruncate(int fd, long length) {
-    return real.ftruncate(fd, length);
+    return (int) call(Function.FTRUNCATE, () -> real.ftruncate(fd, length));
   }
 
   @Override
   public int fallocate(int fd, int mode, long offset, long length) {
-    return real.fallocate(fd, mode, offset, length);
+    return (int) call(Function.FALLOCATE, () -> real.fallocate(fd, mode, offset, length));
   }
 
   @Override
@@ -70,27 +77,27 @@ public abstract class ForwardingFileCalls implements FileCalls {
 
   @Override
   public int fsync(int fd) {
-    return real.fsync(fd);
+    return (int) call(Function.FSYNC, () -> real.fsync(fd));
   }
 
   @Override
   public int rename(Path from, Path to) {
-    return real.rename(from, to);
+    return (int) call(Function.RENAME, () -> real.rename(from, to));
   }
 
   @Override
   public int mkdir(Path folder, int mode) {
-    return real.mkdir(folder, mode);
+    return (int) call(Function.MKDIR, () -> real.mkdir(folder, mode));
   }
 
   @Override
   public int unlink(Path file) {
-    return real.unlink(file);
+    return (int) call(Function.UNLINK, () -> real.unlink(file));
   }
 
   @Override
   public int rmdir(Path folder) {
-    return real.rmdir(folder);
+    return (int) call(Function.RMDIR, () -> real.rmdir(folder));
   }
 
   @Override
@@ -100,7 +107,7 @@ public abstract class ForwardingFileCalls implements FileCalls {
 
   @Override
   public int lock(int fd, int kind, long offset, long length) {
-    return real.lock(fd, kind, offset, length);
+    return (int) call(Function.LOCK, () -> real.lock(fd, kind, offset, length));
   }
 
   @Override
@@ -110,22 +117,22 @@ public abstract class ForwardingFileCalls implements FileCalls {
 
   @Override
   public long cachedBytes(int fd, long offset, long length) {
-    return real.cachedBytes(fd, offset, length);
+    return call(Function.CACHED_BYTES, () -> real.cachedBytes(fd, offset, length));
   }
 
   @Override
   public long mappedBytes(int fd, long offset, long length) {
-    return real.mappedBytes(fd, offset, length);
+    return call(Function.MAPPED_BYTES, () -> real.mappedBytes(fd, offset, length));
   }
 
   @Override
   public long mostDescriptors() {
-    return real.mostDescriptors();
+    return call(Function.MOST_DESCRIPTORS, () -> real.mostDescriptors());
   }
 
   @Override
   public long fileSystem(int fd) {
-    return real.fileSystem(fd);
+    return call(Function.FILE_SYSTEM, () -> real.fileSystem(fd));
   }
 
   @Override

@@ -12,7 +12,7 @@ import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
-import dev.gantry.testing.MemoryFolder;
+import dev.gantry.formats.MemoryFolder;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;

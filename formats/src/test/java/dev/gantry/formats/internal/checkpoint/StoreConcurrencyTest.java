@@ -4,7 +4,7 @@ package dev.gantry.formats.internal.checkpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.testing.MemoryFolder;
+import dev.gantry.formats.MemoryFolder;
 import dev.gantry.testing.NoLeaks;
 import java.nio.file.Path;
 import java.util.concurrent.Callable;

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.MemoryFolder;
 import dev.gantry.formats.internal.checkpoint.TestCheckpoints.Name;
 import dev.gantry.testing.CrashReplay;
 import dev.gantry.testing.CrashReplay.Loss;
 import dev.gantry.testing.CrashReplay.Step;
-import dev.gantry.testing.MemoryFolder;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RecordingFileCalls;
 import dev.gantry.testing.Sessions;

@@ -5,12 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.cufile.BatchTransfers.Request;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
-import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.util.List;
 import java.util.Random;

@@ -6,13 +6,13 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CuFileBatches.Batch;
 import dev.gantry.core.internal.natives.CuFileBatches.Entry;
 import dev.gantry.core.internal.natives.CuFileBatches.Event;
 import dev.gantry.core.internal.natives.CuFileBatches.Status;
 import dev.gantry.testing.stub.NativeStubs;
-import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -4,13 +4,13 @@ package dev.gantry.core.internal.natives;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.StubControls;
 import dev.gantry.core.internal.natives.Availability.Present;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
 import dev.gantry.core.internal.natives.CuFileParameters.Text;
 import dev.gantry.testing.stub.NativeStubs;
-import dev.gantry.testing.stub.StubControls;
 import java.util.List;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;

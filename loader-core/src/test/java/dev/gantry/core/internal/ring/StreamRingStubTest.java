@@ -5,12 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.TestFiles;
-import dev.gantry.testing.stub.StubControls;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.testing;
+package dev.gantry.formats;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;

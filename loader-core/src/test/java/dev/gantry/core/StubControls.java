@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.testing.stub;
+package dev.gantry.core;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
@@ -20,12 +20,12 @@ public final class StubControls {
     this.library = SymbolLookup.libraryLookup(library, Arena.global());
   }
 
-  /// The controls of the stub of libcuda in a JVM that [StubbedJvm] runs.
+  /// The controls of the stub of libcuda in a JVM that StubbedJvm runs.
   public static StubControls cuda() {
     return new StubControls("libcuda.so.1");
   }
 
-  /// The controls of the stub of libcufile in a JVM that [StubbedJvm] runs.
+  /// The controls of the stub of libcufile in a JVM that StubbedJvm runs.
   public static StubControls cuFile() {
     return new StubControls("libcufile.so.0");
   }
