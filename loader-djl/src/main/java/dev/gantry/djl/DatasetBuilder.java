@@ -341,10 +341,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
       FieldNormalization normalization = all.get(field);
       if (normalization == null) {
         throw new MisuseException(
-            "optChannelsFirst names the field '"
-                + field
-                + "'; it must be one that optNormalize names: "
-                + all.keySet());
+            "optChannelsFirst names the field '%s'; it must be one that optNormalize names: %s"
+                .formatted(field, all.keySet()));
       }
       all.put(field, normalization.withChannelsFirst());
     }

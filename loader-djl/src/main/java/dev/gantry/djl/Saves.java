@@ -107,12 +107,9 @@ final class Saves {
         && !before.getBlock().equals(now.getBlock())
         && before.getNDManager().isOpen()) {
       throw new MisuseException(
-          "step "
-              + request.step()
-              + " is of another model than this saver has saved: use a saver for each model, with a"
-              + " folder of its own (setPath is "
-              + path
-              + ")");
+          ("step %s is of another model than this saver has saved: use a saver for each "
+                  + "model, with a folder of its own (setPath is %s)")
+              .formatted(request.step(), path));
     }
   }
 

@@ -218,11 +218,9 @@ public final class TfRecordDataset extends GantryDataset {
           && !how.channelsFirst()
           && how.scale().size() > 1) {
         throw new MisuseException(
-            "optNormalize: the field '"
-                + feature.name()
-                + "' is padded to the longest of each batch; give one scale (were "
-                + how.scale().size()
-                + ")");
+            ("optNormalize: the field '%s' is padded to the longest of each batch; give "
+                    + "one scale (were %s)")
+                .formatted(feature.name(), how.scale().size()));
       }
     }
   }

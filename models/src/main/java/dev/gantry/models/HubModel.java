@@ -155,12 +155,8 @@ public final class HubModel {
     for (String name : inputs.keySet()) {
       if (!known.contains(name)) {
         throw new MisuseException(
-            "there is no input '"
-                + name
-                + "'; "
-                + architecture()
-                + " takes "
-                + String.join(", ", known));
+            "there is no input '%s'; %s takes %s"
+                .formatted(name, architecture(), String.join(", ", known)));
       }
     }
     NDList arranged = new NDList();

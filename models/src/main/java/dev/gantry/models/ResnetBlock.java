@@ -134,11 +134,8 @@ final class ResnetBlock extends AbstractBlock {
     Shape shape = pixels.getShape();
     if (shape.dimension() != 4 || shape.get(1) != config.channels()) {
       throw new MisuseException(
-          "images must be of shape (batch, "
-              + config.channels()
-              + ", height, width) (was "
-              + shape
-              + ")");
+          "images must be of shape (batch, %s, height, width) (was %s)"
+              .formatted(config.channels(), shape));
     }
     NDArray kernels =
         store.getValue(

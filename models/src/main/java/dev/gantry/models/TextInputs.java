@@ -50,11 +50,8 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
     NDArray ids = placed[0];
     if (ids == null || !unnamed.isEmpty()) {
       throw new MisuseException(
-          "the inputs must be "
-              + String.join(", ", known)
-              + ", of which only the first must be given (were "
-              + inputs.size()
-              + ")");
+          "the inputs must be %s, of which only the first must be given (were %s)"
+              .formatted(String.join(", ", known), inputs.size()));
     }
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
   }
@@ -87,11 +84,8 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   private static void requireNoName(NDArray input, List<String> known) {
     if (input.getName() != null) {
       throw new MisuseException(
-          "the input '"
-              + input.getName()
-              + "' is none of "
-              + String.join(", ", known)
-              + ", by whose names others are given");
+          "the input '%s' is none of %s, by whose names others are given"
+              .formatted(input.getName(), String.join(", ", known)));
     }
   }
 
@@ -113,12 +107,8 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
     NDArray given = placed[place];
     if (given != null && !given.getShape().equals(ids.getShape())) {
       throw new MisuseException(
-          NAMES.get(place)
-              + " must be of the shape of input_ids, "
-              + ids.getShape()
-              + " (was "
-              + given.getShape()
-              + ")");
+          "%s must be of the shape of input_ids, %s (was %s)"
+              .formatted(NAMES.get(place), ids.getShape(), given.getShape()));
     }
     return given;
   }

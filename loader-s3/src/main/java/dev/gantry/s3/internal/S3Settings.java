@@ -38,10 +38,8 @@ record S3Settings(int retries, Duration pause, Duration idle) {
         case "false" -> false;
         default ->
             throw new MisuseException(
-                (property == null ? PATH_STYLE_VARIABLE : PATH_STYLE_PROPERTY)
-                    + " must be true or false (was "
-                    + set
-                    + ")");
+                "%s must be true or false (was %s)"
+                    .formatted(property == null ? PATH_STYLE_VARIABLE : PATH_STYLE_PROPERTY, set));
       };
     }
     String name = host.getHost().toLowerCase(Locale.ROOT);

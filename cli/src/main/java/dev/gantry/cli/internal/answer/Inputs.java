@@ -208,10 +208,8 @@ public final class Inputs {
         throw refused(
             known,
             given,
-            "has the value "
-                + value
-                + "; it must be a whole number from 0 to "
-                + (known.bound() - 1));
+            "has the value %s; it must be a whole number from 0 to %s"
+                .formatted(value, known.bound() - 1));
       }
     }
   }

@@ -49,10 +49,8 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
     for (FieldType type : chosen) {
       if (found.stream().noneMatch(feature -> feature.name().equals(type.name()))) {
         throw new MisuseException(
-            "--field: no feature '"
-                + type.name()
-                + "', but "
-                + found.stream().map(FeatureSpec::name).toList());
+            "--field: no feature '%s', but %s"
+                .formatted(type.name(), found.stream().map(FeatureSpec::name).toList()));
       }
       if (!names.add(type.name())) {
         throw new MisuseException("--field: '" + type.name() + "' comes twice");
@@ -89,16 +87,13 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
             type.name(), fixed.kind(), type.dtype(), type.shape(), fixed.absent());
     if (typed.field().sampleBytes() != fixed.field().sampleBytes()) {
       throw new MisuseException(
-          "--field: '"
-              + type.name()
-              + "' has "
-              + fixed.field().sampleBytes()
-              + " bytes, and as "
-              + type.dtype()
-              + " "
-              + type.shape()
-              + " would have "
-              + typed.field().sampleBytes());
+          "--field: '%s' has %s bytes, and as %s %s would have %s"
+              .formatted(
+                  type.name(),
+                  fixed.field().sampleBytes(),
+                  type.dtype(),
+                  type.shape(),
+                  typed.field().sampleBytes()));
     }
     return typed;
   }

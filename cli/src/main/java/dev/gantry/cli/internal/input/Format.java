@@ -123,12 +123,9 @@ enum Format {
         folder.location(),
         0,
         UNKNOWN,
-        "the folder has no weights ("
-            + weightsFormats()
-            + "), no "
-            + ShardSet.FILE_NAME
-            + ", and no TFRecord file"
-            + checkpoint(session, folder.location()));
+        "the folder has no weights (%s), no %s, and no TFRecord file%s"
+            .formatted(
+                weightsFormats(), ShardSet.FILE_NAME, checkpoint(session, folder.location())));
   }
 
   /// How the reason goes on where a folder has checkpoints.

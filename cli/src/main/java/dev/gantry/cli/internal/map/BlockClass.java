@@ -72,11 +72,8 @@ public final class BlockClass implements AutoCloseable {
       return block;
     }
     throw new MisuseException(
-        "--block "
-            + name
-            + ": this must be an ai.djl.nn.Block (was "
-            + (made == null ? null : made.getClass().getName())
-            + ")");
+        "--block %s: this must be an ai.djl.nn.Block (was %s)"
+            .formatted(name, made == null ? null : made.getClass().getName()));
   }
 
   private static Object called(Class<?> type, String method, String name)

@@ -230,11 +230,9 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     open.removeIf(SlotBatch::isClosed);
     if (open.size() >= slots) {
       throw new MisuseException(
-          "at most "
-              + slots
-              + " batches can be open at once (optPrefetch), and "
-              + open.size()
-              + " are; close a batch before you take the next one");
+          ("at most %s batches can be open at once (optPrefetch), and %s are; close a "
+                  + "batch before you take the next one")
+              .formatted(slots, open.size()));
     }
   }
 

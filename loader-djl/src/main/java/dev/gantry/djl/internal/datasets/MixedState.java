@@ -83,15 +83,8 @@ public record MixedState(
       boolean differs = known.get(i) != MixedOrder.UNKNOWN && !known.get(i).equals(lengths.get(i));
       if (differs || given.get(i) > lengths.get(i)) {
         throw new MisuseException(
-            "state of another mixture: dataset "
-                + i
-                + " has given "
-                + given.get(i)
-                + " of "
-                + length(lengths.get(i))
-                + " batches (now of "
-                + length(known.get(i))
-                + ")");
+            "state of another mixture: dataset %s has given %s of %s batches (now of %s)"
+                .formatted(i, given.get(i), length(lengths.get(i)), length(known.get(i))));
       }
     }
   }

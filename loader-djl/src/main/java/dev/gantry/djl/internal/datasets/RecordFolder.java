@@ -29,12 +29,9 @@ public final class RecordFolder {
       if (folder.isPresent()) {
         if (folder.get().file(ShardSet.FILE_NAME).isPresent()) {
           throw new MisuseException(
-              option
-                  + ": the folder "
-                  + location
-                  + " holds raw shards ("
-                  + ShardSet.FILE_NAME
-                  + "), which a ShardDataset reads, and no TFRecord files");
+              ("%s: the folder %s holds raw shards (%s), which a ShardDataset reads, "
+                      + "and no TFRecord files")
+                  .formatted(option, location, ShardSet.FILE_NAME));
         }
         List<Location> found =
             JointFiles.of(folder.get()).stream()

@@ -61,11 +61,8 @@ final class SplitBatch extends Batch {
   public Batch[] split(Device[] devices, boolean evenSplit) {
     if (!this.devices.equals(Arrays.asList(devices))) {
       throw new MisuseException(
-          "the devices of the training must be those of optDevices, "
-              + this.devices
-              + " (were "
-              + Arrays.toString(devices)
-              + ")");
+          "the devices of the training must be those of optDevices, %s (were %s)"
+              .formatted(this.devices, Arrays.toString(devices)));
     }
     List<SlotBatch> split = parts.subList(0, used);
     DeviceShares.set(

@@ -130,11 +130,8 @@ public final class BlockExport implements AutoCloseable {
     }
     if (!haveSameValues(array(path), array(other))) {
       throw new MisuseException(
-          "parameter '"
-              + path
-              + "' is tied to '"
-              + other
-              + "' and has other values, which would be lost");
+          "parameter '%s' is tied to '%s' and has other values, which would be lost"
+              .formatted(path, other));
     }
   }
 
@@ -174,13 +171,8 @@ public final class BlockExport implements AutoCloseable {
     if (!all && shape.dimension(axis) % count != 0) {
       throw whole.refused(
           filled.toString(),
-          "axis "
-              + axis
-              + " of "
-              + shape
-              + " does not divide into "
-              + count
-              + " equal parts; optLike gives the tensors' shapes");
+          "axis %s of %s does not divide into %s equal parts; optLike gives the tensors' shapes"
+              .formatted(axis, shape, count));
     }
     long first = 0;
     for (int i = 0; i < count; i++) {
@@ -237,12 +229,8 @@ public final class BlockExport implements AutoCloseable {
     if (there != elements(places.getFirst().base())) {
       throw first.refused(
           name,
-          "the parameters have "
-              + there
-              + " of the "
-              + elements(places.getFirst().base())
-              + " elements of a tensor of "
-              + shape);
+          "the parameters have %s of the %s elements of a tensor of %s"
+              .formatted(there, elements(places.getFirst().base()), shape));
     }
     return places.getFirst().cut() == 0
         ? temporaries.undone(first.array(), places.getFirst())
@@ -265,12 +253,8 @@ public final class BlockExport implements AutoCloseable {
       if (other.array().getDataType() != piece.array().getDataType()) {
         throw piece.refused(
             name,
-            "it is of type "
-                + piece.array().getDataType()
-                + ", and '"
-                + other.path()
-                + "' of type "
-                + other.array().getDataType());
+            "it is of type %s, and '%s' of type %s"
+                .formatted(piece.array().getDataType(), other.path(), other.array().getDataType()));
       }
     }
   }

@@ -15,13 +15,7 @@ record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {
 
   MisuseException refused(String tensor, String reason) {
     return new MisuseException(
-        "parameter '"
-            + path
-            + "' cannot be written as tensor '"
-            + tensor
-            + "' by "
-            + rule
-            + ": "
-            + reason);
+        "parameter '%s' cannot be written as tensor '%s' by %s: %s"
+            .formatted(path, tensor, rule, reason));
   }
 }

@@ -60,11 +60,8 @@ public final class OffloadedParameters implements AutoCloseable {
         arrays.put(parameter, array);
         if (arrays.size() > 1 && !array.device().equals(found)) {
           throw new MisuseException(
-              "the block's parameters must be on one device (were on "
-                  + found
-                  + " and "
-                  + array.device()
-                  + ")");
+              "the block's parameters must be on one device (were on %s and %s)"
+                  .formatted(found, array.device()));
         }
         found = array.device();
         Memory memory = memory(array);

@@ -53,12 +53,8 @@ public final class NamePattern {
   private String group(String name, String suffix) {
     if (suffix != null && !suffix.equals("*")) {
       throw new MisuseException(
-          "'"
-              + text
-              + "': only the tensor's side of a rule can shift a number, as {"
-              + name
-              + suffix
-              + "}");
+          "'%s': only the tensor's side of a rule can shift a number, as {%s%s}"
+              .formatted(text, name, suffix));
     }
     String known = groups.get(name);
     if (known != null) {
@@ -145,11 +141,8 @@ public final class NamePattern {
 
   private static MisuseException unknown(String template, String capture) {
     return new MisuseException(
-        "'"
-            + template
-            + "' uses {"
-            + capture
-            + "}, which the other side of the rule does not capture");
+        "'%s' uses {%s}, which the other side of the rule does not capture"
+            .formatted(template, capture));
   }
 
   /// Adds to the message about this pattern, which matches none of these names: something if one would match

@@ -150,12 +150,8 @@ public record NameRules(
       List<Rule> matching = rules.stream().filter(rule -> rule.parameter().matches(path)).toList();
       if (matching.size() > 1) {
         throw new MisuseException(
-            "parameter '"
-                + path
-                + "' is matched by two rules: "
-                + matching.get(0)
-                + " and "
-                + matching.get(1));
+            "parameter '%s' is matched by two rules: %s and %s"
+                .formatted(path, matching.get(0), matching.get(1)));
       }
       matching.forEach(rule -> found.put(path, rule));
     }

@@ -105,13 +105,9 @@ public final class PyTorch {
       // This throws where there is no such GPU.
       var _ = CudaContext.of(cuda);
       throw new DeviceUnavailableException(
-          "no array can be on "
-              + device
-              + ": the libtorch that DJL took from "
-              + library().folder()
-              + " is for the CPU, without "
-              + System.mapLibraryName("torch_cuda")
-              + " (see docs/on-a-gpu.md)");
+          ("no array can be on %s: the libtorch that DJL took from %s is for the CPU, "
+                  + "without %s (see docs/on-a-gpu.md)")
+              .formatted(device, library().folder(), System.mapLibraryName("torch_cuda")));
     }
     return target;
   }

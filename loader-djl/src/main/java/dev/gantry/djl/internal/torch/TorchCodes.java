@@ -146,11 +146,8 @@ public final class TorchCodes {
   static void checkReach(DType dtype, TensorShape shape, long[] strides) {
     if (strides.length != shape.rank() || hasNegative(strides)) {
       throw new MisuseException(
-          "a tensor of "
-              + shape
-              + " must have one stride of 0 or more for each axis (was "
-              + Arrays.toString(strides)
-              + ")");
+          "a tensor of %s must have one stride of 0 or more for each axis (was %s)"
+              .formatted(shape, Arrays.toString(strides)));
     }
     try {
       long reach = 1;

@@ -59,10 +59,8 @@ public record EarlierListeners(List<TrainingListener> listeners) {
             .toList();
     if (!names.contains(metric)) {
       throw new MisuseException(
-          "optKeepBest is \""
-              + metric
-              + "\"; it must be one of this training's metrics: "
-              + String.join(", ", names));
+          "optKeepBest is \"%s\"; it must be one of this training's metrics: %s"
+              .formatted(metric, String.join(", ", names)));
     }
   }
 

@@ -159,10 +159,8 @@ public final class OptimizerState {
   public void check(SavedOptimizer<ArrayKind> saved) {
     if (!saved.kind().equals(kind.djlName())) {
       throw new MisuseException(
-          "the saved state is that of the optimizer "
-              + saved.kind()
-              + ", and the trainer's optimizer is "
-              + kind.djlName());
+          "the saved state is that of the optimizer %s, and the trainer's optimizer is %s"
+              .formatted(saved.kind(), kind.djlName()));
     }
     checkNames(saved);
     for (OptimizerKind.State state : kind.states()) {

@@ -63,17 +63,9 @@ public final class IntoLoad {
     boolean same = array.dtype() == tensor.dtype() && array.shape().equals(tensor.shape());
     if (!same && !raw) {
       throw new MisuseException(
-          "tensor '"
-              + tensor.name()
-              + "' is "
-              + tensor.dtype()
-              + " "
-              + tensor.shape()
-              + ", and the array for it "
-              + array.dtype()
-              + " "
-              + array.shape()
-              + ": copyTo changes neither");
+          "tensor '%s' is %s %s, and the array for it %s %s: copyTo changes neither"
+              .formatted(
+                  tensor.name(), tensor.dtype(), tensor.shape(), array.dtype(), array.shape()));
     }
   }
 
@@ -121,19 +113,14 @@ public final class IntoLoad {
   private static void requireFits(StoredTensor tensor, Memory memory) {
     if (memory.length() != tensor.bytes()) {
       throw new MisuseException(
-          tensor.name()
-              + " has "
-              + tensor.bytes()
-              + " bytes, and the memory for it "
-              + memory.length());
+          "%s has %s bytes, and the memory for it %s"
+              .formatted(tensor.name(), tensor.bytes(), memory.length()));
     }
     if (memory instanceof Memory.OnHost(var segment)
         && (segment.isReadOnly() || !segment.scope().isAlive())) {
       throw new MisuseException(
-          "the memory for "
-              + tensor.name()
-              + " is "
-              + (segment.isReadOnly() ? "read-only" : "closed"));
+          "the memory for %s is %s"
+              .formatted(tensor.name(), segment.isReadOnly() ? "read-only" : "closed"));
     }
   }
 

@@ -169,18 +169,8 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   private static MisuseException mismatch(
       String path, ParameterPlan.Tensors fill, StoredTensor tensor, String reason) {
     return new MisuseException(
-        "tensor '"
-            + tensor.name()
-            + "' ("
-            + tensor.dtype()
-            + " "
-            + tensor.shape()
-            + ") does not fit parameter '"
-            + path
-            + "' by "
-            + fill.rule()
-            + ": "
-            + reason);
+        "tensor '%s' (%s %s) does not fit parameter '%s' by %s: %s"
+            .formatted(tensor.name(), tensor.dtype(), tensor.shape(), path, fill.rule(), reason));
   }
 
   /// What a load of this does, as [LoadReport][dev.gantry.djl.LoadReport] tells it.

@@ -134,12 +134,8 @@ final class PlanMaker {
         String name = NamePattern.fill(other, captured);
         if (!parameters.containsKey(name) || name.equals(path)) {
           throw new MisuseException(
-              "rule "
-                  + rule
-                  + ": there is no other parameter '"
-                  + name
-                  + "'; the parameters are "
-                  + Names.listed(parameters.keySet()));
+              "rule %s: there is no other parameter '%s'; the parameters are %s"
+                  .formatted(rule, name, Names.listed(parameters.keySet())));
         }
         ties.put(path, name);
       }
@@ -229,13 +225,9 @@ final class PlanMaker {
         String other = wholes.putIfAbsent(key, path);
         if (other != null) {
           throw new MisuseException(
-              "tensor '"
-                  + tensor.name()
-                  + "' is claimed by two rules: for parameter '"
-                  + other
-                  + "' and for '"
-                  + path
-                  + "'; use tie(…) if they share it");
+              ("tensor '%s' is claimed by two rules: for parameter '%s' and for '%s'; "
+                      + "use tie(…) if they share it")
+                  .formatted(tensor.name(), other, path));
         }
       }
     });
@@ -251,13 +243,8 @@ final class PlanMaker {
             : first.equals(fill);
     if (!same) {
       throw new MisuseException(
-          described(fill)
-              + " does not fit parameter '"
-              + path
-              + "': as '"
-              + firstPath
-              + "' the parameter gets "
-              + described(first));
+          "%s does not fit parameter '%s': as '%s' the parameter gets %s"
+              .formatted(described(fill), path, firstPath, described(first)));
     }
   }
 

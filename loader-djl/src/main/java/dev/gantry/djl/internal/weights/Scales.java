@@ -92,12 +92,8 @@ public final class Scales {
       case ScaleShapes.Fit.Found(ScaleGrid grid) -> grid;
       case ScaleShapes.Fit.None(String reason) ->
           throw new MisuseException(
-              "tensor '"
-                  + tensor.name()
-                  + "' cannot be cast with '"
-                  + scale.name()
-                  + "': "
-                  + reason);
+              "tensor '%s' cannot be cast with '%s': %s"
+                  .formatted(tensor.name(), scale.name(), reason));
     };
   }
 

@@ -22,30 +22,21 @@ final class Unmatched {
     SequencedMap<String, StoredTensor> pairs = new LinkedHashMap<>();
     if (unused.size() != free.size()) {
       throw new MisuseException(
-          "by order, there must be as many tensors as parameters: "
-              + free.size()
-              + " parameters have no rule ("
-              + Names.listed(free.keySet())
-              + "), and "
-              + unused.size()
-              + " tensors no use ("
-              + Names.listed(unused.stream().map(StoredTensor::name).toList())
-              + ")");
+          ("by order, there must be as many tensors as parameters: %s parameters have "
+                  + "no rule (%s), and %s tensors no use (%s)")
+              .formatted(
+                  free.size(),
+                  Names.listed(free.keySet()),
+                  unused.size(),
+                  Names.listed(unused.stream().map(StoredTensor::name).toList())));
     }
     var tensor = unused.iterator();
     free.forEach((path, parameter) -> {
       StoredTensor next = tensor.next();
       if (parameter.getShape() != null && !ParameterFit.shape(parameter).equals(next.shape())) {
         throw new MisuseException(
-            "by order, '"
-                + path
-                + "' "
-                + ParameterFit.shape(parameter)
-                + " would get tensor '"
-                + next.name()
-                + "' "
-                + next.shape()
-                + ", whose shape is another");
+            "by order, '%s' %s would get tensor '%s' %s, whose shape is another"
+                .formatted(path, ParameterFit.shape(parameter), next.name(), next.shape()));
       }
       pairs.put(path, next);
     });
@@ -73,13 +64,11 @@ final class Unmatched {
       List<String> rivals = paths.getOrDefault(shape, List.of());
       if (fitting.size() > 1 || (rivals.size() > 1 && !fitting.isEmpty())) {
         throw new MisuseException(
-            "shape "
-                + shape
-                + " does not say which is which: parameters "
-                + Names.listed(rivals)
-                + ", tensors "
-                + Names.listed(fitting.stream().map(StoredTensor::name).toList())
-                + "; give them rules");
+            "shape %s does not say which is which: parameters %s, tensors %s; give them rules"
+                .formatted(
+                    shape,
+                    Names.listed(rivals),
+                    Names.listed(fitting.stream().map(StoredTensor::name).toList())));
       }
       if (!fitting.isEmpty()) {
         pairs.put(path, fitting.getFirst());
