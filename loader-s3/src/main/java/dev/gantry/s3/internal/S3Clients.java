@@ -34,6 +34,7 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.S3Object;
 
 /// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
@@ -146,11 +147,6 @@ final class S3Clients implements AutoCloseable {
     }
   }
 
-  /// Writes. Closed with this.
-  S3Uploads uploads() {
-    return new S3Uploads(this, names);
-  }
-
   /// The URL at which an object is asked for.
   URI url(S3Name name) {
     return url(names, name);
@@ -194,6 +190,40 @@ final class S3Clients implements AutoCloseable {
     // The folder itself, which some programs make as an empty object.
     found.removeIf(object -> object.key().equals(folder.key()));
     return found;
+  }
+
+  void delete(Location file, S3Name name) {
+    var _ =
+        await(
+            "DELETE",
+            file,
+            () -> names.deleteObject(gone -> gone.bucket(name.bucket()).key(name.key())));
+  }
+
+  /// The uploads in parts that were begun below a folder, and neither completed nor aborted.
+  List<MultipartUpload> begun(Location location, S3Name folder) {
+    List<MultipartUpload> found = new ArrayList<>();
+    var _ =
+        await(
+            "LIST",
+            location,
+            () ->
+                names
+                    .listMultipartUploadsPaginator(
+                        list -> list.bucket(folder.bucket()).prefix(folder.key()))
+                    .uploads()
+                    .subscribe(found::add));
+    return found;
+  }
+
+  void abort(Location location, String bucket, MultipartUpload upload) {
+    var _ =
+        await(
+            "ABORT",
+            location,
+            () ->
+                names.abortMultipartUpload(
+                    end -> end.bucket(bucket).key(upload.key()).uploadId(upload.uploadId())));
   }
 
   private static Location location(String bucket, String key) {

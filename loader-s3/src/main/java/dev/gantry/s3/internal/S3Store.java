@@ -3,14 +3,18 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
 /// Objects behind `s3://bucket/key`. Credentials, region, profile and endpoint are those that the AWS
 /// SDK finds.
@@ -45,22 +49,39 @@ public final class S3Store implements WritableStore {
 
   @Override
   public List<Entry> below(Location folder) {
-    return clients().uploads().below(folder, S3Name.of(folder).folder());
+    S3Name name = S3Name.of(folder).folder();
+    return clients().objects(folder, name, null).stream()
+        .map(object -> new Entry(object.key().substring(name.key().length()), object.size()))
+        .toList();
   }
 
   @Override
   public void upload(Path file, Location target) {
-    clients().uploads().upload(file, target, S3Name.ofObject(target));
+    S3Name name = S3Name.ofObject(target);
+    S3Clients present = clients();
+    long size;
+    try {
+      size = Files.size(file);
+    } catch (IOException e) {
+      throw FileErrors.of("stat", file.toString(), e);
+    }
+    present.await(
+        "PUT", target, () -> S3Upload.start(present, file, size, target, present.url(name)));
   }
 
   @Override
   public void remove(Location file) {
-    clients().uploads().remove(file, S3Name.ofObject(file));
+    clients().delete(file, S3Name.ofObject(file));
   }
 
   @Override
   public void endUploads(Location folder, Predicate<String> names) {
-    clients().uploads().endUploads(folder, S3Name.of(folder).folder(), names);
+    S3Name name = S3Name.of(folder).folder();
+    for (MultipartUpload upload : clients().begun(folder, name)) {
+      if (names.test(upload.key().substring(name.key().length()))) {
+        clients().abort(folder, name.bucket(), upload);
+      }
+    }
   }
 
   private synchronized S3Clients clients() {
