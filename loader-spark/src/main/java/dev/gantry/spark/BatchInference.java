@@ -8,6 +8,7 @@ import dev.gantry.spark.internal.inference.InferencePlan;
 import dev.gantry.spark.internal.inference.LoadedModels;
 import java.io.Serializable;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.UUID;
 import org.apache.spark.sql.Dataset;
@@ -86,7 +87,7 @@ public final class BatchInference implements AutoCloseable {
     /// @param shape of a row's value without the batch, or none for that of the column's metadata (as
     ///     `gantry-shards` has it) or else of the array
     public Builder setInput(String column, long... shape) {
-      inputs.add(new InferencePlan.Input(column, shape));
+      inputs.add(new InferencePlan.Input(column, Arrays.stream(shape).boxed().toList()));
       return this;
     }
 

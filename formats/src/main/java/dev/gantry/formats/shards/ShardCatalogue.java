@@ -4,6 +4,7 @@ package dev.gantry.formats.shards;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.order.OrderIdentity;
 import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
@@ -11,7 +12,6 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
@@ -61,12 +61,7 @@ final class ShardCatalogue implements SampleCatalogue {
 
   /// A digest of all that `shards.json` says of the samples, checksums included.
   private static String identity(ShardSet set) {
-    MessageDigest digest;
-    try {
-      digest = MessageDigest.getInstance("SHA-256");
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java has SHA-256", e);
-    }
+    MessageDigest digest = OrderIdentity.sha256();
     for (Field field : set.fields()) {
       text(digest, field.name());
       text(digest, field.dtype() + " " + field.shape());

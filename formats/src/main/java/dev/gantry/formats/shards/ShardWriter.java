@@ -218,16 +218,14 @@ public final class ShardWriter implements AutoCloseable {
   ///     is of the folder's synchronisation after the index has its name; [#close] removes it
   public ShardSet finish() {
     requireOpen();
-    ShardSet[] set = new ShardSet[1];
-    orFail(() -> {
-      if (columns != null) {
-        submit(columns);
-      }
-      set[0] = plan.set(queue.finish());
-      output.finish(set[0], plan.options().write());
-    });
+    state = State.FAILED;
+    if (columns != null) {
+      submit(columns);
+    }
+    ShardSet set = plan.set(queue.finish());
+    output.finish(set, plan.options().write());
     state = State.FINISHED;
-    return set[0];
+    return set;
   }
 
   private void requireOpen() {

@@ -4,14 +4,13 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.internal.checkpoint.Manifest.FileEntry;
+import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.internal.json.MemberNames;
 import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -238,20 +237,15 @@ final class ManifestParser {
   /// A name that can only mean a file beside the manifest.
   private String fileName() {
     String name = string("file-name");
-    if (name.contains("/") || name.equals(".") || name.equals("..") || !isFileName(name)) {
+    if (name.contains("/")
+        || name.equals(".")
+        || name.equals("..")
+        || !JsonMembers.isFileName(name)) {
       throw json.malformed("unsafe-file-name", "'" + name + "' cannot be a file's name here");
     }
     if (!fileNames.add(name)) {
       throw json.malformed("duplicate-file", "a second file '" + name + "'");
     }
     return name;
-  }
-
-  private static boolean isFileName(String name) {
-    try {
-      return Path.of(name).getNameCount() == 1 && !name.isEmpty();
-    } catch (InvalidPathException _) {
-      return false;
-    }
   }
 }

@@ -4,16 +4,11 @@ package dev.gantry.formats.internal.files;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
-import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Objects;
 import java.util.Optional;
-import java.util.stream.Stream;
 
 /// A folder of any store that can list.
 ///
@@ -62,13 +57,11 @@ public record Folder(GantrySession session, Location location, List<Location> fi
   }
 
   private static List<Location> list(Path folder) {
-    try (Stream<Path> children = Files.list(folder)) {
-      return children.filter(Files::isRegularFile).sorted().map(Location::of).toList();
-    } catch (UncheckedIOException e) {
-      throw FileErrors.of("list", folder.toString(), Objects.requireNonNull(e.getCause()));
-    } catch (IOException e) {
-      throw FileErrors.of("list", folder.toString(), e);
-    }
+    return FolderEntries.of(folder).stream()
+        .filter(Files::isRegularFile)
+        .sorted()
+        .map(Location::of)
+        .toList();
   }
 
   /// The file of this name.

@@ -5,9 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
-import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryNotEmptyException;
-import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
@@ -66,14 +64,13 @@ public final class UploadFolder implements AutoCloseable {
 
   /// What cannot be removed stays.
   private void removeLeftovers() {
-    try (DirectoryStream<Path> folders =
-        Files.newDirectoryStream(path.resolveSibling(""), PREFIX + "*")) {
-      for (Path folder : folders) {
-        if (isLeftover(folder)) {
+    try {
+      for (Path folder : FolderEntries.of(path.resolveSibling(""))) {
+        if (folder.getFileName().toString().startsWith(PREFIX) && isLeftover(folder)) {
           removeLeftover(folder);
         }
       }
-    } catch (IOException | DirectoryIteratorException _) {
+    } catch (IOException | TransferException _) {
       // They stay.
     }
   }

@@ -75,15 +75,16 @@ public final class JsonMembers {
     if (parts.size() > 1) {
       throw json.malformed("shard-name-with-separator", claim + ", which is a path");
     }
-    if (name.isEmpty() || name.equals(".") || !isPath(name)) {
+    if (name.equals(".") || !isFileName(name)) {
       throw json.malformed("unsafe-shard-name", claim + ", which cannot be a file's name");
     }
   }
 
-  /// False where there is a NUL, or a character that this system's file names cannot hold.
-  private static boolean isPath(String name) {
+  /// Whether a text can be the name of one file. It cannot where there is a NUL, or a character that this
+  /// system's file names cannot hold.
+  public static boolean isFileName(String name) {
     try {
-      return Path.of(name).getNameCount() == 1;
+      return !name.isEmpty() && Path.of(name).getNameCount() == 1;
     } catch (InvalidPathException _) {
       return false;
     }

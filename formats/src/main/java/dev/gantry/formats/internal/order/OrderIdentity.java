@@ -77,17 +77,22 @@ public final class OrderIdentity {
   }
 
   private static String hash(String dataset, List<Long> fileSamples) {
+    MessageDigest digest = sha256();
+    for (long samples : fileSamples) {
+      digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, samples));
+    }
+    // Ends the sizes: none of them is negative.
+    digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, -1));
+    byte[] hash = digest.digest(dataset.getBytes(StandardCharsets.UTF_8));
+    return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
+  }
+
+  /// The hash that tells datasets from each other.
+  public static MessageDigest sha256() {
     try {
-      MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      for (long samples : fileSamples) {
-        digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, samples));
-      }
-      // Ends the sizes: none of them is negative.
-      digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, -1));
-      byte[] hash = digest.digest(dataset.getBytes(StandardCharsets.UTF_8));
-      return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
+      return MessageDigest.getInstance("SHA-256");
     } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every JVM has SHA-256", e);
+      throw new IllegalStateException("every Java has SHA-256", e);
     }
   }
 }

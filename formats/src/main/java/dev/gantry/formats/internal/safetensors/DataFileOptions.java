@@ -2,9 +2,8 @@
 package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonWriter;
-import java.nio.file.InvalidPathException;
-import java.nio.file.Path;
 
 /// How weights are cut into the data files of a folder. Immutable.
 ///
@@ -19,7 +18,7 @@ public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
   /// @throws MisuseException if the stem cannot begin a file's name, or `fileBytes` is not positive
   public DataFileOptions {
     JsonWriter.requireText("a stem", stem);
-    if (stem.isEmpty() || stem.contains("/") || stem.contains("\\") || !isName(stem)) {
+    if (stem.contains("/") || stem.contains("\\") || !JsonMembers.isFileName(stem)) {
       throw new MisuseException("a stem with which no file's name can begin: '" + stem + "'");
     }
     if (fileBytes < 1) {
@@ -43,13 +42,5 @@ public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
 
   public DataFileOptions withIndexOfOne(boolean chosen) {
     return new DataFileOptions(stem, fileBytes, chosen);
-  }
-
-  private static boolean isName(String stem) {
-    try {
-      return Path.of(stem).getNameCount() == 1;
-    } catch (InvalidPathException _) {
-      return false;
-    }
   }
 }

@@ -72,12 +72,18 @@ final class SafetensorsOutput {
   }
 
   private void requireNone(Path folder, String suffix, String reason) {
-    Folder.at(session, Location.of(folder)).stream()
-        .flatMap(known -> known.named(suffix).stream())
+    List<Location> there =
+        Folder.at(session, Location.of(folder)).map(Folder::files).orElse(List.of());
+    requireNone(folder, suffix, there.stream().map(Location::fileName).toList(), reason);
+  }
+
+  /// @param names of the files in a folder
+  static void requireNone(Object folder, String suffix, List<String> names, String reason) {
+    names.stream()
+        .filter(name -> name.endsWith(suffix))
         .findFirst()
         .ifPresent(found -> {
-          throw new MisuseException(
-              folder + " " + reason + ": " + found.fileName() + "; name another place");
+          throw new MisuseException(folder + " " + reason + ": " + found + "; name another place");
         });
   }
 

@@ -46,30 +46,20 @@ public final class SafetensorsUpload {
       Location folder = target.sibling("");
       List<String> beside =
           store.list(folder).orElse(List.of()).stream().map(Location::fileName).toList();
-      String reason = " has an index, by which readers go: ";
-      requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, beside, reason);
+      String reason = "has an index, by which readers go";
+      SafetensorsOutput.requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, beside, reason);
       leftovers = List.of();
     } else {
       List<WritableStore.Entry> there =
           store.below(target).stream().filter(file -> !file.name().contains("/")).toList();
       List<String> names = new ArrayList<>(there.stream().map(WritableStore.Entry::name).toList());
-      String reason = " holds weights already: ";
-      requireNone(target, SafetensorsOpener.INDEX_SUFFIX, names, reason);
+      String reason = "holds weights already";
+      SafetensorsOutput.requireNone(target, SafetensorsOpener.INDEX_SUFFIX, names, reason);
       leftovers =
           there.stream().filter(mark.leftovers(there)).map(WritableStore.Entry::name).toList();
       names.removeAll(leftovers);
-      requireNone(target, SafetensorsOpener.FILE_SUFFIX, names, reason);
+      SafetensorsOutput.requireNone(target, SafetensorsOpener.FILE_SUFFIX, names, reason);
     }
-  }
-
-  private static void requireNone(
-      Location folder, String suffix, List<String> names, String reason) {
-    names.stream()
-        .filter(name -> name.endsWith(suffix))
-        .findFirst()
-        .ifPresent(found -> {
-          throw new MisuseException(folder + reason + found + "; name another place");
-        });
   }
 
   /// An object that was uploaded.

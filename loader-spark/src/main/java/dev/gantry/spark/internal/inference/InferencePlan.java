@@ -39,28 +39,15 @@ public record InferencePlan(
   }
 
   /// A column that the model takes.
-  public static final class Input implements Serializable {
-    private static final long serialVersionUID = 1L;
-
-    private final String column;
-    private final long[] shape;
-
-    /// @param shape of a row's value; of no dimensions where the column tells it
-    public Input(String column, long... shape) {
-      this.column = column;
-      this.shape = shape.clone();
-    }
-
-    String column() {
-      return column;
-    }
-
+  ///
+  /// @param shape of a row's value; of no dimensions where the column tells it
+  public record Input(String column, List<Long> shape) implements Serializable {
     /// The shape of a row's value, by what a program said, or the column's metadata; else empty, and an
     /// array's own length is meant.
     private long[] shape(StructField field) {
-      return shape.length == 0 && field.metadata().contains(TensorColumn.SHAPE)
+      return shape.isEmpty() && field.metadata().contains(TensorColumn.SHAPE)
           ? field.metadata().getLongArray(TensorColumn.SHAPE)
-          : shape.clone();
+          : shape.stream().mapToLong(Long::longValue).toArray();
     }
   }
 
