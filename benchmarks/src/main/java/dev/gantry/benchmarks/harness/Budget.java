@@ -30,8 +30,4 @@ public final class Budget {
     weightLeft -= weight;
     return now + (long) (left * share);
   }
-
-  public double usedSeconds() {
-    return (clock.getAsLong() - start) / 1e9;
-  }
 }

@@ -28,12 +28,6 @@ public record Point(
   public static final String REQUEST_BYTES = "requestBytes";
   public static final String THREADS = "threads";
 
-  /// How many reads are under way at once.
-  public static final String DEPTH = "depth";
-
-  /// 1 where all offsets are multiples of 4 KiB, else 0.
-  public static final String ALIGNED = "aligned";
-
   public Point {
     repeats = List.copyOf(repeats);
     parameters = Collections.unmodifiableMap(new TreeMap<>(parameters));

@@ -77,7 +77,7 @@ public final class Results {
         8 << 20,
         List.of(rate),
         "",
-        Map.of(Point.REQUEST_BYTES, 64L << 10, Point.DEPTH, 8L, Point.ALIGNED, 1L),
+        Map.of(Point.REQUEST_BYTES, 64L << 10, "depth", 8L, "aligned", 1L),
         "");
   }
 
