@@ -282,7 +282,7 @@ public final class CheckpointSaver implements AutoCloseable {
   }
 
   /// Makes [CheckpointSaver]s. For one thread.
-  public static final class Builder extends WriterBuilder<Builder> {
+  public static final class Builder extends WeightsWriter.Options<Builder> {
     private @Nullable Path path;
     private int keepLast;
     private long keepEvery;
