@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.testing;
 
-import dev.gantry.core.internal.natives.FileCalls;
-import dev.gantry.core.internal.natives.Libc;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -14,20 +12,6 @@ import java.nio.file.Path;
 
 /// Makes files cold, or keeps them hot.
 public final class PageCache {
-  private static final int POSIX_FADV_DONTNEED = 4;
-
-  // int posix_fadvise(int fd, off_t offset, off_t len, int advice)
-  private static final MethodHandle FADVISE =
-      Linker.nativeLinker()
-          .downcallHandle(
-              Linker.nativeLinker().defaultLookup().findOrThrow("posix_fadvise"),
-              FunctionDescriptor.of(
-                  ValueLayout.JAVA_INT,
-                  ValueLayout.JAVA_INT,
-                  ValueLayout.JAVA_LONG,
-                  ValueLayout.JAVA_LONG,
-                  ValueLayout.JAVA_INT));
-
   // int mlock(const void *addr, size_t len)
   private static final MethodHandle MLOCK =
       Linker.nativeLinker()
@@ -57,19 +41,6 @@ public final class PageCache {
   ///
   /// @return whether nothing of it is in the page cache now; false also where the kernel cannot say
   public static boolean drop(Path file) {
-    int descriptor = Libc.INSTANCE.open(file, FileCalls.O_RDONLY, 0);
-    if (descriptor < 0) {
-      throw new IllegalArgumentException("cannot open " + file + ": " + descriptor);
-    }
-    try {
-      int _ = (int) FADVISE.invokeExact(descriptor, 0L, 0L, POSIX_FADV_DONTNEED);
-      return Libc.INSTANCE.cachedBytes(descriptor, 0, Libc.INSTANCE.stat(descriptor).size()) == 0;
-    } catch (RuntimeException | Error e) {
-      throw e;
-    } catch (Throwable e) {
-      throw new IllegalStateException("calling posix_fadvise", e);
-    } finally {
-      int _ = Libc.INSTANCE.close(descriptor);
-    }
+    return dev.gantry.core.internal.store.PageCache.drop(file) == 0;
   }
 }
