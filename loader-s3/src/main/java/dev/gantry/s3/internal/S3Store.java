@@ -3,6 +3,7 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
@@ -21,6 +22,7 @@ import software.amazon.awssdk.services.s3.model.MultipartUpload;
 public final class S3Store implements WritableStore {
   private final S3Settings settings;
   private @Nullable S3Clients clients;
+  private boolean closed;
 
   /// For [java.util.ServiceLoader].
   public S3Store() {
@@ -85,6 +87,9 @@ public final class S3Store implements WritableStore {
   }
 
   private synchronized S3Clients clients() {
+    if (closed) {
+      throw new MisuseException("this session is closed");
+    }
     S3Clients present = clients;
     if (present == null) {
       present = S3Clients.open(settings);
@@ -95,6 +100,7 @@ public final class S3Store implements WritableStore {
 
   @Override
   public synchronized void close() {
+    closed = true;
     if (clients != null) {
       clients.close();
       clients = null;

@@ -261,7 +261,8 @@ public final class CheckpointStore implements AutoCloseable {
             },
             // Unless the manifest has its name already: then all is there but the certainty.
             () -> folder.removeUnfinished(target));
-    submit(checkpoints.getLast());
+    // Not the last one by its number: a save that was planned later may be there already.
+    checkpoints.stream().filter(one -> one.isAt(target)).findFirst().ifPresent(this::submit);
     // 4
     removeSurplus();
     return saved;
@@ -309,7 +310,7 @@ public final class CheckpointStore implements AutoCloseable {
       // Those of saves that failed, and what was removed by hand.
       checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
       for (CheckpointFolder one : retention.surplus(checkpoints)) {
-        if (uploads != null && uploads.holds(one)) {
+        if (uploads != null && !uploads.letGo(one)) {
           continue;
         }
         folder.remove(one.folder());

@@ -19,7 +19,6 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Semaphore;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -244,14 +243,19 @@ public final class SaveQueue implements AutoCloseable {
     return write(plan, snapshot.files(), snapshot::close);
   }
 
+  /// Has a save written after all that were planned before it, also one whose snapshot another thread takes.
+  ///
   /// @throws MisuseException if this has been closed meanwhile
-  private synchronized CompletableFuture<SaveOutcome> write(
+  private CompletableFuture<SaveOutcome> write(
       SavePlan plan, List<NewFile> files, Runnable giveBack) {
-    requireOpen();
-    CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
-    writer.execute(() -> commit(plan, files, giveBack, saved));
-    // The holder of the copy may complete it, by a timeout for one.
-    return saved.copy();
+    awaitSnapshot();
+    synchronized (this) {
+      requireOpen();
+      CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
+      writer.execute(() -> commit(plan, files, giveBack, saved));
+      // The holder of the copy may complete it, by a timeout for one.
+      return saved.copy();
+    }
   }
 
   private void commit(
@@ -286,7 +290,7 @@ public final class SaveQueue implements AutoCloseable {
   /// @throws TransferException if a save failed and no call has said so yet
   public void await() {
     awaitSnapshot();
-    afterAll().ifPresentOrElse(CompletableFuture::join, () -> awaitEnd(writer));
+    afterAll().ifPresentOrElse(CompletableFuture::join, () -> Cleanup.awaitEnd(writer));
     throwFailure();
   }
 
@@ -309,26 +313,10 @@ public final class SaveQueue implements AutoCloseable {
       copier.shutdown();
     }
     // What it copied is still written.
-    awaitEnd(copier);
+    Cleanup.awaitEnd(copier);
     writer.shutdown();
-    awaitEnd(writer);
+    Cleanup.awaitEnd(writer);
     memory.close();
     throwFailure();
-  }
-
-  /// Not cut short by an interruption: what was submitted is to be saved.
-  private static void awaitEnd(ExecutorService executor) {
-    boolean interrupted = false;
-    boolean ended = false;
-    while (!ended) {
-      try {
-        ended = executor.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
-      } catch (InterruptedException _) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
   }
 }

@@ -57,11 +57,18 @@ final class UploadQueue implements AutoCloseable {
     thread.execute(this::uploadAll);
   }
 
-  /// Whether a checkpoint must stay on the disk: the one that is being uploaded, and the one that was
-  /// saved last. Others that wait may be removed, and are not uploaded then.
-  synchronized boolean holds(CheckpointFolder checkpoint) {
-    return checkpoint.equals(current)
-        || (checkpoint.equals(newest) && waiting.contains(checkpoint));
+  /// Gives up a checkpoint that is to be removed from the disk, unless it must stay: the one that is being uploaded, and
+  /// the one that was saved last. It is not uploaded then.
+  ///
+  /// @return whether it may be removed
+  synchronized boolean letGo(CheckpointFolder checkpoint) {
+    if (checkpoint.equals(current) || (checkpoint.equals(newest) && waiting.contains(checkpoint))) {
+      return false;
+    }
+    if (waiting.remove(checkpoint)) {
+      LOG.info("step {} is removed before it is uploaded", checkpoint.step());
+    }
+    return true;
   }
 
   /// @param done which are not to be tried again for now
@@ -141,8 +148,9 @@ final class UploadQueue implements AutoCloseable {
   @Override
   public void close() {
     thread.execute(this::uploadAll);
-    // Waits for what was submitted.
-    thread.close();
+    thread.shutdown();
+    // Not cut short by an interruption: what was submitted is to be uploaded.
+    Cleanup.awaitEnd(thread);
     throwFailure();
   }
 }

@@ -24,6 +24,7 @@ import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.lang.Thread.State;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -32,8 +33,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
 import java.util.UUID;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -466,6 +469,36 @@ class RemoteFolderTest {
     assertThat(MemoryStore.names(bucket + "/run"))
         .filteredOn(name -> name.startsWith("gantry-step-9/"))
         .containsExactly("gantry-step-9/mine.bin");
+  }
+
+  @Test
+  void anInterruptedCloseUploadsWhatWasSaved() throws InterruptedException {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    MemoryStore.beforeEachWrite(_ -> {
+      begun.countDown();
+      await(goOn);
+    });
+    save(store, 1);
+    await(begun);
+    save(store, 2);
+    AtomicBoolean interrupted = new AtomicBoolean();
+    Thread closer =
+        new Thread(() -> {
+          Thread.currentThread().interrupt();
+          store.close();
+          interrupted.set(Thread.interrupted());
+        });
+    closer.start();
+    while (!Set.of(State.WAITING, State.TIMED_WAITING, State.TERMINATED)
+        .contains(closer.getState())) {
+      Thread.onSpinWait();
+    }
+    goOn.countDown();
+    closer.join();
+    assertThat(interrupted).isTrue();
+    assertThat(there()).containsExactly(1L, 2L);
   }
 
   @Test

@@ -28,7 +28,9 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.Sessions;
 import java.lang.foreign.Arena;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -281,6 +283,32 @@ class SaveQueueTest {
       queue.prepare(TestCheckpoints.unsaved(4)).join();
     }
     assertThat(wholeSteps()).containsExactly(1L, 3L);
+  }
+
+  /// The first one's snapshot is taken when the second one, for which there is no memory, comes.
+  @Test
+  void savesAreWrittenInTheOrderOfTheirPlans() throws Exception {
+    HeldCopier copier = new HeldCopier();
+    gate.letPass(2);
+    try (SaveQueue queue = queue(BusyPolicy.QUEUE, ONE, copier)) {
+      List<Long> order = Collections.synchronizedList(new ArrayList<>());
+      CompletableFuture<SaveOutcome> first =
+          queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {}).saved();
+      CompletableFuture<Void> written = first.thenRun(() -> order.add(1L));
+      Call<Submitted> second =
+          Call.start(() -> {
+            Submitted submitted =
+                new Submitted(queue.submitOverlapped(TestCheckpoints.unsaved(2), () -> {}).saved());
+            order.add(2L);
+            return submitted;
+          });
+      second.awaitWaiting();
+      copier.mayWork.countDown();
+      assertThat(savedStep(second.result().get().save())).isEqualTo(2);
+      written.join();
+      assertThat(order).containsExactly(1L, 2L);
+    }
+    assertThat(wholeSteps()).containsExactly(1L, 2L);
   }
 
   @Test

@@ -183,6 +183,11 @@ final class CachedFile implements AutoCloseable {
     setSealed(true);
   }
 
+  /// Whether the disk did not take the file.
+  synchronized boolean hasFailed() {
+    return failed;
+  }
+
   private synchronized void setSealed(boolean done) {
     sealed = done;
     failed = !done;

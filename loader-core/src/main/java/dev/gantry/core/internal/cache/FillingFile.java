@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
@@ -17,6 +18,7 @@ import java.time.Instant;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
@@ -211,8 +213,12 @@ final class FillingFile implements FileCache.Filling {
     private Turn turn(int block) {
       parts.incrementAndGet();
       Turn turn = Turn.PASS;
+      Waiter waiter = new Waiter(block);
       try {
-        turn = cached.take(block, cache.mayPut(), () -> cache.run(() -> run(block, block)));
+        turn = cached.take(block, cache.mayPut(), waiter);
+        if (turn == Turn.WAIT) {
+          waiter.endWith(request.cancellation());
+        }
       } catch (TransferException e) {
         cache.refuse(e);
       } finally {
@@ -355,6 +361,32 @@ final class FillingFile implements FileCache.Filling {
         remote.read(part);
       } catch (RuntimeException | Error e) {
         part.failed(e);
+      }
+    }
+
+    /// Waits for a reader that has a block in hand, not longer than this read goes on.
+    private final class Waiter implements Runnable {
+      private final int block;
+      private final AtomicBoolean told = new AtomicBoolean();
+      private volatile Runnable forget = () -> {};
+
+      Waiter(int block) {
+        this.block = block;
+      }
+
+      void endWith(Cancellation cancellation) {
+        forget = cancellation.whenCancelled(this);
+        if (told.get()) {
+          forget.run();
+        }
+      }
+
+      @Override
+      public void run() {
+        if (told.compareAndSet(false, true)) {
+          forget.run();
+          cache.run(() -> Reading.this.run(block, block));
+        }
       }
     }
 

@@ -26,7 +26,6 @@ import java.time.Instant;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
@@ -246,10 +245,16 @@ public final class RemoteCache implements FileCache {
       }
       open.remove(file.key());
     }
-    if (files != null) {
+    if (files == null) {
+      file.close();
+    } else if (file.hasFailed()) {
+      // Only now: this process's own lock keeps the file from being removed.
+      file.close();
+      files.remove(file.key());
+    } else {
       files.touch(file.key());
+      file.close();
     }
-    file.close();
   }
 
   /// Opens a file that is whole.
@@ -322,39 +327,61 @@ public final class RemoteCache implements FileCache {
       file.seal();
     } catch (GantryException e) {
       refuse(e);
-      if (files != null) {
-        files.remove(file.key());
-      }
     } finally {
       leave(file);
     }
   }
 
-  /// Runs `work` on a thread of the cache; on this thread if those have ended with their session: a read that
-  /// is under way still has to end.
+  /// Runs `work` on a thread of the cache; on this thread if those have ended with their session, or none can be
+  /// started: a read that is under way still has to end.
   void run(Runnable work) {
+    Once once = new Once(work);
     try {
-      threads.execute(work);
-    } catch (RejectedExecutionException _) {
-      work.run();
+      threads.execute(once);
+    } catch (RejectedExecutionException | OutOfMemoryError _) {
+      once.run();
     }
   }
 
   /// As [#run], in a short while.
   ///
-  /// @return false if the session has ended: nothing will run
+  /// @return false if the session has ended, or no thread can be started: nothing will run
   boolean later(Runnable work) {
+    Once once = new Once(work);
     try {
-      var _ = threads.schedule(work, RETRY_MILLIS, TimeUnit.MILLISECONDS);
+      var _ = threads.schedule(once, RETRY_MILLIS, TimeUnit.MILLISECONDS);
       return true;
-    } catch (RejectedExecutionException _) {
-      return false;
+    } catch (RejectedExecutionException | OutOfMemoryError _) {
+      return !once.begin();
+    }
+  }
+
+  /// Work that is done once: threads keep what was given to them where no other thread could be started.
+  private static final class Once implements Runnable {
+    private final AtomicBoolean begun = new AtomicBoolean();
+    private final Runnable work;
+
+    Once(Runnable work) {
+      this.work = work;
+    }
+
+    boolean begin() {
+      return begun.compareAndSet(false, true);
+    }
+
+    @Override
+    public void run() {
+      if (begin()) {
+        work.run();
+      }
     }
   }
 
   /// Waits for files that are being synchronised.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(threads::close, buffers::free));
+    threads.shutdown();
+    Cleanup.awaitEnd(threads);
+    buffers.free();
   }
 }

@@ -29,6 +29,7 @@ public final class HttpStore implements Store {
 
   private final Limits limits;
   private @Nullable HttpClient client;
+  private boolean closed;
 
   /// For [java.util.ServiceLoader].
   public HttpStore() {
@@ -56,6 +57,9 @@ public final class HttpStore implements Store {
   }
 
   private synchronized HttpClient client() {
+    if (closed) {
+      throw new MisuseException("this session is closed");
+    }
     HttpClient present = client;
     if (present == null) {
       present =
@@ -71,6 +75,7 @@ public final class HttpStore implements Store {
 
   @Override
   public synchronized void close() {
+    closed = true;
     if (client != null) {
       client.shutdownNow();
       client = null;

@@ -278,8 +278,15 @@ public final class KeptFiles implements AutoCloseable {
       result = maker.make(context, key.file, entry.identity, asked);
     } finally {
       result = keep(key, entry, asked, result);
-      dropped.closeAll();
     }
+    boolean used = asked && result instanceof Availability.Present;
+    Cleanup.orUndo(
+        dropped::closeAll,
+        () -> {
+          if (used) {
+            leave(key, false);
+          }
+        });
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
       case Availability.Present<KeptFile> _ ->

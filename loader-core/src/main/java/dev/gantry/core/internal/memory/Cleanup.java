@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.memory;
 
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -70,6 +72,22 @@ public final class Cleanup {
               return undo;
             },
             undo);
+  }
+
+  /// Waits until an executor that was shut down has done what it was given, also if the caller is interrupted.
+  public static void awaitEnd(ExecutorService threads) {
+    boolean interrupted = false;
+    boolean ended = false;
+    while (!ended) {
+      try {
+        ended = threads.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
   }
 
   /// Waits until a thread has ended, also if the caller is interrupted.

@@ -17,6 +17,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
@@ -284,6 +285,22 @@ class RemoteCacheTest {
       checkRead(open, 0, LENGTH);
     }
     assertThat(dataBytes(1)).isEqualTo(LENGTH);
+  }
+
+  /// Both readers want a block that one of them fetches from a server that is silent.
+  @Test
+  void aCancelledReadDoesNotWaitForTheRequestOfAnother() {
+    GantrySession session = session();
+    try (Arena arena = Arena.ofShared();
+        SourceFile one = session.openFile(file);
+        SourceFile other = session.openFile(file);
+        PendingReads fetching = new PendingReads(2)) {
+      server.answer(_ -> Answer.SILENT);
+      fetching.start(one, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {});
+      try (PendingReads waiting = new PendingReads(2)) {
+        waiting.start(other, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {});
+      }
+    }
   }
 
   @Test
