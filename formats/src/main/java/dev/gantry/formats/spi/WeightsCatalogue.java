@@ -3,12 +3,17 @@ package dev.gantry.formats.spi;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Session;
+import java.nio.ByteBuffer;
 import java.util.Collection;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.zip.CRC32;
 
 /// The tensors that some weights hold, over all of their data files, and the places of their bytes.
 ///
@@ -26,7 +31,36 @@ public final class WeightsCatalogue {
   ///
   /// @param extent of the bytes, such as a member of an archive
   /// @param crc32 as ZIP and gzip compute it
-  public record Checksum(Extent extent, int crc32) {}
+  public record Checksum(Extent extent, int crc32) {
+    private static final int STEP_BYTES = 64 << 10;
+
+    /// @param found which the bytes sum to
+    /// @throws MalformedFileException of kind `checksum-mismatch` if that is another number
+    public void requireSame(int found) {
+      if (found != crc32) {
+        throw new MalformedFileException(
+            extent.file(),
+            extent.offset(),
+            "checksum-mismatch",
+            String.format(
+                Locale.ROOT, "the bytes have CRC-32 %08x, and the file says %08x", found, crc32));
+      }
+    }
+
+    private void verify(Session session) {
+      CRC32 sum = new CRC32();
+      ByteBuffer buffer = ByteBuffer.allocate(STEP_BYTES);
+      try (FileBytes file = FileBytes.open(session, extent.file())) {
+        for (long at = extent.offset(); at < extent.end(); ) {
+          buffer.clear().limit((int) Math.min(STEP_BYTES, extent.end() - at));
+          at += buffer.remaining();
+          file.readFully(buffer, at - buffer.remaining());
+          sum.update(buffer.flip());
+        }
+      }
+      requireSame((int) sum.getValue());
+    }
+  }
 
   /// @param format as `inspect` prints it, such as `safetensors`, `npy` or `npz`
   /// @param files the data files, in an order of the format's choice
@@ -73,6 +107,15 @@ public final class WeightsCatalogue {
   /// every byte on the CPU.
   public List<Checksum> checksums() {
     return checksums;
+  }
+
+  /// Reads the bytes of which the files give checksums, and compares.
+  ///
+  /// @param session by whose stores the files are opened
+  /// @throws MalformedFileException of kind `checksum-mismatch`
+  /// @throws dev.gantry.core.TransferException if a file cannot be read
+  public void verify(Session session) {
+    checksums.forEach(expected -> expected.verify(session));
   }
 
   /// The size of all tensors together in memory, in bytes.

@@ -14,7 +14,6 @@ import dev.gantry.formats.internal.safetensors.DataFileOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsUpload;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.TensorSources;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
@@ -35,14 +34,14 @@ public record WeightsConversion(
     checkOutput(session);
     return switch (output) {
       case Location.Local(Path target, _) -> {
-        TensorReading.verify(session, old);
+        old.verify(session);
         try (TensorSources sources = TensorSources.of(session, old)) {
           yield write(session, layOut(sources.tensors(), target));
         }
       }
       case Location.Remote target -> {
         SafetensorsUpload upload = new SafetensorsUpload(session, target, isOneFile());
-        TensorReading.verify(session, old);
+        old.verify(session);
         try (TensorSources sources = TensorSources.of(session, old);
             UploadFolder folder = UploadFolder.make()) {
           Path made = isOneFile() ? folder.file(target.fileName()) : folder.path();

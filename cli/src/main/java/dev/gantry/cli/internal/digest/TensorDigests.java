@@ -14,7 +14,6 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.StoredTensor;
@@ -52,7 +51,7 @@ public record TensorDigests(
 
   /// Compares the files' own checksums first.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
-    TensorReading.verify(session, weights);
+    weights.verify(session);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
     return of(
         session,

@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
@@ -27,7 +26,7 @@ public final class RecordedSums {
             || weights.tensors().values().stream()
                 .anyMatch(tensor -> tensor.encoding() instanceof Encoding.Decoded);
     if (own) {
-      TensorReading.verify(session, weights);
+      weights.verify(session);
       return List.of();
     }
     Optional<CheckpointFiles> checkpoint =

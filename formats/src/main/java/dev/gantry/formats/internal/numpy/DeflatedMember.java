@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.numpy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.weights.StridedReader;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
@@ -77,7 +76,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
       if (stream.read() >= 0) {
         throw malformed("size-mismatch", "more than " + size + " bytes come out of a member");
       }
-      TensorReading.requireSame(new Checksum(extent, crc32), (int) sum.getValue());
+      new Checksum(extent, crc32).requireSame((int) sum.getValue());
     } catch (IOException e) {
       throw damaged(e);
     }

@@ -8,7 +8,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.Verdict;
-import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.TensorValues;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
@@ -53,7 +52,7 @@ class NumpyCorpusTest {
       assertThat(TensorValues.sha256(TensorValues.bytes(tensor)))
           .isEqualTo(verdict.sha256().get(name));
     });
-    TensorReading.verify(GantrySession.shared(), weights);
+    weights.verify(GantrySession.shared());
   }
 
   /// The verdicts leave the name of a single array empty; we give it the file's.
@@ -92,9 +91,8 @@ class NumpyCorpusTest {
         catchThrowableOfType(
             MalformedFileException.class,
             () ->
-                TensorReading.verify(
-                    GantrySession.shared(),
-                    WeightsFormats.open(GantrySession.shared(), Location.of(file))));
+                WeightsFormats.open(GantrySession.shared(), Location.of(file))
+                    .verify(GantrySession.shared()));
     assertThat(fault).as(name).isNotNull();
     assertThat(fault.kind() + " at " + fault.offset()).isEqualTo(kind + " at " + offset);
     assertThat(fault.file()).isEqualTo(Location.of(file));

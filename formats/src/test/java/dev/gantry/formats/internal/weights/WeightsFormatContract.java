@@ -125,7 +125,7 @@ public abstract class WeightsFormatContract {
         });
     assertThat(weights.totalBytes())
         .isEqualTo(tensors().values().stream().mapToLong(given -> given.bytes().length).sum());
-    TensorReading.verify(GantrySession.shared(), weights);
+    weights.verify(GantrySession.shared());
   }
 
   @Test
@@ -254,6 +254,6 @@ public abstract class WeightsFormatContract {
   private static void readAll(Path file) {
     WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(file));
     weights.tensors().values().forEach(TensorValues::bytes);
-    TensorReading.verify(GantrySession.shared(), weights);
+    weights.verify(GantrySession.shared());
   }
 }
