@@ -73,7 +73,7 @@ final class AnswerCommand extends ReportCommand {
   @Override
   Report report(GantrySession session) {
     HubModel hub = HubModel.of(folder);
-    Inputs inputs = Inputs.read(input, hub);
+    Inputs inputs = Inputs.read(session, input, hub);
     AtomicReference<TransferReport> transfer = new AtomicReference<>(TransferReport.NOTHING);
     LoadOptions options =
         LoadOptions.builder()

@@ -63,6 +63,10 @@ public final class LiveWeights implements AutoCloseable {
   // Fair: predictors that follow one another must not keep a refresh waiting.
   private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock(true);
   private @Nullable OffloadedParameters offloaded;
+
+  /// Written under the lock for writing; read by any thread without it.
+  private volatile boolean isAway;
+
   private @Nullable String refusal;
   private boolean wasRestored;
   private boolean closed;
@@ -295,6 +299,7 @@ public final class LiveWeights implements AutoCloseable {
     exclusively(() -> {
       requireHere();
       parameters().offload();
+      isAway = true;
       refusal = "the weights are offloaded: call restore() before you predict";
     });
   }
@@ -312,6 +317,7 @@ public final class LiveWeights implements AutoCloseable {
         throw new MisuseException("the weights are not offloaded: there is nothing to restore");
       }
       parameters().restore();
+      isAway = false;
       guarded.ifPresent(GuardedParameters::guard);
       refusal = null;
       wasRestored = true;
@@ -323,7 +329,7 @@ public final class LiveWeights implements AutoCloseable {
 
   /// Whether the weights are in host memory until [#restore].
   public boolean isOffloaded() {
-    return offloaded != null && offloaded.areAway();
+    return isAway;
   }
 
   private OffloadedParameters parameters() {

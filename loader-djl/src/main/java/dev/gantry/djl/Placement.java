@@ -19,6 +19,7 @@ public record Placement(List<Device> devices, Optional<TensorSelection.Slices> s
     MisuseException.requireGiven("devices", devices)
         .forEach(device -> MisuseException.requireGiven("each of devices", device));
     devices = List.copyOf(devices);
+    MisuseException.requireGiven("slices", slices);
     Replicas.require(devices.stream().map(PyTorch::device).toList());
   }
 

@@ -30,6 +30,9 @@ public record SaveRequest(
   public SaveRequest {
     MisuseException.requireRange("setStep", step, 0, Long.MAX_VALUE);
     MisuseException.requireRange("optEpoch", epoch, 0, Long.MAX_VALUE);
+    MisuseException.requireGiven("setModel", model);
+    MisuseException.requireGiven("optTrainer", trainer);
+    MisuseException.requireGiven("optDatasetState", datasetState);
     metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
     metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -18,12 +19,17 @@ import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.FutureTask;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -67,6 +73,45 @@ class EpochEndTest {
             .addDataset(shards(path).build(), 1)
             .addDataset(shards(path).build(), 1)
             .build());
+  }
+
+  /// The batch is not there yet when the state is asked for.
+  @Test
+  void theStateOfAMixtureDoesNotWaitForABatch() throws Exception {
+    Path path = ImageShards.write(folder.resolve("shards"), 2 * BATCHES, 9);
+    try (Stream<Path> files = Files.list(path)) {
+      for (Path file : files.toList()) {
+        MemoryStore.put("mixed/" + file.getFileName(), Files.readAllBytes(file));
+      }
+    }
+    CountDownLatch opening = new CountDownLatch(1);
+    CountDownLatch goOn = new CountDownLatch(1);
+    try (MixedDataset mixture =
+            MixedDataset.builder()
+                .addDataset(plainShards(path).setPath("memory://mixed/").build(), 1)
+                .build();
+        NDManager manager = NDManager.newBaseManager()) {
+      MemoryStore.beforeEachOpen(_ -> {
+        opening.countDown();
+        await(goOn);
+      });
+      String before = mixture.state();
+      FutureTask<Integer> training =
+          new FutureTask<>(() -> {
+            try (Batch batch = mixture.getData(manager).iterator().next()) {
+              return batch.getSize();
+            }
+          });
+      Thread.ofPlatform().start(training);
+      await(opening);
+      assertThat(mixture.state()).isEqualTo(before);
+      assertThat(training).isNotDone();
+      goOn.countDown();
+      assertThat(training.get()).isEqualTo(4);
+      assertThat(mixture.state()).isNotEqualTo(before);
+    } finally {
+      MemoryStore.beforeEachOpen(null);
+    }
   }
 
   /// Four samples a batch.

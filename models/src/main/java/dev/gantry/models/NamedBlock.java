@@ -15,6 +15,8 @@ import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 import java.util.List;
+import java.util.Objects;
+import java.util.OptionalDouble;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -23,8 +25,9 @@ import org.jspecify.annotations.Nullable;
 abstract class NamedBlock extends AbstractBlock {
   /// The place where a pass finds the parameters' values.
   ///
-  /// @param epsilon of the norms, beside the input, so that no layer copies it to the device anew
-  record Pass(ParameterStore store, Device device, boolean training, NDArray epsilon) {
+  /// @param epsilon which RMSNorms add, beside the input, so that no layer copies it to the device anew; null where
+  ///     there are none
+  record Pass(ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
     NDArray value(Parameter parameter) {
       return store.getValue(parameter, device, training);
     }
@@ -51,7 +54,7 @@ abstract class NamedBlock extends AbstractBlock {
           x.toType(DataType.FLOAT32, false)
               .square()
               .mean(new int[] {-1}, true)
-              .add(pass.epsilon())
+              .add(Objects.requireNonNull(pass.epsilon()))
               .sqrt();
       return x.div(root).toType(x.getDataType(), false).mul(scale);
     }
@@ -80,11 +83,16 @@ abstract class NamedBlock extends AbstractBlock {
 
   /// Begins a pass.
   final Pass pass(ParameterStore store, NDArray input, boolean training) {
-    return new Pass(store, input.getDevice(), training, number(input, epsilon()));
+    OptionalDouble epsilon = rmsEpsilon();
+    return new Pass(
+        store,
+        input.getDevice(),
+        training,
+        epsilon.isPresent() ? number(input, epsilon.getAsDouble()) : null);
   }
 
-  /// What the norms add.
-  abstract double epsilon();
+  /// What the block's RMSNorms add; empty if it has none.
+  abstract OptionalDouble rmsEpsilon();
 
   /// One pass. All that it makes is freed but for what it returns.
   abstract NDList forward(NDList inputs, Pass pass);

@@ -9,6 +9,7 @@ import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalDouble;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
@@ -184,8 +185,8 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   @Override
-  final double epsilon() {
-    return sizes.epsilon();
+  final OptionalDouble rmsEpsilon() {
+    return sizes.has(Trait.RMS_NORM) ? OptionalDouble.of(sizes.epsilon()) : OptionalDouble.empty();
   }
 
   /// The learned positions `from` to `to`, exclusive, as `[1, to - from, width]`.

@@ -50,8 +50,8 @@ public final class Inputs {
 
   /// @throws MalformedFileException if the file is no such one, or the model takes other inputs
   /// @throws dev.gantry.core.TransferException if it cannot be read
-  public static Inputs read(Path file, HubModel hub) {
-    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), file)) {
+  public static Inputs read(GantrySession session, Path file, HubModel hub) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
       Inputs read = new Inputs(bytes, hub);
       read.parse();
       read.check();

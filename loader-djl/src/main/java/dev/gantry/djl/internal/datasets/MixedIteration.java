@@ -70,26 +70,32 @@ public final class MixedIteration implements Iterator<Batch> {
     return turn().isPresent();
   }
 
-  /// The number of the dataset whose turn it is, which has a batch; empty at the end.
-  private synchronized OptionalInt turn() {
-    while (!over) {
-      OptionalInt turn = order.next(given);
-      if (turn.isEmpty()) {
-        over = true;
-        // Some may have more, which this epoch does not take.
-        batches.forEach(MixedIteration::end);
-        break;
-      }
+  /// The number of the dataset whose turn it is, which has a batch; empty at the end. Waits for the batch without the
+  /// lock, so that [#state] and a close need not.
+  private OptionalInt turn() {
+    for (OptionalInt turn = nextTurn(); turn.isPresent(); turn = nextTurn()) {
       int part = turn.getAsInt();
       DatasetIteration source = batches.get(part);
       if (source != null && source.hasNext()) {
         return turn;
       }
-      // Only now it is known how many it has.
-      lengths.set(part, given[part]);
-      order = order.withLength(part, given[part]);
+      noteLength(part);
     }
+    // Some may have more, which this epoch does not take.
+    batches.forEach(MixedIteration::end);
     return OptionalInt.empty();
+  }
+
+  private synchronized OptionalInt nextTurn() {
+    OptionalInt turn = over ? OptionalInt.empty() : order.next(given);
+    over = turn.isEmpty();
+    return turn;
+  }
+
+  /// Only when a dataset has no more batches, it is known how many it has.
+  private synchronized void noteLength(int part) {
+    lengths.set(part, given[part]);
+    order = order.withLength(part, given[part]);
   }
 
   private static void end(@Nullable DatasetIteration source) {
@@ -98,10 +104,13 @@ public final class MixedIteration implements Iterator<Batch> {
     }
   }
 
-  /// The batch is taken and counted at once: [#state] may be asked for by another thread.
   @Override
-  public synchronized Batch next() {
-    int part = turn().orElseThrow(() -> new NoSuchElementException("there are no more batches"));
+  public Batch next() {
+    return take(turn().orElseThrow(() -> new NoSuchElementException("there are no more batches")));
+  }
+
+  /// The batch, which is there, is taken and counted at once: [#state] may be asked for by another thread.
+  private synchronized Batch take(int part) {
     DatasetIteration source = Objects.requireNonNull(batches.get(part));
     Batch batch = source.next();
     given[part]++;

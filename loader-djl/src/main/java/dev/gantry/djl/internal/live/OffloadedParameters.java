@@ -111,10 +111,6 @@ public final class OffloadedParameters implements AutoCloseable {
     return prepared;
   }
 
-  public boolean areAway() {
-    return !away.isEmpty();
-  }
-
   /// Copies the values to the host and closes the arrays.
   public void offload() {
     boolean isGpu;
