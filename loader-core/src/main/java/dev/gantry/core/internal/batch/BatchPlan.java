@@ -10,20 +10,20 @@ import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// How to fill one slot with one batch: the reads and host writes first, each into its own place;
-/// when all of them are done, the copies within the slot.
+/// Says how to fill one slot of a ring with one batch: first the reads and host writes, each into its own
+/// place; when all of them are done, the copies within the slot.
 ///
-/// @param reads into slab 0, which is the slot
-/// @param hostWrites what the CPU writes
-/// @param copies whose targets overlap no read, no host write and no copy's source
-/// @param gathers what the reads bring and the copies move of it, straight from the files to its places:
-///     for transports that bring bytes from any offset to any other. They do these instead of the reads,
-///     and of all copies but those of host writes. [Gathers#NONE] if there are none
-/// @param normalized what is computed last, of what lies in the slot then. A transport that gathers may
-///     normalise what it gathers on its way, and leave the places unwritten where it would lie before
+/// @param reads the reads from files; the slot is their slab 0
+/// @param hostWrites the bytes that the CPU writes
+/// @param copies the copies within the slot; no target overlaps a read, a host write or a copy's source
+/// @param gathers the bytes that the reads bring, as ranges of files that go straight to their final places. A
+///     transport that can bring bytes from any offset to any other does the gathers, instead of the reads and
+///     of all copies but those of host writes. [Gathers#NONE] if there are none
+/// @param normalized the samples of the slot that are normalised last. A transport that gathers may normalise
+///     samples as it gathers them, and then leaves unwritten the places where they would lie before
 /// @param label the source's description of the batch, handed to the consumer
-/// @param otherwise the same batch by reads, for a plan that has gathers only; null for one that has reads
-///     where it needs them
+/// @param otherwise makes the same batch by reads, if this plan has gathers only; null if this plan has all
+///     reads that it needs
 public record BatchPlan<T>(
     List<Read> reads,
     HostWrites hostWrites,
@@ -38,17 +38,17 @@ public record BatchPlan<T>(
     normalized = List.copyOf(normalized);
   }
 
-  /// A plan without gathers, and with nothing to normalise.
+  /// Makes a plan without gathers, and with nothing to normalise.
   public BatchPlan(List<Read> reads, HostWrites hostWrites, List<Copy2D> copies, T label) {
     this(reads, hostWrites, copies, Gathers.NONE, List.of(), label, null);
   }
 
-  /// The plan that serves where nothing gathers: this one, unless it has gathers only.
+  /// Returns the plan for a transport that does not gather: this plan, unless it has gathers only.
   public BatchPlan<T> byReads() {
     return otherwise == null ? this : otherwise.get();
   }
 
-  /// The same with other writers of the same bytes.
+  /// Returns this plan with other writers of the same bytes.
   public BatchPlan<T> withHostWrites(HostWrites others) {
     return new BatchPlan<>(
         reads,
@@ -60,10 +60,10 @@ public record BatchPlan<T>(
         otherwise == null ? null : () -> otherwise.get().withHostWrites(others));
   }
 
-  /// The same with what is to be normalised at the end.
+  /// Returns this plan with samples that are normalised at the end.
   ///
-  /// @param otherLabel of this batch
-  /// @param others does likewise with [#byReads]
+  /// @param otherLabel the new plan's label
+  /// @param others makes the same change in the plan that [#byReads] returns
   public BatchPlan<T> withNormalized(
       List<NormalizedRows> rows, T otherLabel, UnaryOperator<BatchPlan<T>> others) {
     return new BatchPlan<>(
@@ -76,7 +76,7 @@ public record BatchPlan<T>(
         otherwise == null ? null : () -> others.apply(otherwise.get()));
   }
 
-  /// The copies of what the CPU writes, which no gather replaces.
+  /// Returns the copies of bytes that the CPU writes; no gather replaces these copies.
   public List<Copy2D> hostCopies() {
     long end = hostWrites.slotOffset() + hostWrites.bytes();
     return copies.stream()
@@ -84,7 +84,7 @@ public record BatchPlan<T>(
         .toList();
   }
 
-  /// Bytes that are read, or gathered, and written by the CPU.
+  /// Returns how many bytes are read or gathered, and written by the CPU.
   public long bytes() {
     long brought =
         otherwise == null ? reads.stream().mapToLong(Read::length).sum() : gathers.bytes();
@@ -93,10 +93,10 @@ public record BatchPlan<T>(
 
   /// Checks that this plan stays within a slot.
   ///
-  /// @param number of the batch, for messages
+  /// @param number the batch's number, for messages
   /// @param requestBytes the most bytes of one read
   /// @param hostBytes the most bytes of host writes
-  /// @throws MisuseException if it does not
+  /// @throws MisuseException if a part of the plan is outside of the slot, or breaks a limit
   public void requireFits(long number, long slotBytes, long requestBytes, long hostBytes) {
     try {
       for (Read read : reads) {

@@ -10,12 +10,13 @@ import java.util.function.Supplier;
 /// The ring calls [#next] from one thread at a time, as many batches ahead of the consumer as it
 /// has slots. An exception is thrown to the consumer in place of that batch, and ends the ring.
 public interface BatchPlanSource<T> extends AutoCloseable {
-  /// The next batch, or empty at the end.
+  /// Returns the next batch's plan, or empty at the end.
   Optional<BatchPlan<T>> next();
 
-  /// As [#next], after a batch that was gathered: the plan may have gathers only, which are planned
-  /// faster than reads. The result makes the plan: the ring calls it once, on any thread, while others ask
-  /// for later batches or make their plans. It must not be called after [#close].
+  /// Returns what makes the next batch's plan, or empty at the end; called instead of [#next] after a batch
+  /// that was gathered. The plan may have gathers only, which are planned faster than reads. The ring calls the
+  /// supplier once, on any thread, while other threads ask for later batches or make their plans. It must not
+  /// be called after [#close].
   default Optional<Supplier<BatchPlan<T>>> nextGathered() {
     return next().map(plan -> () -> plan);
   }

@@ -11,13 +11,14 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Bytes of files and where in the slot they belong, at any offset of both: in columns, since a batch of short
-/// samples has thousands.
+/// Ranges of files, and where in the slot their bytes go. File offsets and slot offsets need no alignment. The
+/// gathers are kept in columns of one array, since a batch of short samples has thousands. Immutable.
 public final class Gathers {
-  /// For a batch of which nothing is gathered.
+  /// No gathers, for a batch that is read otherwise.
   public static final Gathers NONE = new Builder(0).build();
 
-  // The columns of a gather: its file, where it begins there, its length, and where it goes.
+  // The columns of a gather: its file's number, the offset in that file, the length, and the slot
+  // offset.
   private static final int WIDTH = 4;
   private static final int OFFSET = 1;
   private static final int LENGTH = 2;
@@ -37,7 +38,7 @@ public final class Gathers {
     this.bytes = builder.bytes;
   }
 
-  /// Collects gathers. For one thread, and for one [#build].
+  /// Collects gathers. Not thread-safe; [#build] may be called once.
   public static final class Builder {
     private final List<Location> files = new ArrayList<>();
     private final Map<Location, Integer> numbers = new HashMap<>();
@@ -53,7 +54,10 @@ public final class Gathers {
       columns = new long[expected * WIDTH];
     }
 
-    /// @param slotOffset bytes from the slot's start
+    /// Adds a range of a file.
+    ///
+    /// @param slotOffset where the bytes go, in bytes from the slot's start
+    /// @throws MisuseException if `offset` is negative, or `length` is not positive
     public void add(Location file, long offset, long length, long slotOffset) {
       if (offset < 0 || length <= 0) {
         throw new MisuseException("gather " + length + " bytes at " + offset + " of " + file);
@@ -95,24 +99,24 @@ public final class Gathers {
     return count;
   }
 
-  /// The bytes of all gathers together.
+  /// Returns how many bytes all gathers bring together.
   public long bytes() {
     return bytes;
   }
 
-  /// The files, each once.
+  /// Returns the files, each once.
   public List<Location> files() {
     return files;
   }
 
-  /// The end of the last byte of a file that is gathered.
+  /// Returns the offset just past the last byte that is gathered from a file.
   ///
-  /// @param file its number in [#files]
+  /// @param file the file's index in [#files]
   public long end(int file) {
     return ends[file];
   }
 
-  /// The number of a gather's file.
+  /// Returns the index in [#files] of a gather's file.
   public int file(int gather) {
     return (int) columns[Objects.checkIndex(gather, count) * WIDTH];
   }

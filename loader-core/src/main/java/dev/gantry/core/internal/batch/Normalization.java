@@ -6,23 +6,23 @@ import dev.gantry.core.MisuseException;
 import java.util.List;
 import java.util.Set;
 
-/// The value that each element of a sample becomes: `value · scale + shift`, with the scale and the shift of its
-/// channel.
+/// Normalises samples: each element `value` becomes `value · scale + shift`, with the scale and the shift of
+/// its channel.
 ///
-/// The value is rounded to 32 bits, then the product, then the sum, then the result to its dtype: each to
-/// the nearest, ties to even. Wherever that is computed, the bits are the same. What is too large becomes
+/// First the value is rounded to 32 bits, then the product, then the sum, then the result to its dtype; each is
+/// rounded to the nearest, ties to even. CPU and GPU compute the same bits. A result that is too large becomes
 /// infinite. NaN has one form in each dtype: 0x7FC0 in BF16, 0x7E00 in F16, 0x7FC00000 in F32.
 ///
-/// @param from one of [#SOURCES]
-/// @param to one of [#TARGETS]
-/// @param pixels elements of one channel in a sample
-/// @param channelsLast whether a sample's elements lie channel beside channel, and become one channel after
-///     the other; else they lie one channel after the other, and stay so
-/// @param scale of each channel
-/// @param shift of each channel
+/// @param from the elements' dtype, one of [#SOURCES]
+/// @param to the results' dtype, one of [#TARGETS]
+/// @param pixels how many elements of one channel a sample has
+/// @param channelsLast whether a sample is channels-last (`HWC`) and becomes channels-first (`CHW`); if not, it
+///     is channels-first and stays so
+/// @param scale the scale of each channel
+/// @param shift the shift of each channel
 public record Normalization(
     DType from, DType to, long pixels, boolean channelsLast, List<Float> scale, List<Float> shift) {
-  /// What can be normalised, in the order of `enum Type` of normalize.cu.
+  /// The dtypes that can be normalised, in the order of `enum Type` in `normalize.cu`.
   public static final List<DType> SOURCES =
       List.of(
           DType.BOOL,
@@ -39,10 +39,10 @@ public record Normalization(
           DType.I64,
           DType.U64);
 
-  /// What can be made.
+  /// The dtypes that results can have.
   public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
 
-  /// As in normalize.cu.
+  /// The most channels; `normalize.cu` has the same limit.
   public static final int MAX_CHANNELS = 256;
 
   public Normalization {
@@ -60,17 +60,17 @@ public record Normalization(
     return scale.size();
   }
 
-  /// The elements of a sample.
+  /// Returns how many elements a sample has.
   public long elements() {
     return pixels * channels();
   }
 
-  /// The bytes of a sample as it is read.
+  /// Returns the bytes of a sample before it is normalised.
   public long fromBytes() {
     return elements() * from.alignmentBytes();
   }
 
-  /// The bytes of a sample that was made.
+  /// Returns the bytes of a sample after it is normalised.
   public long toBytes() {
     return elements() * to.alignmentBytes();
   }

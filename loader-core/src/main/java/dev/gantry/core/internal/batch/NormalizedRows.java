@@ -3,14 +3,14 @@ package dev.gantry.core.internal.batch;
 
 import dev.gantry.core.MisuseException;
 
-/// Samples of a slot to be normalised, each into its place of the same slot. Offsets are bytes from the
-/// slot's start.
+/// Samples of a slot that are normalised, with the places in the same slot where the results go. Offsets are
+/// bytes from the slot's start.
 ///
-/// @param from of the first sample, at any offset
-/// @param fromPitch bytes from one sample's start to the next one's, a sample's or more; unused for a single
-///     one
-/// @param to where the results lie end to end; a multiple of their elements' size. Overlaps nothing that is
-///     read
+/// @param from the offset of the first sample; it needs no alignment
+/// @param fromPitch bytes from one sample's start to the next one's, at least a sample's bytes; unused for a
+///     single sample
+/// @param to the offset of the results, which lie end to end: a multiple of their element size. The results
+///     overlap nothing that is read
 public record NormalizedRows(Normalization what, long from, long fromPitch, long to, long rows) {
   public NormalizedRows {
     if (from < 0
@@ -23,13 +23,13 @@ public record NormalizedRows(Normalization what, long from, long fromPitch, long
     }
   }
 
-  /// The offset just past the last byte that is read.
+  /// Returns the offset just past the last byte that is read.
   long fromEnd() {
     return Math.addExact(
         from, Math.addExact(Math.multiplyExact(rows - 1, fromPitch), what.fromBytes()));
   }
 
-  /// The offset just past the last byte that is written.
+  /// Returns the offset just past the last byte that is written.
   long toEnd() {
     return Math.addExact(to, Math.multiplyExact(rows, what.toBytes()));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What one batch of a ring consists of: its reads, host writes and copies.
+/// Plans of one batch of a ring: its reads, host writes, copies, gathers and normalised samples.
 @NullMarked
 package dev.gantry.core.internal.batch;
 

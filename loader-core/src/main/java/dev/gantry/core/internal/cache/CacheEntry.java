@@ -20,25 +20,25 @@ import java.util.List;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/// One cached file on the disk, as two files: `KEY.data` has the bytes where the remote file has them, and
-/// `KEY.blocks` the CRC32C of each block that is there.
+/// One cached file, which is two files on the disk: `KEY.data` has the blocks at the same offsets as the remote
+/// file, and `KEY.blocks` has the CRC32C of each block that is there.
 ///
-/// A checksum is written after its block, and nothing is synchronised, so after a crash of the machine a
-/// block may be there without its bytes: its checksum tells. A file that is whole is synchronised once, and
-/// then sealed: the seal has the identity of the data file, so that a sealed file that nothing has touched
-/// needs no checks.
+/// A block is written before its checksum, and neither is synchronised. So after a crash of the machine a
+/// checksum may be there without its block; comparing them shows that. Once all blocks are there, the file is
+/// synchronised and sealed: the seal holds the inode and the modification time of `KEY.data`, so a sealed file
+/// that nothing has touched since needs no checks.
 ///
-/// Locks on ranges of `KEY.blocks` stand between processes: the first byte is locked by all users of the
-/// file, and alone by the process that removes it; a block's checksum is locked by the process that fetches
-/// the block. The kernel frees the locks of a process that ends. Thread-safe.
+/// Locks on ranges of `KEY.blocks` keep processes apart. All users of the file share a lock on the first byte,
+/// and the process that removes the file locks that byte exclusively. The process that fetches a block locks
+/// the entry of its checksum. The kernel frees the locks of a process that ends. Thread-safe.
 final class CacheEntry implements AutoCloseable {
   static final int BLOCK_BYTES = 1 << 20;
 
-  /// The mark of this layout: "GANTRYC1".
+  /// The magic number of this layout: "GANTRYC1" in ASCII.
   private static final long MAGIC = 0x3143_5952_544e_4147L;
 
-  /// The magic number, the file's size, the size of a block, and the checksum of these; then the seal: the
-  /// inode and time of the data file, and the checksum of these.
+  /// The header: the magic number, the file's size, the size of a block, and a checksum of these three; then
+  /// the seal, which is the inode and the modification time of the data file, and a checksum of these two.
   private static final int HEADER_BYTES = 64;
 
   private static final int SEAL = 32;
@@ -63,15 +63,15 @@ final class CacheEntry implements AutoCloseable {
     return Math.toIntExact(Math.ceilDiv(size, BLOCK_BYTES));
   }
 
-  /// What a file of this size takes on the disk.
+  /// Returns the bytes of disk that a file of this size takes, its checksums included.
   static long cost(long size) {
     return size + HEADER_BYTES + (long) ENTRY_BYTES * blocks(size);
   }
 
-  /// Opens what is there.
+  /// Opens the entry of a file.
   ///
-  /// @return null if it is not there, or not usable, or is being removed
-  /// @throws MisuseException if another user could have written it
+  /// @return null if there is none, or it is not usable, or it is being removed
+  /// @throws MisuseException if another user could have written its files
   static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
     int blocksFile = OwnFiles.open(calls, blocks, FileCalls.O_RDWR);
     if (blocksFile < 0) {
@@ -87,7 +87,7 @@ final class CacheEntry implements AutoCloseable {
     return opened;
   }
 
-  /// @param files has that of the checksums, and gets that of the data
+  /// @param files holds the descriptor of the checksums' file, and gets that of the data file
   private static @Nullable CacheEntry open(
       FileCalls calls, Path blocks, Path data, long size, List<Integer> files) {
     int blocksFile = files.getFirst();
@@ -108,16 +108,17 @@ final class CacheEntry implements AutoCloseable {
     return opened.has(header(size), 0) ? opened : null;
   }
 
-  /// Makes an empty one; nothing must be there, and no other process may make it.
+  /// Makes an entry without any block. Neither of its files may exist, and no other process may make it at
+  /// once.
   ///
-  /// @throws TransferException if the disk has no room for all of it
+  /// @throws TransferException if the disk has no room for the whole file
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
     int dataFile = Errno.require(OwnFiles.open(calls, data, flags), "open", data);
     try {
       int allocated = FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size));
       if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
-        // The file system cannot allocate ahead.
+        // This file system cannot allocate in advance, so the file is sparse.
         allocated = calls.ftruncate(dataFile, size);
       }
       Errno.check(allocated, "fallocate", data);
@@ -141,9 +142,9 @@ final class CacheEntry implements AutoCloseable {
     }
   }
 
-  /// Removes one, unless a process uses it, or another user could have written it.
+  /// Removes an entry, unless a process uses it, or another user could have written it.
   ///
-  /// @return whether it is gone
+  /// @return whether the entry is gone
   static boolean remove(FileCalls calls, Path blocks, Path data) {
     int blocksFile = -1;
     int dataFile = -1;
@@ -190,7 +191,7 @@ final class CacheEntry implements AutoCloseable {
     return header;
   }
 
-  /// Whether the checksums' file has these bytes.
+  /// Whether the checksums' file has these bytes at an offset.
   private boolean has(byte[] bytes, long offset) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment found = arena.allocate(bytes.length);
@@ -210,7 +211,7 @@ final class CacheEntry implements AutoCloseable {
     return Math.min(BLOCK_BYTES, size - (long) block * BLOCK_BYTES);
   }
 
-  /// The checksum of a block that is there.
+  /// Returns the checksum of a block, or empty if the block is not there.
   OptionalInt sum(int block) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment entry = arena.allocate(ENTRY_BYTES);
@@ -227,15 +228,16 @@ final class CacheEntry implements AutoCloseable {
     return HEADER_BYTES + (long) ENTRY_BYTES * block;
   }
 
-  /// The upper half is a check of the lower one, so that zeros and halves are no entries.
+  /// Makes the entry of a block: the upper half checks the lower one, so zeros and half-written entries do not
+  /// count.
   private static long entry(int block, int sum) {
     int check = ~sum ^ (block + 1) * 0x9E3779B9;
     return (long) check << 32 | Integer.toUnsignedLong(sum);
   }
 
-  /// Has only this process fetch a block, until [#unlock].
+  /// Locks a block, so that only this process fetches it until [#unlock].
   ///
-  /// @return false if another process fetches it
+  /// @return false if another process has locked it
   boolean tryLock(int block) {
     return lock(calls, blocksFile.descriptor(), FileCalls.F_WRLCK, at(block), ENTRY_BYTES, data);
   }
@@ -250,12 +252,12 @@ final class CacheEntry implements AutoCloseable {
   void put(int block, MemorySegment bytes) {
     long from = (long) block * BLOCK_BYTES;
     boolean _ = dataFile.write(bytes, from);
-    // So that the whole file is soon synchronised.
+    // Starts the writeback now, so that synchronising the whole file is quick later.
     int _ = calls.startWriteback(dataFile.descriptor(), from, bytes.byteSize());
     putEntry(block, entry(block, Crc32c.of(bytes)));
   }
 
-  /// A block's bytes are not what they should be.
+  /// Forgets a block whose bytes do not match its checksum.
   void forget(int block) {
     putEntry(block, 0);
   }
@@ -268,12 +270,12 @@ final class CacheEntry implements AutoCloseable {
 
   /// Fills `target` with bytes of blocks that are there.
   ///
-  /// @return whether that went well
+  /// @return false if the disk did not give them
   boolean read(MemorySegment target, long offset) {
     return read(dataFile, target, offset);
   }
 
-  /// Whether the file is whole and on the disk, and was not touched since.
+  /// Whether the file is whole and on the disk, and was not changed since it was sealed.
   boolean isSealed() {
     return has(seal(calls.stat(dataFile.descriptor())), SEAL);
   }
@@ -300,7 +302,7 @@ final class CacheEntry implements AutoCloseable {
     return seal;
   }
 
-  /// Whether an open file is the one that has the bytes.
+  /// Whether an open file is this entry's data file.
   boolean isDataOf(SourceFile.Identity file) {
     FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
     return stat.status() >= 0 && stat.device() == file.device() && stat.inode() == file.inode();
@@ -332,7 +334,8 @@ final class CacheEntry implements AutoCloseable {
     return true;
   }
 
-  /// Gives up the locks, too. What a failing close loses, a checksum tells.
+  /// Closes the files, which also frees the locks. Errors are ignored: the checksums show which blocks were
+  /// lost.
   @Override
   public void close() {
     boolean _ = dataFile.close();

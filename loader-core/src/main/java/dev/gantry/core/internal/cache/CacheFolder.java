@@ -31,16 +31,17 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// The folder of a cache: which files are in it, and how much they may take together.
+/// The folder of a cache: knows which files are in it, and bounds how much they take together.
 ///
-/// A file counts with its whole size as soon as its first block is there, and has that room on the disk. So
-/// it can become whole, and the bound holds at every moment. When a new file needs room, the files whose last
-/// use is the longest ago are removed, but none that a process uses.
+/// A file has all its room on the disk, and counts with its whole size, before its first block is there. So it
+/// can always become whole, and the bound always holds. When a new file needs room, the least recently used
+/// files are removed, but none that a process uses.
 ///
-/// The file `lock` stands between processes that make or remove files, and has the sum of what is there. The
-/// sum may be too high after a crash; the next removal counts anew. Thread-safe.
+/// Processes lock the file `lock` while they make a file or make room for it. That file holds the bytes of all
+/// cached files together. This sum may be too high after a crash; whoever makes room next counts anew.
+/// Thread-safe.
 final class CacheFolder {
-  /// What is in a folder.
+  /// How many files are in a folder, and how many bytes they take.
   record Use(long files, long bytes) {}
 
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
@@ -52,7 +53,7 @@ final class CacheFolder {
   private final long mostBytes;
 
   /// @throws TransferException if the folder cannot be made
-  /// @throws MisuseException if it is there, and is another user's or others may write to it
+  /// @throws MisuseException if the folder belongs to another user, or others may write to it
   CacheFolder(FileCalls calls, Path folder, long mostBytes) {
     this.calls = calls;
     this.folder = folder;
@@ -83,8 +84,9 @@ final class CacheFolder {
     return folder.resolve(key + ".data");
   }
 
-  /// Opens what is there of a file.
+  /// Opens the entry of a file, and marks the file as used now.
   ///
+  /// @return null if there is no usable entry
   /// @throws TransferException if the disk fails
   @Nullable CacheEntry find(String key, long size) {
     CacheEntry found = CacheEntry.open(calls, blocks(key), data(key), size);
@@ -94,9 +96,9 @@ final class CacheFolder {
     return found;
   }
 
-  /// Opens what is there of a file, or begins it.
+  /// Opens the entry of a file, or makes an empty one.
   ///
-  /// @return null if there is no room beside the files that are in use
+  /// @return null if there is no room for it beside the files in use
   /// @throws TransferException if the disk fails, or is full
   @Nullable CacheEntry open(String key, long size) {
     CacheEntry present = find(key, size);
@@ -129,20 +131,20 @@ final class CacheFolder {
     try {
       Files.setLastModifiedTime(blocks(key), FileTime.from(Instant.now()));
     } catch (IOException _) {
-      // It is removed earlier than it should be.
+      // The file is removed earlier than it should be.
     }
   }
 
-  /// Removes a file that is not usable, unless it is in use.
+  /// Removes a file, unless a process uses it.
   void remove(String key) {
     boolean _ = CacheEntry.remove(calls, blocks(key), data(key));
   }
 
   private record Found(String key, FileTime used, long bytes) {}
 
-  /// What is in the folder now.
+  /// Counts what is in the folder now.
   ///
-  /// @throws TransferException if it cannot be listed
+  /// @throws TransferException if the folder cannot be listed
   Use use() {
     List<Found> found = list();
     return new Use(found.size(), found.stream().mapToLong(Found::bytes).sum());
@@ -161,7 +163,7 @@ final class CacheFolder {
               used.put(name.group(1), Files.getLastModifiedTime(file));
             }
           } catch (NoSuchFileException _) {
-            // Another process has removed it.
+            // Another process has removed the file meanwhile.
           }
         }
       }
@@ -169,14 +171,16 @@ final class CacheFolder {
       throw FileErrors.of("list", folder.toString(), e);
     }
     List<Found> found = new ArrayList<>();
-    // Data without checksums is what a crash has left, and goes first.
+    // A crash leaves data files without checksums: they count as never used, and are removed first.
     FileTime never = FileTime.fromMillis(0);
     bytes.forEach((key, sum) -> found.add(new Found(key, used.getOrDefault(key, never), sum)));
     found.sort(Comparator.comparing(Found::used));
     return found;
   }
 
-  /// @return how many bytes are there then, at most `most` unless more are in use
+  /// Removes the least recently used files until at most `most` bytes are left, or only files in use.
+  ///
+  /// @return the bytes that are left
   private long makeRoom(long most) {
     List<Found> found = list();
     long sum = found.stream().mapToLong(Found::bytes).sum();
@@ -214,7 +218,7 @@ final class CacheFolder {
     }
   }
 
-  /// @return -1 if it is not known
+  /// @return the bytes of all files, or -1 if they are not known
   private long readSum(int file) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment sum = arena.allocate(ValueLayout.JAVA_LONG);

@@ -13,15 +13,15 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// The folder of a cache, and how large it may become.
+/// The folder of a cache, and the most bytes that its files may take.
 public record CacheSettings(Path folder, long mostBytes) {
-  /// A system property that names the folder of a cache for all sessions.
+  /// The system property that names the folder of a cache for all sessions.
   public static final String PROPERTY = "gantry.cache";
 
   /// The environment variable of the same meaning; the system property wins.
   public static final String VARIABLE = "GANTRY_CACHE";
 
-  /// How many bytes such a cache may take; half of the file system by default.
+  /// The system property with the most bytes that this cache may take; half of the file system by default.
   public static final String BYTES_PROPERTY = "gantry.cache.bytes";
 
   public static final String BYTES_VARIABLE = "GANTRY_CACHE_BYTES";
@@ -35,9 +35,9 @@ public record CacheSettings(Path folder, long mostBytes) {
     folder = folder.toAbsolutePath().normalize();
   }
 
-  /// The settings that the process was given; empty without a folder.
+  /// Returns the settings from the properties and variables of this process; empty if they name no folder.
   ///
-  /// @throws MisuseException if the bytes are no number of bytes, also without a folder
+  /// @throws MisuseException if the setting for bytes is not a number of bytes, even without a folder
   public static Optional<CacheSettings> ofProcess() {
     Optional<Long> bytes = setting(BYTES_PROPERTY, BYTES_VARIABLE).map(CacheSettings::bytes);
     return setting(PROPERTY, VARIABLE)

@@ -12,31 +12,31 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 
-/// What this process knows of a cached file: which blocks are good, and which are being fetched. Shared by all
-/// readers of the file in a session. Thread-safe.
+/// What this process knows of a cached file: which blocks are good, and which are in hand, that is, one reader
+/// checks or fetches them. All readers of the file in a session share this. Thread-safe.
 final class CachedFile implements AutoCloseable {
-  /// What a reader of a block does.
+  /// Says how a reader gets a block.
   enum Turn {
-    /// Read it from the disk.
+    /// Read the block from the disk.
     GOOD,
-    /// Read it from the disk, compare its checksum, and [#settle].
+    /// Read the block from the disk, compare its checksum, then call [#settle].
     CHECK,
-    /// Fetch it, put it, and [#settle]. No other process fetches it.
+    /// Fetch the block from its store, put it into the cache, then call [#settle]. No other process fetches it.
     FETCH,
-    /// Fetch it for itself: the cache takes no more.
+    /// Fetch the block from its store, and do not put it into the cache.
     PASS,
-    /// Come again when told.
+    /// Wait for the reader that has the block in hand: it runs `again`.
     WAIT,
-    /// Come again after a short while: another process fetches it.
+    /// Try again after a short while, since another process fetches the block.
     WAIT_FOR_OTHERS
   }
 
-  /// As long as a server may take for a block.
+  /// How long to wait for another process: as long as a server may take for a block.
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
   private enum State {
     UNKNOWN,
-    /// One reader has it in hand.
+    /// One reader has the block in hand.
     TAKEN,
     GOOD
   }
@@ -46,10 +46,10 @@ final class CachedFile implements AutoCloseable {
   private final State[] states;
   private final Map<Integer, List<Runnable>> waiting = new HashMap<>();
 
-  /// Since when another process has been fetching a block, as far as this one has seen.
+  /// For each block that another process fetches, when this process first saw that, by [System#nanoTime].
   private final Map<Integer, Long> othersSince = new HashMap<>();
 
-  /// Whether another process kept a block for too long: it is not waited for again.
+  /// Whether another process took too long for a block; this one waits for no other process then.
   private boolean othersAreLate;
 
   private int good;
@@ -78,10 +78,10 @@ final class CachedFile implements AutoCloseable {
     return !failed && (sealed || good == states.length);
   }
 
-  /// Takes a block in hand, if nothing else has it.
+  /// Takes a block in hand, unless it is good or another reader has it in hand.
   ///
   /// @param mayPut whether the cache takes new blocks
-  /// @param again run, on the thread that settles the block, if this says to wait
+  /// @param again runs when the block is settled, on the thread that settles it, if this returns [Turn#WAIT]
   Turn take(int block, boolean mayPut, Runnable again) {
     synchronized (this) {
       switch (states[block]) {
@@ -119,18 +119,18 @@ final class CachedFile implements AutoCloseable {
     if (entry.sum(block).isEmpty()) {
       return Turn.FETCH;
     }
-    // Another process has fetched it meanwhile.
+    // Another process has fetched the block meanwhile.
     entry.unlock(block);
     return Turn.CHECK;
   }
 
-  /// Whether these are the bytes of a block in hand.
+  /// Whether the bytes of a block in hand match its checksum.
   boolean isRight(int block, MemorySegment bytes) {
     OptionalInt sum = entry.sum(block);
     return sum.isPresent() && sum.getAsInt() == Crc32c.of(bytes);
   }
 
-  /// After a block in hand was not what its checksum says.
+  /// Forgets a block in hand whose bytes do not match its checksum, and says how the reader gets it now.
   Turn forget(int block, boolean mayPut) {
     if (!mayPut) {
       return Turn.PASS;
@@ -142,14 +142,15 @@ final class CachedFile implements AutoCloseable {
     return Turn.FETCH;
   }
 
-  /// Whether to wait for the process that fetches a block: one that is stopped keeps its locks.
+  /// Says whether to wait for the process that fetches a block. The wait has an end, since a stopped process
+  /// keeps its locks.
   private synchronized Turn others(int block) {
     long now = System.nanoTime();
     othersAreLate |= now - othersSince.computeIfAbsent(block, _ -> now) > PATIENCE_NANOS;
     return othersAreLate ? Turn.PASS : Turn.WAIT_FOR_OTHERS;
   }
 
-  /// A block is no longer in hand.
+  /// Ends the time that a reader has a block in hand, and wakes readers that wait for it.
   ///
   /// @return whether the file has just become whole
   boolean settle(int block, boolean isGood) {
@@ -170,9 +171,9 @@ final class CachedFile implements AutoCloseable {
     return whole;
   }
 
-  /// Synchronises a whole file, once.
+  /// Synchronises and seals a whole file, once.
   ///
-  /// @throws TransferException if the disk fails; the file is not used as a whole then
+  /// @throws TransferException if the disk fails; the file does not count as whole then
   void seal() {
     synchronized (this) {
       if (sealed || failed) {
@@ -183,7 +184,7 @@ final class CachedFile implements AutoCloseable {
     setSealed(true);
   }
 
-  /// Whether the disk did not take the file.
+  /// Whether the disk failed to seal the file.
   synchronized boolean hasFailed() {
     return failed;
   }
@@ -193,15 +194,15 @@ final class CachedFile implements AutoCloseable {
     failed = !done;
   }
 
-  /// One more user.
+  /// Counts one more user.
   synchronized CachedFile share() {
     users++;
     return this;
   }
 
-  /// One user less.
+  /// Counts one user less.
   ///
-  /// @return whether it was the last one, who calls [#close]
+  /// @return whether that was the last user, who must call [#close]
   synchronized boolean leave() {
     users--;
     return users == 0;

@@ -24,8 +24,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A remote file, part of which is in the cache: reads bring the blocks that are missing, each once, and write
-/// them to the disk. Thread-safe.
+/// A remote file of which the cache has some blocks: reads fetch the missing blocks, each once, and write them
+/// to the disk. Thread-safe.
 final class FillingFile implements FileCache.Filling {
   private final RemoteCache cache;
   private final Location.Remote location;
@@ -34,8 +34,8 @@ final class FillingFile implements FileCache.Filling {
   private final CacheEntry entry;
   private final Supplier<SourceFile> past;
 
-  /// @param remote owned by this
-  /// @param cached shared with this
+  /// @param remote the file in its store; closed with this
+  /// @param cached the blocks in the cache; [#close] ends this use of them
   /// @param past opens the remote file again
   FillingFile(
       RemoteCache cache,
@@ -105,13 +105,13 @@ final class FillingFile implements FileCache.Filling {
     Cleanup.runAll(List.of(remote::close, () -> cache.leave(cached)));
   }
 
-  /// One read of this file: ends when all its parts have.
+  /// One read of this file, which ends when all its parts have ended.
   private final class Reading {
     private final ReadRequest request;
     private final long from;
     private final long to;
 
-    /// One more part counts, for the thread that starts them.
+    /// Counts the parts that have not ended. The thread that starts them counts as one.
     private final AtomicInteger parts = new AtomicInteger(1);
 
     private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
@@ -137,7 +137,7 @@ final class FillingFile implements FileCache.Filling {
       failure.compareAndSet(null, reason);
     }
 
-    /// Brings blocks, as one part that was counted.
+    /// Brings blocks as one part, which the caller has counted.
     void run(int first, int last) {
       try {
         serve(first, last);
@@ -158,7 +158,9 @@ final class FillingFile implements FileCache.Filling {
         for (int i = 0; i < turns.length; i++) {
           turns[i] = turn(first + i);
         }
-        // What is missing is asked for before this thread reads the rest from the disk.
+        // Requests what is missing first, so that it is under way while this thread reads the rest
+        // from the
+        // disk.
         for (int i = 0; i < turns.length; ) {
           int end = turns[i] == Turn.FETCH ? endOfFetch(turns, i, first) : i + 1;
           if (turns[i] == Turn.FETCH) {
@@ -188,7 +190,8 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Blocks that are fetched by one request: this read wants all of them.
+    /// Returns the index after the blocks that one request fetches: several only if this read wants all of
+    /// each.
     private int endOfFetch(Turn[] turns, int i, int first) {
       int end = i + 1;
       while (isWithin(first + i)
@@ -229,7 +232,8 @@ final class FillingFile implements FileCache.Filling {
       return turn == Turn.WAIT_FOR_OTHERS ? comeAgain(block) : turn;
     }
 
-    /// Waits for another process.
+    /// Tries a block again later, since another process fetches it. Reads past the cache if no thread can do
+    /// that.
     private Turn comeAgain(int block) {
       parts.incrementAndGet();
       if (cache.later(() -> run(block, block))) {
@@ -252,13 +256,15 @@ final class FillingFile implements FileCache.Filling {
       return start(block) >= from && end(block) <= to;
     }
 
-    /// The wanted bytes of blocks, where they belong.
+    /// Returns the part of this read's target where the wanted bytes of some blocks go.
     private MemorySegment target(int first, int end) {
       long begin = Math.max(from, start(first));
       return request.target().asSlice(begin - from, Math.min(to, end(end - 1)) - begin);
     }
 
-    /// @param whole the block's bytes
+    /// Copies the wanted bytes of a block to this read's target.
+    ///
+    /// @param whole all bytes of the block
     private void copy(int block, MemorySegment whole) {
       MemorySegment wanted = target(block, block + 1);
       MemorySegment.copy(whole, Math.max(0, from - start(block)), wanted, 0, wanted.byteSize());
@@ -305,12 +311,12 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Reads past the cache.
+    /// Reads the wanted bytes of some blocks from the store, past the cache.
     private void pass(int first, int end) {
       begin(new Part(target(first, end), Math.max(from, start(first)), () -> {}, () -> {}));
     }
 
-    /// Fetches blocks in hand: one, or several that this read wants whole.
+    /// Fetches blocks in hand, and puts them into the cache: one block, or several that this read wants whole.
     private void fetch(int first, int end) {
       MemorySegment buffer =
           isWithin(first) ? null : Cleanup.orUndo(cache::takeBuffer, () -> giveUp(first, end));
@@ -364,7 +370,8 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Waits for a reader that has a block in hand, not longer than this read goes on.
+    /// Waits until another reader settles a block, or this read is cancelled; then this read tries the block
+    /// again.
     private final class Waiter implements Runnable {
       private final int block;
       private final AtomicBoolean told = new AtomicBoolean();
@@ -390,8 +397,8 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// A request to the remote file. What follows it is done on the cache's threads: a store's own ones must
-    /// not wait for a disk.
+    /// A request to the remote file. The cache's threads do what follows it, since a store's threads must not
+    /// wait for a disk.
     private final class Part extends ReadRequest {
       private final Runnable done;
       private final Runnable giveUp;

@@ -7,25 +7,26 @@ import java.lang.foreign.MemorySegment;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Reads of a remote file past the cache, where the disk fails on a file that lies there as a whole. The
-/// remote file is opened by the first one. Thread-safe.
+/// Reads a remote file past the cache, when the disk fails on a file that the cache has as a whole. The first
+/// read opens the remote file. Thread-safe.
 final class PastReads implements AutoCloseable {
   private final RemoteCache cache;
   private final Object identity;
   private final Supplier<SourceFile> open;
   private @Nullable SourceFile remote;
 
-  /// @param identity of the bytes that are wanted
+  /// @param identity the identity that the remote file must have
   PastReads(RemoteCache cache, Object identity, Supplier<SourceFile> open) {
     this.cache = cache;
     this.identity = identity;
     this.open = open;
   }
 
-  /// Fills `target` as [SourceFile#read] does.
+  /// Fills `target` from the remote file, as [SourceFile#read] does.
   ///
-  /// @param reason why the disk did not
-  /// @throws TransferException if the remote file cannot be read either; `reason`, if it has changed
+  /// @param reason why the disk failed
+  /// @throws TransferException if the remote file cannot be read either; this is `reason` if the file has
+  ///     changed
   void read(MemorySegment target, long offset, long required, TransferException reason) {
     cache.refuse(reason);
     SourceFile from = remote(reason);

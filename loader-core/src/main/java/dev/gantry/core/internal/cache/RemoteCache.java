@@ -40,12 +40,12 @@ import org.slf4j.LoggerFactory;
 
 /// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`.
 ///
-/// A file is known by its location and its version, so one that has changed is another file. If the disk is
-/// full or fails, reads go on past the cache, and the log says so once. Thread-safe.
+/// A cached file is identified by its location and version, so a file that has changed is another one. If the
+/// disk is full or fails, reads go on past the cache, and the log says so once. Thread-safe.
 public final class RemoteCache implements FileCache {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteCache.class);
 
-  /// They checksum and write what has come: some GB/s each.
+  /// How many threads checksum and write what was fetched. One handles some GB/s.
   private static final int THREADS = 4;
 
   private static final long IDLE_SECONDS = 10;
@@ -53,7 +53,7 @@ public final class RemoteCache implements FileCache {
   private static final long MAX_BUFFERS_BYTES = 32L << 20;
   private static final int MAX_KNOWN = 65_536;
 
-  /// For the process, or for the whole system.
+  /// The errors that say that the process, or the whole system, has no descriptor left.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final FileCalls calls;
@@ -61,7 +61,7 @@ public final class RemoteCache implements FileCache {
   private final long mostBytes;
   private final @Nullable CacheFolder files;
 
-  /// For blocks of which a read wants a part only. They are freed by the garbage collector.
+  /// Buffers for blocks of which a read wants a part only. The garbage collector frees them.
   private final Pool<MemorySegment> buffers =
       new Pool<>(IDLE_SECONDS, () -> MAX_BUFFERS_BYTES, _ -> {});
 
@@ -70,7 +70,7 @@ public final class RemoteCache implements FileCache {
   private final AtomicBoolean warned = new AtomicBoolean();
   private volatile boolean mayPut = true;
 
-  /// What was seen of files when they were last opened.
+  /// The identity, version and size that files had when they were last opened.
   private final Map<URI, Known> known =
       new LinkedHashMap<>(16, 0.75f, true) {
         @Override
@@ -83,12 +83,12 @@ public final class RemoteCache implements FileCache {
 
   /// What is in a cache's folder.
   ///
-  /// @param files how many
-  /// @param bytes that they may take, whole
-  /// @param mostBytes that they may take together
+  /// @param files how many files are in it
+  /// @param bytes how many bytes they take; each counts whole
+  /// @param mostBytes how many bytes they may take
   public record Use(Path folder, long files, long bytes, long mostBytes) {}
 
-  /// @param mostBytes that the folder's files may take together, in this process and others
+  /// @param mostBytes the most bytes that the folder's files may take, including those of other processes
   public RemoteCache(FileCalls calls, Path folder, long mostBytes) {
     MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
     this.calls = calls;
@@ -111,9 +111,9 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// What is in the folder, of all processes.
+  /// Counts what is in the folder, including files of other processes.
   ///
-  /// @throws dev.gantry.core.TransferException if it cannot be listed
+  /// @throws dev.gantry.core.TransferException if the folder cannot be listed
   public Use use() {
     CacheFolder.Use use = files == null ? new CacheFolder.Use(0, 0) : files.use();
     return new Use(folder, use.files(), use.bytes(), mostBytes);
@@ -151,7 +151,7 @@ public final class RemoteCache implements FileCache {
         () -> through(file, policy, remote, past(file, openRemote)), remote::close);
   }
 
-  /// Opens the remote file itself, for when the disk does not give what it took.
+  /// Returns what opens the remote file itself, for reads on which the disk fails.
   private static Supplier<SourceFile> past(Location.Remote file, Supplier<StoredFile> openRemote) {
     return () -> {
       StoredFile remote = openRemote.get();
@@ -190,7 +190,7 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Names no secret: a URI may hold one.
+  /// Returns the name of a file's entry: a hash, since a URI may hold a secret.
   private static String key(URI uri, String version) {
     try {
       MessageDigest digest = MessageDigest.getInstance("SHA-256");
@@ -213,8 +213,8 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// @param make whether to begin a file that is not there
-  /// @return for the caller to [#leave]; null if it is not there, or there is no room for it
+  /// @param make whether to make an entry if there is none
+  /// @return null if there is no entry, or no room for one; otherwise the caller must [#leave] it
   private synchronized @Nullable CachedFile acquire(String key, long size, boolean make) {
     CachedFile shared = open.get(key);
     if (shared != null) {
@@ -248,7 +248,7 @@ public final class RemoteCache implements FileCache {
     if (files == null) {
       file.close();
     } else if (file.hasFailed()) {
-      // Only now: this process's own lock keeps the file from being removed.
+      // The file can be removed only after this process gives up its own lock.
       file.close();
       files.remove(file.key());
     } else {
@@ -257,9 +257,9 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Opens a file that is whole.
+  /// Opens a file that the cache has as a whole.
   ///
-  /// @param past opens the remote file
+  /// @param past opens the remote file, for reads on which the disk fails
   LocalFile local(
       CachedFile file,
       CachePolicy policy,
@@ -284,7 +284,7 @@ public final class RemoteCache implements FileCache {
         () -> leave(file));
   }
 
-  /// Memory for a block, until [#giveBack].
+  /// Takes memory for one block; [#giveBack] returns it.
   MemorySegment takeBuffer() {
     MemorySegment idle = buffers.take(CacheEntry.BLOCK_BYTES);
     return idle == null
@@ -302,7 +302,8 @@ public final class RemoteCache implements FileCache {
     return mayPut;
   }
 
-  /// Nothing more is written: the disk is full, or fails. A process without descriptors may have some again.
+  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may
+  /// pass.
   void refuse(GantryException reason) {
     if (reason instanceof TransferException failed && failed.isErrno(NO_DESCRIPTOR)) {
       return;
@@ -332,8 +333,8 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Runs `work` on a thread of the cache; on this thread if those have ended with their session, or none can be
-  /// started: a read that is under way still has to end.
+  /// Runs `work` on a thread of the cache. If these threads have ended with their session, or none can be
+  /// started, `work` runs on this thread, since a read that is under way must still end.
   void run(Runnable work) {
     Once once = new Once(work);
     try {
@@ -343,9 +344,9 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// As [#run], in a short while.
+  /// Runs `work` after a short pause, on a thread of the cache.
   ///
-  /// @return false if the session has ended, or no thread can be started: nothing will run
+  /// @return false if `work` will not run, because the session has ended or no thread can be started
   boolean later(Runnable work) {
     Once once = new Once(work);
     try {
@@ -356,7 +357,7 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Work that is done once: threads keep what was given to them where no other thread could be started.
+  /// Runs its work once at most: an executor that could not start a thread may still run the task later.
   private static final class Once implements Runnable {
     private final AtomicBoolean begun = new AtomicBoolean();
     private final Runnable work;
@@ -377,7 +378,7 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Waits for files that are being synchronised.
+  /// Waits for files that are being synchronised, then ends the cache's threads.
   @Override
   public void close() {
     threads.shutdown();

@@ -14,10 +14,10 @@ import java.time.Instant;
 import java.util.List;
 import java.util.Optional;
 
-/// A remote file that lies in the cache as a whole: a local file with the remote one's identity.
+/// A remote file that the cache has as a whole: a local file with the identity of the remote one.
 ///
-/// @param past reads what the disk does not give
-/// @param leave keeps the file from being removed until it is run
+/// @param past reads from the remote file what the disk fails to read
+/// @param leave ends this use of the cached file; until then, the file is not removed
 record WholeFile(
     PosixFile file,
     Object identity,

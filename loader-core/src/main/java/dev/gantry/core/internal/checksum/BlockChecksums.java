@@ -5,15 +5,14 @@ import dev.gantry.core.MisuseException;
 import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 
-/// The CRC32C of each block of bytes that come in pieces of any size.
-/// Not thread-safe.
+/// Computes the CRC32C of each block of some bytes, which come in pieces of any size. Not thread-safe.
 public final class BlockChecksums {
   private final long length;
   private final long blockBytes;
   private final int[] sums;
   private long done;
 
-  /// @param length of all bytes
+  /// @param length how many bytes there are in all
   /// @param blockBytes the size of a block; the last may be shorter
   public BlockChecksums(long length, long blockBytes) {
     if (length < 0 || blockBytes < 1) {
@@ -27,7 +26,7 @@ public final class BlockChecksums {
 
   /// Adds the next piece.
   ///
-  /// @throws MisuseException if it is longer than what is still to come
+  /// @throws MisuseException if the piece is longer than what is still to come
   public void add(MemorySegment piece) {
     if (piece.byteSize() > length - done) {
       throw new MisuseException(
@@ -42,7 +41,7 @@ public final class BlockChecksums {
 
   /// Adds the next piece by its checksum.
   ///
-  /// @throws MisuseException if a block ends within it, or the bytes do
+  /// @throws MisuseException if the piece goes past the end of its block, or of all bytes
   public void add(int sum, long pieceBytes) {
     if (pieceBytes > leftOfBlock()) {
       throw new MisuseException(pieceBytes + " bytes, where a block ends after " + leftOfBlock());
@@ -54,12 +53,12 @@ public final class BlockChecksums {
     }
   }
 
-  /// The bytes that the current block still lacks.
+  /// Returns how many bytes the current block still lacks.
   public long leftOfBlock() {
     return Math.min(length - done, blockBytes - done % blockBytes);
   }
 
-  /// The checksums, one for each block.
+  /// Returns the checksums, one for each block.
   ///
   /// @throws IllegalStateException if bytes are still to come
   public int[] sums() {

@@ -6,22 +6,24 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.zip.CRC32C;
 
-/// CRC32C checksums (Castagnoli, RFC 3720) of memory, and of joined parts by their checksums. Thread-safe.
+/// Computes CRC32C checksums (Castagnoli, RFC 3720) of memory, and joins the checksums of adjacent parts.
+/// Thread-safe.
 public final class Crc32c {
   /// The checksum of no bytes.
   public static final int OF_NOTHING = 0;
 
-  /// The polynomial with its bits reversed, as the checksum's own are: x³¹ is bit 0.
+  /// The polynomial with its bits reversed, like the checksum: bit 0 is the coefficient of x³¹.
   private static final int POLYNOMIAL = 0x82F63B78;
 
   /// The step at which `CRC32C` is fastest: long enough for its vector loop, and within the caches.
   private static final long STEP_BYTES = 1 << 20;
 
-  /// The polynomials x^(8·2ⁿ) modulo the polynomial: by these a checksum is moved past 2ⁿ bytes.
+  /// The polynomials x^(8·2ⁿ) modulo [#POLYNOMIAL]: the product with one of them moves a checksum past 2ⁿ
+  /// bytes.
   private static final int[] PAST_BYTES = new int[Long.SIZE];
 
   static {
-    // x⁸: past one byte.
+    // x⁸ moves a checksum past one byte.
     PAST_BYTES[0] = 1 << (31 - 8);
     for (int n = 1; n < PAST_BYTES.length; n++) {
       PAST_BYTES[n] = multiply(PAST_BYTES[n - 1], PAST_BYTES[n - 1]);
@@ -30,7 +32,7 @@ public final class Crc32c {
 
   private Crc32c() {}
 
-  /// The checksum of host memory.
+  /// Returns the checksum of host memory.
   public static int of(MemorySegment bytes) {
     CRC32C checksum = new CRC32C();
     for (long done = 0; done < bytes.byteSize(); done += STEP_BYTES) {
@@ -40,13 +42,13 @@ public final class Crc32c {
     return (int) checksum.getValue();
   }
 
-  /// Heap arrays other than of bytes cannot be buffers, and are copied.
+  /// Returns the memory as a buffer. Copies heap arrays other than `byte[]`, since they cannot be byte buffers.
   private static ByteBuffer buffer(MemorySegment bytes) {
     boolean copied = bytes.heapBase().filter(array -> !(array instanceof byte[])).isPresent();
     return copied ? ByteBuffer.wrap(bytes.toArray(ValueLayout.JAVA_BYTE)) : bytes.asByteBuffer();
   }
 
-  /// The checksum of two adjacent parts, from the checksum of each.
+  /// Returns the checksum of two adjacent parts together, from the checksum of each.
   ///
   /// @param secondLength the second part's length in bytes
   public static int combine(int first, int second, long secondLength) {
@@ -57,7 +59,7 @@ public final class Crc32c {
     return moved ^ second;
   }
 
-  /// The product of two polynomials over GF(2), modulo ours.
+  /// Returns the product of two polynomials over GF(2), modulo [#POLYNOMIAL].
   private static int multiply(int a, int b) {
     int product = 0;
     int shifted = b;

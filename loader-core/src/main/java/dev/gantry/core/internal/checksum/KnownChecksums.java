@@ -12,22 +12,23 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/// Checksums that ranges of files are known to have, compared with the bytes that transfers bring while
-/// the CPU has them: no byte is read for that alone.
+/// Compares ranges of files with the checksums that they should have. It uses the bytes that transfers bring
+/// while the CPU has them, so nothing is read for the comparison alone.
 ///
-/// Ranges may overlap, and come in pieces of any size and order, from any thread. A range of which
-/// pieces lack is not compared: a part of a tensor was loaded, or no CPU saw the bytes. Thread-safe.
+/// Ranges may overlap, and their bytes may come in pieces of any size and order, from any thread. A range is
+/// not compared if some of its bytes never come: only a part of a tensor was loaded, or cuFile moved the bytes
+/// past the CPU. Thread-safe.
 public final class KnownChecksums {
-  /// What is read and summed at a time: it is still in a processor's own cache then.
+  /// How many bytes to read and sum at a time: few enough to be in the processor's cache when they are summed.
   public static final long STEP_BYTES = 512 << 10;
 
-  /// @param subject whose bytes they are, such as `tensor 'x'`
-  /// @param crc32c of the range's bytes
+  /// @param subject names in messages what the range holds, such as `tensor 'x'`
+  /// @param crc32c the checksum that the range's bytes should have
   public record Known(Extent extent, String subject, int crc32c) {}
 
   private record Piece(long offset, long end, int sum) {}
 
-  /// A range, and what came of it.
+  /// A range, and the checksums of its pieces that have come.
   private static final class Range {
     final Known known;
     private final List<Piece> pieces = new ArrayList<>();
@@ -43,7 +44,7 @@ public final class KnownChecksums {
       }
     }
 
-    /// Whether all of it was compared, now or before.
+    /// Compares the range if all of it has come. Returns whether it was compared, now or before.
     synchronized boolean compare() {
       if (compared) {
         return true;
@@ -52,7 +53,7 @@ public final class KnownChecksums {
       long at = known.extent().offset();
       int sum = Crc32c.OF_NOTHING;
       for (Piece piece : pieces) {
-        // What was read twice, in the same pieces, counts once.
+        // Skips pieces that were read twice.
         if (piece.offset() == at) {
           sum = Crc32c.combine(sum, piece.sum(), piece.end() - at);
           at = piece.end();
@@ -70,7 +71,7 @@ public final class KnownChecksums {
     }
   }
 
-  /// The ranges of each file, in the order of offsets.
+  /// The ranges of each file, sorted by offset.
   private final Map<Location, List<Range>> ranges = new LinkedHashMap<>();
 
   private final long longest;
@@ -85,13 +86,14 @@ public final class KnownChecksums {
     longest = all.stream().mapToLong(known -> known.extent().length()).max().orElse(0);
   }
 
-  /// Takes bytes of a file into account.
+  /// Sums bytes that a transfer has brought, for the ranges that they belong to.
   ///
-  /// @param offset of the first of them
+  /// @param offset where the bytes begin in the file
   public void add(Location file, long offset, MemorySegment bytes) {
     List<Range> ofFile = ranges.getOrDefault(file, List.of());
     long end = offset + bytes.byteSize();
-    // One that begins further ahead ends before the bytes begin.
+    // A range that begins even earlier ends before these bytes begin, since none is longer than
+    // `longest`.
     for (int i = firstFrom(ofFile, offset - longest); i < ofFile.size(); i++) {
       Range range = ofFile.get(i);
       Extent extent = range.known.extent();
@@ -120,9 +122,9 @@ public final class KnownChecksums {
     return low;
   }
 
-  /// Compares what has come.
+  /// Compares the ranges of which all bytes have come.
   ///
-  /// @return the ranges of which bytes lack
+  /// @return the ranges of which bytes are missing
   /// @throws MalformedFileException of kind `checksum-mismatch` for the first range that differs
   public List<Known> compare() {
     List<Known> lacking = new ArrayList<>();
