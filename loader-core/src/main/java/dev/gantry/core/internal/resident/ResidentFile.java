@@ -5,7 +5,6 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
-import dev.gantry.core.internal.memory.FileMapping;
 import dev.gantry.core.internal.memory.MappedSlab;
 import dev.gantry.core.internal.memory.SharedDeviceSlab;
 import dev.gantry.core.internal.natives.Libc;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.memory;
+package dev.gantry.core.internal.resident;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.memory.Slab;
 
 /// Bytes of a file that lie in a slab.
 ///
