@@ -3,11 +3,11 @@ package dev.gantry.core;
 
 /// Whether reads go through the page cache.
 public enum CachePolicy {
-  /// Decided for each request: bytes in the page cache are read from there, all others by direct I/O,
-  /// also if the kernel does not say where they are.
+  /// Chooses for each request: reads bytes that are in the page cache from there, and all others by direct I/O, also
+  /// where the kernel does not say which they are.
   BY_RESIDENCY,
-  /// Always through the page cache.
+  /// Reads through the page cache always.
   BUFFERED,
-  /// Always past the page cache, if the file system can.
+  /// Reads past the page cache always (`O_DIRECT`), where the file system supports it.
   DIRECT
 }

@@ -12,7 +12,7 @@ public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;
 
-  /// Cancels, and runs on this thread what waits for that. A second call does nothing more.
+  /// Cancels, and runs the actions of [#whenCancelled] on this thread. A second call does nothing.
   public void cancel() {
     List<Runnable> told;
     synchronized (listeners) {
@@ -28,10 +28,9 @@ public final class Cancellation {
     return cancelled;
   }
 
-  /// Runs `action` once on cancellation, on the thread that cancels; at once on this thread if that
-  /// has happened already.
+  /// Runs `action` once, on the thread that cancels; at once on this thread if [#cancel] was called already.
   ///
-  /// @return unregisters the action
+  /// @return unregisters `action` when it is run
   public Runnable whenCancelled(Runnable action) {
     Object key = new Object();
     synchronized (listeners) {

@@ -18,10 +18,10 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Settings of libcufile, as its file `cufile.json` has them: for [Session#open(CuFileConfig)].
+/// Settings of libcufile, with the keys of its file `cufile.json`: for [Session#open(CuFileConfig)].
 ///
-/// The session writes them to a file that only this user can read, and names it to libcufile when it
-/// opens the driver; `/etc/cufile.json` is not read then. What is not set has libcufile's own default.
+/// The session writes them to a file that only this user can read, and points libcufile to it when it opens the driver;
+/// libcufile then does not read `/etc/cufile.json`. Settings that are not given have libcufile's defaults.
 /// Immutable.
 public final class CuFileConfig {
   private static final long ANY = Long.MAX_VALUE;
@@ -29,13 +29,13 @@ public final class CuFileConfig {
   private static final String POOL_SIZES = "properties.posix_pool_slab_size_kb";
   private static final String POOL_COUNTS = "properties.posix_pool_slab_count";
 
-  /// The key under which each mounted folder of a file system has an object of its own. A folder's name may have dots.
+  /// The key of an object that has one object for each mount point. A mount point's name may contain dots.
   private static final String MOUNTS = "mount_table";
 
-  /// The keys that libcufile 1.15 has, as patterns in which a dot is a dot, and the values of each: `docs/cufile-json.md`
-  /// says what they mean.
+  /// The keys that libcufile 1.15 knows, as patterns, and the values that each takes. `docs/cufile-json.md` explains
+  /// them.
   ///
-  /// Source: GPUDirect Storage configuration guide; ranges as libcufile 1.15 tells them.
+  /// Source: GPUDirect Storage configuration guide; the ranges are those that libcufile 1.15 reports.
   private static final List<Setting> SETTINGS =
       List.of(
           new Setting("logging.dir", new Text()),
@@ -92,7 +92,7 @@ public final class CuFileConfig {
 
   /// The values of a setting.
   private sealed interface Kind {
-    /// The rule that a value breaks, as what follows the word "must"; null if it breaks none.
+    /// Returns the rule that `value` breaks, worded to follow "must" in a message; null if it breaks none.
     @Nullable String rule(Object value);
   }
 
@@ -169,10 +169,10 @@ public final class CuFileConfig {
     this.json = json;
   }
 
-  /// Settings by their keys in `cufile.json`, such as `execution.max_io_threads`: a dot stands between an object's name and
-  /// a name in it.
+  /// Takes settings by their keys in `cufile.json`. A dot separates an object's name from a key in it, as in
+  /// `execution.max_io_threads`.
   ///
-  /// @param settings values are numbers, booleans, text, or lists of these
+  /// @param settings the values are numbers, booleans, text, or lists of these
   /// @throws MisuseException if libcufile has no such key, or would refuse the value
   public static CuFileConfig of(Map<String, ?> settings) {
     SortedMap<String, Object> root = new TreeMap<>();
@@ -184,7 +184,9 @@ public final class CuFileConfig {
     return new CuFileConfig(text(root));
   }
 
-  /// The settings of a file, as libcufile reads it: nothing of it is checked.
+  /// Takes a `cufile.json` as it is, without checking it.
+  ///
+  /// @throws IOException if the file cannot be read
   public static CuFileConfig ofFile(Path cufileJson) throws IOException {
     return new CuFileConfig(Files.readString(cufileJson));
   }

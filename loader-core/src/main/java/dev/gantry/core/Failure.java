@@ -72,7 +72,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// The store of a remote file said no, or did not answer as it must.
+  /// The store of a remote file refused, or its answer was wrong.
   ///
   /// @param status of the answer, such as HTTP's 404; 0 where the status is not at fault
   record Remote(int status, String reason) implements Failure {
@@ -82,9 +82,9 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// The bytes break a rule: they differ from their checksum, or changed meanwhile.
+  /// The bytes are wrong: they differ from their checksum, or the file changed while it was read.
   ///
-  /// @param kind as of [MalformedFileException#kind]
+  /// @param kind as in [MalformedFileException#kind]
   record Malformed(String kind, String detail) implements Failure {
     @Override
     public String describe() {

@@ -19,8 +19,8 @@ public sealed interface Location {
     return new Local(file);
   }
 
-  /// Text with `://` after a scheme names a file of the store that serves this scheme, such as
-  /// `https://host/folder/model.safetensors`; `file:/` and all other text is a path.
+  /// Reads a location. Text that begins with a scheme and `://`, such as `https://host/folder/model.safetensors`, names
+  /// a file of the store that serves the scheme; `file:/` and all other text is a path on this machine.
   ///
   /// @throws MisuseException if the text is neither a path nor a URI, or begins like a URI that lacks a
   ///     slash, as `s3:/bucket/key` does; `./s3:/bucket/key` is a path
@@ -59,8 +59,8 @@ public sealed interface Location {
   /// @throws MisuseException if another store holds the file
   Path path();
 
-  /// The identity that the file must have when it is opened, so that its header and its data are of
-  /// one version; null for whichever is there.
+  /// The identity that the file must have when it is opened, so that its header and its data are of one version; null
+  /// if any version will do.
   @Nullable Object version();
 
   /// The same file, of this version only.
@@ -102,8 +102,8 @@ public sealed interface Location {
       return new Local(resolve(folder == null ? Path.of("") : folder, name));
     }
 
-    /// As [Path#resolve(String)], also for characters that the encoding of the process's locale lacks, as
-    /// that of `LC_ALL=C` lacks all but ASCII. Names are UTF-8 then, as on nearly every Linux.
+    /// Resolves as [Path#resolve(String)] does, but also takes names with characters that the locale's encoding lacks
+    /// (`LC_ALL=C` has ASCII only). It encodes those names in UTF-8, as nearly every Linux does.
     private static Path resolve(Path folder, String name) {
       try {
         return folder.resolve(name);
@@ -151,7 +151,7 @@ public sealed interface Location {
       return new Remote(uri, identity);
     }
 
-    /// In lower case: it says which store serves this file.
+    /// The URI's scheme in lower case, which says what store serves this file.
     public String scheme() {
       return uri.getScheme().toLowerCase(Locale.ROOT);
     }
@@ -162,7 +162,7 @@ public sealed interface Location {
       return path == null ? "" : path.substring(path.lastIndexOf('/') + 1);
     }
 
-    /// The query goes with it: it may hold the key to the whole folder.
+    /// Keeps the query, since it may hold the credentials for the whole folder.
     @Override
     public Location sibling(String name) {
       try {
@@ -179,7 +179,7 @@ public sealed interface Location {
       throw new MisuseException(this + " must be a local file for this call");
     }
 
-    /// Without user name, password and query, which may be secrets.
+    /// The URI without user name, password and query, which may be secrets.
     @Override
     public String toString() {
       String text = uri.toString();

@@ -25,7 +25,7 @@ public final class MalformedFileException extends GantryException {
     this.kind = kind;
   }
 
-  /// Names a file on this machine; otherwise as the other constructor.
+  /// Does the same as the other constructor, for a file on this machine.
   public MalformedFileException(Path file, long offset, String kind, String detail) {
     this(Location.of(file), offset, kind, detail);
   }

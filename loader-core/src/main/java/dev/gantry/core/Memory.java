@@ -4,9 +4,8 @@ package dev.gantry.core;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 
-/// Memory that is there already, such as a tensor's or a buffer of yours: loads fill it, and writes
-/// take its bytes. It stays yours: Gantry never frees it, and it must stay allocated until the call
-/// that names it returns.
+/// Memory that the caller owns, such as a tensor's or a buffer: loads fill it, and writes read it. Gantry never frees
+/// it. It must stay allocated until the call that names it returns.
 public sealed interface Memory extends Source {
   /// The device of the memory.
   Device device();

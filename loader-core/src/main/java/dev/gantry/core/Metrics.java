@@ -9,9 +9,9 @@ import java.util.Map;
 ///
 /// Counters never fall. A snapshot that is taken while the session works may mix several moments.
 ///
-/// @param holdings of the whole process, since what a session loaded outlives it
-/// @param mostUsed the most memory that the whole process used at once by Gantry, of each kind at its own
-///     moment, without what is kept for the next load
+/// @param holdings what the whole process holds, since what a session loaded outlives it
+/// @param mostUsed the most memory of each kind that Gantry used at once in the whole process, without what is kept for
+///     the next load; the kinds may have reached their maxima at different moments
 public record Metrics(
     Loads loads, Reads reads, Saves saves, Batches batches, Holdings holdings, MemoryUse mostUsed) {
 
@@ -22,12 +22,11 @@ public record Metrics(
   /// Reads of loads and of datasets' batches.
   ///
   /// @param requests how many there were
-  /// @param bytesByTransport bytes by each transport that carried any, blocks at the edges
-  ///     included
-  /// @param hotBytes of these, the bytes that were in the page cache, or came from a remote store
-  /// @param coldBytes the bytes that were not in the page cache
-  /// @param unknownBytes the bytes of which the kernel did not say
-  /// @param fallbacks files that had to change their transport, in loads and saves
+  /// @param bytesByTransport bytes by each transport that carried any, blocks at the edges included
+  /// @param hotBytes bytes that were in the page cache, or came from a remote store
+  /// @param coldBytes bytes that were not in the page cache
+  /// @param unknownBytes bytes of which the kernel did not say whether they were in the page cache
+  /// @param fallbacks files whose transport had to be changed, in loads and saves
   public record Reads(
       long requests,
       Map<Transport, Long> bytesByTransport,
@@ -47,7 +46,7 @@ public record Metrics(
 
   /// @param completed writes of one file or several together that returned
   /// @param failed those that threw, cancelled ones included
-  /// @param files that got their names
+  /// @param files files that were completed and have their final names
   /// @param bytesByTransport bytes of files, by each transport that carried any
   public record Saves(
       long completed, long failed, long files, Map<Transport, Long> bytesByTransport) {
@@ -63,16 +62,16 @@ public record Metrics(
 
   /// @param completed batches that datasets handed over
   /// @param waits how often a consumer found no batch ready
-  /// @param waited how long consumers waited then, altogether
+  /// @param waited how long consumers waited for batches, in total
   public record Batches(long completed, long waits, Duration waited) {}
 
   /// @param openFiles files that are open
-  /// @param slabs pieces of memory
-  /// @param hostBytes of host memory, without pinned and mapped, what is kept for the next load included
-  /// @param mappedBytes of files that are mapped
-  /// @param pinnedBytes of host memory that devices copy from and to, what is kept likewise
-  /// @param deviceBytes of memory of devices, likewise
-  /// @param registrations pieces of memory that cuFile knows
+  /// @param slabs allocations that tensors or buffers lie in
+  /// @param hostBytes host memory that is neither pinned nor mapped, including what is kept for the next load
+  /// @param mappedBytes files that are mapped, and memory that several processes map
+  /// @param pinnedBytes host memory that devices copy from and to, including what is kept for the next load
+  /// @param deviceBytes memory of devices, including what is kept for the next load
+  /// @param registrations pieces of memory that are registered with cuFile
   public record Holdings(
       long openFiles,
       long slabs,
@@ -92,7 +91,7 @@ public record Metrics(
     /// No memory of any kind.
     public static final MemoryUse NOTHING = new MemoryUse(0, 0, 0);
 
-    /// Memory of a device, or of the host.
+    /// Bytes of one device's memory, or of host memory that is not pinned.
     public static MemoryUse on(Device device, long bytes) {
       return switch (device) {
         case Device.Host _ -> new MemoryUse(0, 0, bytes);
@@ -100,7 +99,7 @@ public record Metrics(
       };
     }
 
-    /// What both take at the same time. More than a `long` counts is more than any machine has.
+    /// The sum of both. A sum that exceeds a `long` is [Long#MAX_VALUE].
     public MemoryUse plus(MemoryUse other) {
       return new MemoryUse(
           sum(deviceBytes, other.deviceBytes),

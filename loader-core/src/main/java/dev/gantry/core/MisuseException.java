@@ -12,7 +12,7 @@ public final class MisuseException extends GantryException {
     super(OneLine.ofMessage(message));
   }
 
-  /// @param option that the number was given by
+  /// @param option the name of the option that has the number
   /// @throws MisuseException if it is less than `least` or more than `most`
   public static void requireRange(String option, long value, long least, long most) {
     if (value < least || value > most) {
@@ -26,9 +26,9 @@ public final class MisuseException extends GantryException {
     }
   }
 
-  /// @param option that the value was given by
+  /// @param option the name of the option that has the value
   /// @return the value
-  /// @throws MisuseException if there is none
+  /// @throws MisuseException if the value is null
   public static <T> T requireGiven(String option, @Nullable T value) {
     if (value == null) {
       throw new MisuseException(option + " must be given (was null)");

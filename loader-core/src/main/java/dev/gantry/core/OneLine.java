@@ -4,22 +4,22 @@ package dev.gantry.core;
 /// Escapes text from files for one line of a message, so that a hostile name can neither forge a
 /// second line nor hide the rest.
 final class OneLine {
-  /// Long text keeps its start and its end, since a file's offset follows its name.
+  /// A text that is cut keeps both its start and its end, since messages name a file first and the offset last.
   private static final int START_CHARACTERS = 200;
 
   private static final int END_CHARACTERS = 100;
 
-  /// A message lists several names.
+  /// A whole message may be as long as this many names.
   private static final int NAMES_IN_MESSAGE = 3;
 
   private OneLine() {}
 
-  /// Escaped, and cut in the middle if it is long.
+  /// Escapes a text, and cuts it in the middle if it is long.
   static String of(String text) {
     return of(text, 1);
   }
 
-  /// As [#of], for a whole message, which may be longer.
+  /// Does the same as [#of] for a whole message, which may be longer.
   static String ofMessage(String text) {
     return of(text, NAMES_IN_MESSAGE);
   }
@@ -35,7 +35,7 @@ final class OneLine {
     return escaped(start) + '…' + escaped(text.substring(splitsAPair(text, end) ? end + 1 : end));
   }
 
-  /// The whole text, with what would end the line or is half a character spelled as in Java source.
+  /// Escapes the whole text: control characters, line ends and unpaired surrogates become `\u` and four digits.
   static String escaped(String text) {
     StringBuilder line = new StringBuilder(text.length() + 8);
     for (int i = 0; i < text.length(); i++) {
@@ -52,7 +52,7 @@ final class OneLine {
     return line.toString();
   }
 
-  /// Whether a cut before `i` would go through one character.
+  /// Whether a cut before `i` would split a surrogate pair.
   private static boolean splitsAPair(String text, int i) {
     return isLow(text, i) && paired(text, i);
   }

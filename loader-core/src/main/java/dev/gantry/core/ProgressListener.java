@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
-/// Told how far a transfer is: on the thread that started it, about ten times a second and once at the
-/// end. An exception ends the transfer.
+/// Is told how many bytes a transfer has read, about ten times a second and once at the end, on the thread that started
+/// the transfer. An exception ends the transfer.
 @FunctionalInterface
 public interface ProgressListener {
   /// @param done bytes read so far

@@ -16,8 +16,9 @@ public interface Session extends AutoCloseable {
     return provider().open();
   }
 
-  /// As [#open()], with settings of libcufile. They are in force if this session is the first of the
-  /// process that opens cuFile's driver; else it has no `gds` and no `compat`, and reports say why.
+  /// Opens a session with settings of libcufile. They are in force only if this session is the first of the process
+  /// that opens cuFile's driver; otherwise the session does without the transports `gds` and `compat`, and its reports
+  /// say why.
   static Session open(CuFileConfig settings) {
     return provider().open(settings);
   }
@@ -45,16 +46,16 @@ public interface Session extends AutoCloseable {
   /// by the load. Does nothing for the host, and little for a device that is open.
   void prepare(Device device);
 
-  /// Keeps remote files that are opened from now on in a folder on a disk of this machine, as far as
-  /// they are read; from then on they are read there. Processes can share the folder. What was used
-  /// least recently is removed when `mostBytes` are there. See `docs/cache.md`.
+  /// Caches remote files that are opened from now on in a folder on a local disk: whatever is read of them is kept
+  /// there, and later reads take it from there. Processes can share the folder. When it holds `mostBytes`, the least
+  /// recently used files are removed. See `docs/cache.md`.
   ///
   /// The system property `gantry.cache` or the environment variable `GANTRY_CACHE` does the same for all
   /// sessions of a process.
   ///
-  /// @param folder is made if it is not there; for Gantry alone, on a local disk. One that another user owns
-  ///     or may write to is not used, as one that cannot be made: the log says so, and reads go on
-  /// @throws MisuseException if the bytes are not positive, or the session is closed
+  /// @param folder made if it is not there; for Gantry alone, on a local disk. A folder that cannot be made, or that
+  ///     another user owns or may write to, is not used: the log says so, and reads go on without it
+  /// @throws MisuseException if `mostBytes` is not positive, or the session is closed
   void cacheRemoteFiles(Path folder, long mostBytes);
 
   /// What this session has done so far, and what the process holds. Cheap enough to be called every
@@ -73,16 +74,16 @@ public interface Session extends AutoCloseable {
   @Override
   void close();
 
-  /// Opens sessions. Gantry has the only one; [ServiceLoader] finds it,
-  /// since this package must not name what names it.
+  /// Opens sessions. [ServiceLoader] finds Gantry's only provider, since this package must not depend on its
+  /// implementation.
   interface Provider {
-    /// As [Session#open()].
+    /// Does what [Session#open()] does.
     Session open();
 
-    /// As [Session#open(CuFileConfig)].
+    /// Does what [Session#open(CuFileConfig)] does.
     Session open(CuFileConfig settings);
 
-    /// As [Session#shared()].
+    /// Does what [Session#shared()] does.
     Session shared();
   }
 }

@@ -5,7 +5,7 @@ import java.util.Objects;
 
 /// Bytes to be written, in memory or in another file. They must not change until the write has ended.
 public sealed interface Source permits Memory, Source.FilePart {
-  /// In bytes.
+  /// The number of bytes.
   long length();
 
   /// A part of this.

@@ -15,7 +15,7 @@ public final class TensorShape {
     this.dimensions = dimensions;
   }
 
-  /// The shape with these dimensions, outermost first; of none, the scalar's.
+  /// The shape with these dimensions, outermost first; a scalar's without any.
   ///
   /// @throws MisuseException if a dimension is negative
   public static TensorShape of(long... dimensions) {
@@ -47,8 +47,8 @@ public final class TensorShape {
     return dimensions.clone();
   }
 
-  /// The number of elements, or empty where a product on the way, from left to right, passes 2⁶³-1:
-  /// also where a later dimension is 0, as the safetensors reference has it.
+  /// The number of elements. Empty if a product of the dimensions, from left to right, exceeds 2⁶³-1, even where a
+  /// later dimension is 0: the safetensors reference implementation decides likewise.
   public OptionalLong elements() {
     long product = 1;
     for (long dimension : dimensions) {
@@ -82,7 +82,7 @@ public final class TensorShape {
     return Arrays.hashCode(dimensions);
   }
 
-  /// As in `[3, 8]`; `[]` for a scalar.
+  /// The dimensions in brackets, such as `[3, 8]`; `[]` for a scalar.
   @Override
   public String toString() {
     return Arrays.stream(dimensions)

@@ -13,14 +13,14 @@ public sealed class TransferException extends GantryException {
   private final Failure failure;
 
   /// @param operation what was tried, such as `pread`
-  /// @param subject on what: a file with offset and length, or a device with a size
+  /// @param subject what it was tried on: a file with offset and length, or a device with a size
   public TransferException(String operation, String subject, Failure failure) {
     this(operation, subject, failure, null);
   }
 
-  /// As the other constructor.
+  /// Does the same as the other constructor, and keeps the cause.
   ///
-  /// @param cause what the failure came from, if that is an exception
+  /// @param cause the exception that the failure came from, if there is one
   public TransferException(
       String operation, String subject, Failure failure, @Nullable Throwable cause) {
     super(operation + " failed: " + OneLine.of(subject) + ": " + failure.describe());
@@ -31,7 +31,7 @@ public sealed class TransferException extends GantryException {
     this.failure = failure;
   }
 
-  /// For bytes that were found wrong when some of them had been used.
+  /// Makes the exception for bytes that were found wrong after some of them had been used.
   public static TransferException of(String operation, MalformedFileException wrong) {
     return new TransferException(
         operation,
@@ -63,20 +63,20 @@ public sealed class TransferException extends GantryException {
         || (failure instanceof Failure.Remote(int status, _) && status == 404);
   }
 
-  /// A failed read into memory that is there: some of it has the new bytes, the rest has the old ones,
-  /// new ones, or some of both.
+  /// A read into the caller's memory that failed. What [#complete] names has its new bytes; everything else has its old
+  /// bytes, its new bytes, or some of both.
   public static final class IncompleteRead extends TransferException {
     private static final long serialVersionUID = 1L;
 
-    /// More names do not fit a message.
+    /// The most names that a message lists.
     private static final int MAX_NAMES = 8;
 
     @SuppressWarnings("serial") // An immutable list, which is serializable.
     private final List<String> complete;
 
     /// @param complete the names of what was read as a whole
-    /// @param all how many were to be read
-    /// @param reason of the failure
+    /// @param all how many things were to be read
+    /// @param reason why the read failed
     public IncompleteRead(List<String> complete, int all, TransferException reason) {
       super("read into memory", subject(complete, all, reason), reason.failure(), reason);
       this.complete = List.copyOf(complete);
@@ -93,8 +93,8 @@ public sealed class TransferException extends GantryException {
           + reason.getMessage();
     }
 
-    /// The names of what is complete: of tensors, or of extents as [Extent#toString] has them. All else
-    /// must be read again before it is used.
+    /// The names of what is complete: tensors, or extents as [Extent#toString] writes them. Everything else must be
+    /// read again before it is used.
     public List<String> complete() {
       return complete;
     }

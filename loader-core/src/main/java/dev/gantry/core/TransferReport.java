@@ -12,12 +12,12 @@ import java.util.Set;
 /// What a transfer did.
 ///
 /// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
-/// @param directBytes of these, the bytes that went past the page cache
-/// @param unknownBytes of all, the bytes of which the kernel did not say whether they were in the
-///     page cache; they were read as bytes that are not
+/// @param directBytes how many of these bytes went past the page cache
+/// @param unknownBytes how many of all bytes the kernel could not say of whether they were in the page cache; they were
+///     read as bytes that are not
 /// @param reads how many requests it took
 /// @param files one entry for each file
-/// @param devices of a load onto several devices, one entry for each of them; else none
+/// @param devices one entry for each device of a load onto several devices; otherwise empty
 /// @param elapsed from the readers' start to the last byte's arrival, without opening files and
 ///     allocating memory
 public record TransferReport(
@@ -52,9 +52,9 @@ public record TransferReport(
 
   /// How a load's bytes got to one of its devices.
   ///
-  /// @param fromHostBytes what the host gave it
-  /// @param fromDevicesBytes what other devices gave it
-  /// @param reason why the host gave it what another device had; empty if none did
+  /// @param fromHostBytes bytes that were copied to it from the host
+  /// @param fromDevicesBytes bytes that were copied to it from other devices
+  /// @param reason why bytes that another device had were copied from the host; empty if none were
   public record DeviceReport(
       Device device, long fromHostBytes, long fromDevicesBytes, String reason) {
     private DeviceReport plus(DeviceReport next) {
@@ -66,10 +66,9 @@ public record TransferReport(
     }
   }
 
-  /// @param transport of the bytes that were not in the page cache; if there were none, of the others
-  /// @param reason why no better transport was used; empty where this is the best
-  /// @param cached whether this is a remote file that was read as a whole out of the cache on this
-  ///     machine's disk
+  /// @param transport the transport of the bytes that were not in the page cache, or of all if all were there
+  /// @param reason why no better transport was used; empty if this is the best
+  /// @param cached whether a remote file was read wholly from the cache on this machine's disk
   public record FileReport(Location file, Transport transport, String reason, boolean cached) {
     /// The report of a file that is read where it lies.
     public FileReport(Location file, Transport transport, String reason) {
@@ -96,13 +95,13 @@ public record TransferReport(
         elapsed.plus(next.elapsed));
   }
 
-  /// The same, but for the time that it took.
+  /// This report with another elapsed time.
   public TransferReport withElapsed(Duration time) {
     return new TransferReport(
         bytesByTransport, directBytes, unknownBytes, reads, files, devices, time);
   }
 
-  /// The same, with what each of several devices got.
+  /// This report with what each of several devices got.
   public TransferReport withDevices(List<DeviceReport> each) {
     return new TransferReport(
         bytesByTransport, directBytes, unknownBytes, reads, files, each, elapsed);
@@ -118,7 +117,7 @@ public record TransferReport(
     return bytesByTransport.getOrDefault(transport, 0L);
   }
 
-  /// 10⁹ bytes a second.
+  /// The rate in units of 10⁹ bytes a second.
   public double gigabytesPerSecond() {
     return (double) bytes() / Math.max(1, elapsed.toNanos());
   }

@@ -5,15 +5,15 @@ import java.util.Locale;
 
 /// How bytes travel between files and memory.
 public enum Transport {
-  /// cuFile, directly between disk and device memory.
+  /// cuFile copies directly between disk and device memory.
   GDS,
-  /// cuFile, with the CPU copying.
+  /// cuFile copies with the CPU, in its compatibility mode.
   COMPAT,
-  /// Pinned buffers: the device copies from one while the next is read.
+  /// The CPU reads into pinned buffers: the device copies from one while the next is filled.
   STAGED,
-  /// The GPU fetches from a page cache that is registered with the driver.
+  /// The GPU copies from the page cache, whose pages are registered with the CUDA driver.
   MAPPED,
-  /// Between files and host memory.
+  /// The CPU copies between files and host memory.
   HOST;
 
   /// As written in reports and JSON: `gds`, `compat`, `staged`, `mapped`, `host`.

@@ -26,7 +26,7 @@ public final class SessionMeters implements MeterBinder {
 
   private final Session session;
 
-  /// Meters of a session, which they do not close.
+  /// Makes meters of a session, which they never close.
   public SessionMeters(Session session) {
     this.session = session;
   }

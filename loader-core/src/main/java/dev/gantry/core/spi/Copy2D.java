@@ -8,7 +8,7 @@ import java.lang.foreign.MemorySegment;
 /// apart where they go. Places are file offsets, offsets in a piece of memory, or addresses.
 ///
 /// @param source where the first row begins
-/// @param sourcePitch bytes from one row's start to the next one's; of a single row it is the width, whatever is given
+/// @param sourcePitch bytes from one row's start to the next one's; becomes `width` if there is a single row
 /// @param target where the first row goes
 /// @param targetPitch as `sourcePitch`, where the rows go
 /// @param width bytes of a row, 1 or more, at most a pitch
@@ -45,16 +45,16 @@ public record Copy2D(
     return width * rows;
   }
 
-  /// The end of the last row where it comes from.
+  /// The end of the last row in the source.
   ///
-  /// @throws ArithmeticException if there is no such place
+  /// @throws ArithmeticException if it exceeds a `long`
   public long sourceEnd() {
     return Math.addExact(source, span(sourcePitch));
   }
 
-  /// The end of the last row where it goes.
+  /// The end of the last row in the target.
   ///
-  /// @throws ArithmeticException if there is no such place
+  /// @throws ArithmeticException if it exceeds a `long`
   public long targetEnd() {
     return Math.addExact(target, span(targetPitch));
   }
@@ -63,10 +63,10 @@ public record Copy2D(
     return Math.addExact(Math.multiplyExact(rows - 1, pitch), width);
   }
 
-  /// The same copy with both places counted from elsewhere.
+  /// The same copy with both places moved.
   ///
-  /// @param sources added to the source
-  /// @param targets added to the target
+  /// @param sources bytes to add to the source
+  /// @param targets bytes to add to the target
   public Copy2D shifted(long sources, long targets) {
     return new Copy2D(source + sources, sourcePitch, target + targets, targetPitch, width, rows);
   }
@@ -82,10 +82,10 @@ public record Copy2D(
         count);
   }
 
-  /// Makes the copy in host memory.
+  /// Does the copy in host memory.
   ///
-  /// @param from in which the source is an offset
-  /// @param to in which the target is one
+  /// @param from the memory that [#source] is an offset in
+  /// @param to the memory that [#target] is an offset in
   public void run(MemorySegment from, MemorySegment to) {
     for (long row = 0; row < rows; row++) {
       MemorySegment.copy(from, source + row * sourcePitch, to, target + row * targetPitch, width);
@@ -94,7 +94,7 @@ public record Copy2D(
 
   /// A part of one row.
   ///
-  /// @param cut bytes of the row that are left out before the part
+  /// @param cut bytes of the row that come before the part
   public Copy2D partOfRow(long row, long cut, long bytes) {
     return ofRow(source + row * sourcePitch + cut, target + row * targetPitch + cut, bytes);
   }

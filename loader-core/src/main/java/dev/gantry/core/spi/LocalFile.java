@@ -4,14 +4,14 @@ package dev.gantry.core.spi;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.MemorySegment;
 
-/// A file that the calling thread reads by itself, as those of a local file system. TransferEngine ask
-/// it for descriptors, and which of its bytes lie in the page cache.
+/// A file that the calling thread reads by itself, such as one of a local file system. Transports ask it for its
+/// descriptors, and which of its bytes are in the page cache.
 public interface LocalFile extends StoredFile {
-  /// For transports that read by themselves.
+  /// The file's descriptors, for transports that read it themselves.
   Descriptors descriptors();
 
-  /// What a read of this range should take the bytes for: hot ones go through the page cache, all
-  /// others past it. Hot where there are no reads past the page cache.
+  /// How a read of this range goes best: hot ranges through the page cache, all others past it. Every range is hot if
+  /// the file cannot be read past the page cache.
   Residency residency(long offset, long length);
 
   /// How much of the file lies in the page cache, in bytes; -1 where the kernel does not say.

@@ -19,7 +19,7 @@ public abstract class ReadRequest {
     this.cancellation = cancellation;
   }
 
-  /// Native memory, to be filled whole. Any thread may write to it.
+  /// The native memory to fill completely. Any thread may write to it.
   public final MemorySegment target() {
     return target;
   }
@@ -35,10 +35,10 @@ public abstract class ReadRequest {
     return cancellation;
   }
 
-  /// The target is full.
+  /// Reports that the target is full.
   public abstract void completed();
 
-  /// The read has failed.
+  /// Reports that the read has failed.
   ///
   /// @param reason a [dev.gantry.core.GantryException] that names the file, the offset and why; any
   ///     other exception is reported as a defect of the store

@@ -18,16 +18,16 @@ public interface Store extends AutoCloseable {
   /// The URI schemes of this store's files, in lower case, such as `https`.
   Set<String> schemes();
 
-  /// Opens a file for reading. An interruption of the calling thread should end it: a cancelled load
-  /// interrupts.
+  /// Opens a file for reading. The call should end when the calling thread is interrupted, since a load that is
+  /// cancelled interrupts it.
   ///
   /// @param file of one of this store's schemes
   /// @param policy whether reads go through the kernel's page cache; a store without one ignores it
   /// @throws TransferException if the file is not there or cannot be read
   StoredFile open(Location file, CachePolicy policy);
 
-  /// The files that lie in a folder, without those in folders within, so that weights and data sets
-  /// that are several files open by the folder's name.
+  /// Lists the files of a folder, without those in folders within, so that weights and data sets of several files can
+  /// be opened by the folder's name.
   ///
   /// @param folder of one of this store's schemes, with or without a slash at its end
   /// @return empty if this store cannot list; an empty list if there is no such folder
@@ -36,7 +36,7 @@ public interface Store extends AutoCloseable {
     return Optional.empty();
   }
 
-  /// Frees connections and threads. All files are closed before.
+  /// Frees connections and threads. All files of the store are closed before this call.
   @Override
   default void close() {}
 }
