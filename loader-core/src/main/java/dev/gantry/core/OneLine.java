@@ -35,7 +35,7 @@ final class OneLine {
     return escaped(start) + '…' + escaped(text.substring(splitsAPair(text, end) ? end + 1 : end));
   }
 
-  /// Escapes the whole text: control characters, line ends and unpaired surrogates become `\u` and four digits.
+  /// Escapes the whole text: control characters, line ends and unpaired surrogates are spelled as in Java source.
   static String escaped(String text) {
     StringBuilder line = new StringBuilder(text.length() + 8);
     for (int i = 0; i < text.length(); i++) {

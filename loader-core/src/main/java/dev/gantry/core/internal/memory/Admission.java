@@ -8,32 +8,32 @@ import dev.gantry.core.TransferException;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Asks whether memory is there before anything is allocated, so that what takes too much is refused before it begins.
-/// What is kept for the next slabs counts as there.
+/// Checks that there is enough memory before anything is allocated, so that an operation which takes too much is
+/// refused before it begins. Memory that is kept for the next slabs counts as available.
 ///
-/// An admission is a promise of host memory, which others do not get: [HostMemory] counts it until the memory's pages are
-/// touched. Memory of devices is promised by its allocation only. Thread-safe.
+/// An admission promises host memory to its owner: [HostMemory] keeps it from others until its pages are touched.
+/// Device memory is not promised, only checked. Thread-safe.
 public final class Admission implements AutoCloseable {
   private static final int OUT_OF_MEMORY = 2;
   private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
-  /// The host memory that was promised and is not mapped yet.
+  /// The bytes of host memory that were promised and are not mapped yet.
   private long left;
 
   private Admission(long bytes) {
     left = bytes;
   }
 
-  /// @param device whose memory it is, beside the host's
-  /// @param change what a user can do about it
-  /// @throws TransferException if there is less, with the figures
+  /// @param device the device of `use`'s device memory and pinned memory, or the host
+  /// @param change what a user can do about a refusal
+  /// @throws TransferException if less memory is available; the message has the figures
   public static void require(MemoryUse use, Device device, String change) {
     of(use, device, change).close();
   }
 
-  /// As [#require].
+  /// Checks memory as [#require] does, and goes on promising the host memory.
   ///
-  /// @return the host's memory
+  /// @return the promise of host memory
   public static Admission of(MemoryUse use, Device device, String change) {
     Admission host = ofHost(use.hostBytes(), change);
     return Cleanup.orUndo(
@@ -48,7 +48,7 @@ public final class Admission implements AutoCloseable {
         host::close);
   }
 
-  /// As [#of], of host memory alone.
+  /// Checks and promises host memory alone.
   ///
   /// @throws TransferException if the machine or this control group has less available
   public static Admission ofHost(long bytes) {
@@ -60,12 +60,12 @@ public final class Admission implements AutoCloseable {
     return new Admission(bytes);
   }
 
-  /// As [#ofHost], but only checks: what was promised is given back at once.
+  /// Checks host memory as [#ofHost] does, and gives the promise back at once.
   public static void requireHost(long bytes) {
     ofHost(bytes).close();
   }
 
-  /// A slab, if its bytes are available.
+  /// Allocates a slab if its bytes are available.
   ///
   /// @throws TransferException if the machine or this control group has less available
   public static HostSlab slab(long bytes) {
@@ -74,7 +74,7 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// A slab out of the promise, which shrinks by its size.
+  /// Allocates a slab out of the promise, which shrinks by the slab's size.
   ///
   /// @throws TransferException if the kernel has no room
   public HostSlab allocate(long bytes) {
@@ -85,7 +85,7 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  /// As [#allocate], of pinned memory.
+  /// Does the same as [#allocate] for pinned memory.
   public PinnedSlab pin(CudaContext context, long bytes) {
     return PinnedSlab.allocate(context, bytes, this);
   }
@@ -99,8 +99,8 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  /// Takes memory of the kernel that the caller has mapped out of the promise. It is not available to
-  /// others until [HostMemory#unmappedOnly].
+  /// Counts memory that the caller has mapped by itself as part of the promise, which shrinks by it. Others do not get
+  /// the memory until [HostMemory#unmappedOnly] is called.
   ///
   /// @param address page-aligned
   public void mapped(long address, long bytes) {
@@ -111,7 +111,7 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  /// So many bytes are no longer promised: they were mapped, or are not needed.
+  /// Ends the promise of bytes that were mapped, or are not needed.
   void shrink(long bytes) {
     HostMemory.keepingPromises(() -> {
       long gone = Math.clamp(bytes, 0, left);
@@ -127,9 +127,9 @@ public final class Admission implements AutoCloseable {
     shrink(Long.MAX_VALUE);
   }
 
-  /// Slabs of one device.
+  /// Slabs to allocate on one device.
   ///
-  /// @param capacity the least that each takes of a GPU
+  /// @param capacity the least memory that each slab takes on a GPU, in bytes
   public record Slabs(Device device, List<Long> sizes, long capacity) {
     private MemoryUse use() {
       boolean onHost = device instanceof Device.Host;
@@ -141,9 +141,9 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// Allocates slabs on several devices, each of which is there once, if all of them have room.
+  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed once.
   ///
-  /// @param slabs gets a list for each device; also if this fails, for the caller to release
+  /// @param slabs gets a list of slabs for each device; if this fails, the caller releases those that are there
   public static void allocate(List<Slabs> wanted, List<List<Slab>> slabs, String change) {
     List<Admission> admitted = new ArrayList<>();
     try {
@@ -167,9 +167,9 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// As [#require], of pinned memory for the copies of several devices.
+  /// Does the same as [#require] for the pinned buffers of several devices.
   ///
-  /// @param bytes for each of them
+  /// @param bytes pinned memory for each device
   public static void requirePinned(long bytes, List<CudaContext> devices, String change) {
     long more =
         devices.stream()
@@ -181,7 +181,7 @@ public final class Admission implements AutoCloseable {
   }
 
   private static void requireOnDevice(CudaContext context, long bytes, String change) {
-    // What is idle is there, whatever the driver has besides.
+    // Idle memory is enough, whatever else the driver has free.
     if (bytes <= context.idleDevice().size()) {
       return;
     }
@@ -197,9 +197,9 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// How many of `most` things there is room for that take so much each, but one at least.
+  /// How many things fit the available host memory if each takes `each`: at least one, at most `most`.
   ///
-  /// @param each of the host's memory and of pinned memory
+  /// @param each host memory and pinned memory of one thing
   public static int countOf(int most, MemoryUse each, Device device) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     long pinned = device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().size() : 0;
@@ -208,7 +208,7 @@ public final class Admission implements AutoCloseable {
     return Math.clamp(room / bytes, 1, Math.max(1, most));
   }
 
-  /// What a device has for slabs.
+  /// The bytes of a device's memory that new slabs can take.
   private static long freeBytes(CudaContext context) {
     try (var _ = context.enter()) {
       return context.driver().memoryInfo().freeBytes() + context.idleDevice().size();

@@ -7,19 +7,20 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Cleaning up in several steps, each of which is done whatever becomes of the others. Thread-safe.
+/// Cleans up in several steps, and does every step even if others fail. Thread-safe.
 public final class Cleanup {
   private Cleanup() {}
 
-  /// Runs all actions, also where one fails, in whatever way; then throws the first failure, which
-  /// keeps the others as suppressed ones.
+  /// Runs all actions even if some fail, in whatever way; then throws the first failure, with the others as suppressed
+  /// exceptions.
   public static void runAll(List<? extends Runnable> actions) {
     Throwable first = null;
     for (Runnable action : actions) {
       try {
         action.run();
       } catch (Throwable e) {
-        // Also what a caller's code throws undeclared: the rest is still cleaned up.
+        // A caller's code may also throw undeclared checked exceptions: the rest is still cleaned
+        // up.
         if (first == null) {
           first = e;
         } else if (!first.equals(e)) {
@@ -30,9 +31,9 @@ public final class Cleanup {
     rethrow(first, "a cleanup failed");
   }
 
-  /// Throws what another thread or an earlier step failed by, if it did.
+  /// Throws the failure of another thread or an earlier step; does nothing if it is null.
   ///
-  /// @param what it was, for a checked exception, which is wrapped
+  /// @param what the message of the exception that wraps a checked one
   public static void rethrow(@Nullable Throwable failure, String what) {
     switch (failure) {
       case null -> {}
@@ -42,7 +43,7 @@ public final class Cleanup {
     }
   }
 
-  /// Runs all actions after `failure`, which keeps what they throw as suppressed exceptions.
+  /// Runs all actions after `failure`, and adds what they throw to it as suppressed exceptions.
   public static void runAll(List<? extends Runnable> actions, Throwable failure) {
     try {
       runAll(actions);
@@ -51,7 +52,7 @@ public final class Cleanup {
     }
   }
 
-  /// Does `work`. If it fails, runs `undo` and throws the failure, which keeps what `undo` throws.
+  /// Does `work`. If that fails, runs `undo` and throws the failure, with what `undo` throws as suppressed.
   ///
   /// @return what `work` gives
   public static <T> T orUndo(Supplier<T> work, Runnable undo) {
@@ -63,7 +64,7 @@ public final class Cleanup {
     }
   }
 
-  /// As [#orUndo(Supplier, Runnable)], of work that gives nothing.
+  /// Does the same as [#orUndo(Supplier, Runnable)] for work without a result.
   public static void orUndo(Runnable work, Runnable undo) {
     Object _ =
         orUndo(
@@ -74,7 +75,7 @@ public final class Cleanup {
             undo);
   }
 
-  /// Waits until an executor that was shut down has done what it was given, also if the caller is interrupted.
+  /// Waits until an executor that was shut down has finished its tasks, also if the caller is interrupted.
   public static void awaitEnd(ExecutorService threads) {
     boolean interrupted = false;
     boolean ended = false;

@@ -6,15 +6,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// How much memory the kernel's control groups leave to this process, in version 2's tree and in
-/// version 1's.
+/// Finds how much memory the kernel's control groups leave to this process, in version 2's tree and in version 1's.
 final class ControlGroups {
-  /// Version 1 shows nearly this much if there is no limit.
+  /// Version 1 shows nearly this number of bytes if there is no limit.
   private static final long NO_LIMIT = 1L << 60;
 
   /// The names of a version's files, and of the lines of `memory.stat`.
   ///
-  /// @param cache the page cache, with what `shared` counts
+  /// @param cache the page cache, including what `shared` counts
   /// @param shared shared memory and tmpfs
   private record Names(String limit, String used, String cache, String shared) {}
 
@@ -24,7 +23,7 @@ final class ControlGroups {
 
   private ControlGroups() {}
 
-  /// The least that the groups of a process and their parents leave; the largest long if none has a
+  /// The least bytes that the groups of a process, and the parents of these, leave; [Long#MAX_VALUE] if none has a
   /// limit.
   ///
   /// @param mount the folder of the trees
@@ -47,7 +46,7 @@ final class ControlGroups {
     long left = Long.MAX_VALUE;
     Path at = root.resolve(group.substring(group.startsWith("/") ? 1 : 0)).normalize();
     if (!at.startsWith(root)) {
-      // The process is not in the tree that it sees.
+      // The process sees a tree that does not contain its own group, so the tree's root is used.
       at = root;
     }
     for (; at != null && at.startsWith(root); at = at.getParent()) {
@@ -65,8 +64,8 @@ final class ControlGroups {
     return left;
   }
 
-  /// The group's page cache counts as used, but the kernel frees it when needed. Shared memory and
-  /// tmpfs, which it counts among the cache, it cannot free.
+  /// The bytes of page cache that the kernel can free. A group's used memory includes its page cache; shared memory and
+  /// tmpfs are in that too, but cannot be freed.
   private static long pageCacheBytes(Path group, Names names) throws IOException {
     List<String> lines = Files.readAllLines(group.resolve("memory.stat"));
     return bytes(lines, names.cache()) - bytes(lines, names.shared());

@@ -18,9 +18,9 @@ import java.util.concurrent.ConcurrentHashMap;
 /// The primary context of one CUDA device. libtorch uses the same one, so each side can use the
 /// other's memory.
 ///
-/// Retained once a process and never released, since NDArrays over our memory may outlive every
-/// session. For the same reason the device's streams, events and memory that nothing uses now are kept
-/// here for the next load or ring, whatever the session: each of its sessions frees what is idle.
+/// A context is retained once a process and never released, since NDArrays over its memory may outlive every session.
+/// For the same reason it keeps streams, events and memory of the device that nothing uses now for the next load or
+/// ring of any session; any session may free them.
 /// Thread-safe.
 public final class CudaContext {
   private static final long AWAKE_NANOS = 500_000;
@@ -31,14 +31,14 @@ public final class CudaContext {
 
   private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
 
-  /// libtorch may need the memory.
+  /// Idle device memory is freed sooner than pinned memory, since libtorch may need it.
   private static final long DEVICE_KEPT_NANOS = 3_000_000_000L;
 
   private static final long PINNED_KEPT_NANOS = 10_000_000_000L;
 
   private static final long MAX_IDLE_PINNED_BYTES = 1L << 30;
 
-  /// One part in so many of a device's memory may be idle, and as much is left to others at least.
+  /// At most a quarter of a device's memory is kept idle, and none while less than a 32nd is free.
   private static final int IDLE_PART = 4;
 
   private static final int SPARED_PART = 32;
@@ -85,17 +85,17 @@ public final class CudaContext {
     Cleanup.runAll(actions);
   }
 
-  /// Streams and events that are used again.
+  /// The streams and events that are kept for reuse.
   public IdleStreams streams() {
     return streams;
   }
 
-  /// The device's memory that slabs had.
+  /// The device memory of former slabs, kept for reuse.
   Pool<DeviceSlab.Block> idleDevice() {
     return idleDevice;
   }
 
-  /// Pinned memory that slabs had.
+  /// The pinned memory of former slabs, kept for reuse.
   Pool<HugePages> idlePinned() {
     return idlePinned;
   }
@@ -127,7 +127,7 @@ public final class CudaContext {
     return driver;
   }
 
-  /// The allocation that holds `address`; absent with the reason if the driver knows none.
+  /// The allocation that contains `address`; absent with the reason if the driver knows none.
   public Availability<CudaPointers.Allocation> allocation(long address) {
     try (var _ = enter()) {
       return driver.pointers().allocation(address);
@@ -140,7 +140,7 @@ public final class CudaContext {
     return barBytes(Path.of("/sys/bus/pci/devices", driver.pciAddress(ordinal), "resource"));
   }
 
-  /// sysfs lists a device's windows as start, end and flags, one a line, followed by those of bridges.
+  /// Reads the windows in sysfs: start, end and flags of each, one a line, the device's own before those of bridges.
   /// BAR1 is not always the second window, but always the largest prefetchable one.
   static long barBytes(Path windows) {
     try {
@@ -168,7 +168,7 @@ public final class CudaContext {
 
   /// Waits for all work queued on the device, after another wait has failed.
   ///
-  /// @return whether that was possible; if not, copies may still be running
+  /// @return whether the device could be waited for; if not, copies may still be running
   public boolean comesToRest() {
     try {
       synchronize();
@@ -178,8 +178,8 @@ public final class CudaContext {
     }
   }
 
-  /// Waits until the event: spinning for half a millisecond, then asleep. Most copies finish sooner
-  /// than a sleeping thread wakes up.
+  /// Waits for an event: spins for half a millisecond, then sleeps. Most copies finish sooner than a sleeping thread
+  /// wakes up.
   public void await(CudaDriver.Event event) {
     long begin = System.nanoTime();
     try (var _ = enter()) {

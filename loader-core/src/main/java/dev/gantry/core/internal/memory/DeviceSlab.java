@@ -20,21 +20,21 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
 
   private static final int OUT_OF_MEMORY = 2;
 
-  /// Memory of the driver's, which slabs have one after the other: the driver clears memory that was
-  /// freed, which takes bandwidth from loads, and freeing waits for all work of the device.
+  /// An allocation of the driver's, which one slab after another uses. It is not freed in between, since the driver
+  /// clears freed memory, which takes bandwidth from loads, and freeing waits for all work of the device.
   ///
-  /// @param released recorded on the default stream when the last slab went: kernels that read it may
-  ///     still be queued there
+  /// @param released an event on the default stream, recorded when the last slab was freed: kernels that read that slab
+  ///     may still be queued before it
   record Block(long allocated, long capacity, CudaDriver.Event released) {}
 
   private final CudaContext context;
   private final long allocated;
   private final long capacity;
 
-  /// To record when this goes; null if no slab had the memory before.
+  /// The event to record when this slab is freed; null if no slab had the memory before.
   private final CudaDriver.@Nullable Event released;
 
-  /// @param asked for: what it counts as, though a block that is used again may be larger
+  /// @param asked the bytes that the slab counts as, though a block that is used again may be larger
   private DeviceSlab(
       CudaContext context,
       long allocated,
@@ -49,7 +49,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     this.released = released;
   }
 
-  /// Memory of processes together, which the subclass frees.
+  /// Takes memory that several processes map. The subclass frees it.
   DeviceSlab(CudaContext context, long address, long size) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES, size, true);
     this.context = context;
@@ -62,20 +62,20 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     return (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
   }
 
-  /// In memory that an earlier slab had, if there is some.
+  /// Allocates a slab, in memory that an earlier slab had if there is some.
   ///
   /// @throws dev.gantry.core.TransferException if the device has no room
   public static DeviceSlab allocate(CudaContext context, long size) {
     return allocate(context, size, size);
   }
 
-  /// @param capacity how much memory to take, `size` or more: slabs of about this size follow
+  /// @param capacity bytes of memory to take, `size` or more, so that later slabs of about this size fit it
   public static DeviceSlab allocate(CudaContext context, long size, long capacity) {
     return allocate(context, size, capacity, context::await);
   }
 
-  /// @param stream for all that will be done with the memory. The caller does not wait for work that was
-  ///     queued for an earlier slab: the stream does
+  /// @param stream the stream of everything that will be done with the memory. It waits for work that was queued for an
+  ///     earlier slab, so the caller does not
   public static DeviceSlab allocate(CudaContext context, long size, CudaDriver.Stream stream) {
     return allocate(
         context,
@@ -105,7 +105,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
         () -> free(context, idle));
   }
 
-  /// If the device has no room, frees what is idle there and tries again.
+  /// Allocates; if the device has no room, frees its idle memory and tries again.
   private static long allocateNew(CudaContext context, long bytes) {
     try (var _ = context.enter()) {
       try {
@@ -142,7 +142,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     return context;
   }
 
-  /// The memory for libraries that take device pointers. The CPU must not access it.
+  /// A segment with the device's address, for libraries that take device pointers. The CPU must not access it.
   public final MemorySegment deviceSegment() {
     return MemorySegment.ofAddress(address()).reinterpret(size());
   }
@@ -177,7 +177,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     }
   }
 
-  /// Copies through native memory, which the garbage collector does not move.
+  /// Copies to an array of the Java heap through native memory, since the garbage collector may move the array.
   private void copyToHeap(long offset, MemorySegment target, long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment step = arena.allocate(Math.max(1, Math.min(bytes, HEAP_STEP_BYTES)));
@@ -212,7 +212,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     context.idleDevice().keep(block, capacity);
   }
 
-  /// `cuMemFree` waits for kernels that still read this memory.
+  /// Frees a block. `cuMemFree` waits for kernels that still read this memory.
   static void free(CudaContext context, Block block) {
     try (var _ = context.enter()) {
       Cleanup.runAll(

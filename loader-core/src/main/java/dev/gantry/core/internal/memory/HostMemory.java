@@ -12,25 +12,25 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
 
-/// How much host memory is available. The kernel grants more than it has and later kills processes
-/// that use it, so an [Admission] promises memory before it is mapped. From then on it is not available to others, though
-/// the kernel says so until each of its pages is touched. Thread-safe.
+/// Knows how much host memory is available. The kernel grants more memory than it has, and later kills processes that
+/// use it; so an [Admission] promises memory before it is mapped. Mapped memory is not available to others either,
+/// though the kernel counts it as available until each of its pages is touched. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
 
-  /// The kernel's figures take 0.1 ms to read, and batches ask for them.
+  /// The kernel's figures are asked for at most this often: they take 0.1 ms to read, and every batch needs them.
   private static final long KEPT_NANOS = 100_000_000L;
 
-  /// Less is not worth a look at its pages.
+  /// The pages of smaller mappings are not looked at.
   private static final long LEAST_MAPPED_BYTES = 1 << 20;
 
   /// Replaced by tests.
   static RegisteredPages registered = RegisteredPages.OF_USER;
 
-  /// Bytes that are reserved and not yet mapped.
+  /// Bytes that are promised and not yet mapped.
   private static long promisedBytes;
 
-  /// The mapped memory by its addresses.
+  /// Mapped memory by its address.
   private static final Map<Long, LazyPages> MAPPED = new HashMap<>();
 
   private static long mappedBytes;
@@ -38,22 +38,22 @@ public final class HostMemory {
   /// The bytes of mapped memory that had no pages at the last look.
   private static long untouchedBytes;
 
-  /// The bytes that the kernel would have available if this process had mapped and registered nothing: touching
-  /// pages, mapping memory and unmapping it does not change this, so it stays right for a while.
+  /// The bytes that would be available if this process had mapped and registered nothing. Touching, mapping and
+  /// unmapping memory does not change this number, so it stays right for a while.
   private static OptionalLong withoutMapped = OptionalLong.empty();
 
   private static long lookedNanos = System.nanoTime() - KEPT_NANOS;
 
   private HostMemory() {}
 
-  /// Promises `bytes` that are not mapped yet: others do not get them.
+  /// Promises `bytes` that are not mapped yet to the caller, so that others do not get them.
   ///
   /// @param change what a user can do about a refusal
   /// @throws TransferException if the machine or this control group has less available
   static synchronized void promise(long bytes, String change) {
     OptionalLong available = availableBytes();
     if (available.isPresent() && bytes > available.getAsLong()) {
-      // Others may have given memory back since.
+      // The figures may be old, and others may have given memory back since.
       look();
       available = availableBytes();
     }
@@ -74,19 +74,20 @@ public final class HostMemory {
     }
   }
 
-  /// The bytes were mapped, or are not needed.
+  /// Ends the promise of bytes that were mapped, or are not needed.
   static synchronized void endPromise(long bytes) {
     promisedBytes -= bytes;
   }
 
-  /// Does `work` while nobody else asks for memory: what it maps counts once, as promised or as mapped.
+  /// Does `work` while nobody else asks for memory, so that what it maps counts once: as promised or as mapped.
   static synchronized <T> T keepingPromises(Supplier<T> work) {
     return work.get();
   }
 
-  /// The kernel's estimate of what can be used without swapping, or what the limits of the control
-  /// groups leave if that is less, with what freed slabs would give back, minus reservations, pages that
-  /// slabs have not touched yet, and [RegisteredPages]; empty if neither can be read. At most 0.1 s old.
+  /// The bytes of host memory that can be promised now: the kernel's estimate of what can be used without swapping, or
+  /// what the limits of the control groups leave if that is less. It includes what is kept for the next slabs, and
+  /// leaves out promises, pages that slabs have not touched yet, and [RegisteredPages]. Empty if the kernel tells
+  /// neither figure. At most 0.1 s old.
   public static synchronized OptionalLong availableBytes() {
     OptionalLong kernel = kernelBytes();
     return kernel.isEmpty()
@@ -94,7 +95,7 @@ public final class HostMemory {
         : OptionalLong.of(Math.max(0, kernel.getAsLong() + HostSlab.idleBytes() - promisedBytes));
   }
 
-  /// As [#availableBytes], without what is kept for reuse and without reservations.
+  /// The same as [#availableBytes], but without the memory that is kept for the next slabs, and with what is promised.
   static synchronized OptionalLong kernelBytes() {
     if (System.nanoTime() - lookedNanos >= KEPT_NANOS) {
       look();
@@ -104,11 +105,13 @@ public final class HostMemory {
         : OptionalLong.of(withoutMapped.getAsLong() - mappedBytes - registered.ownBytes());
   }
 
-  /// Asks the kernel and the other processes anew.
+  /// Asks the kernel and the other processes again.
   static synchronized void look() {
     untouchedBytes = MAPPED.values().stream().mapToLong(LazyPages::untouchedBytes).sum();
     long touched = mappedBytes - untouchedBytes;
-    // Afterwards: pages that are touched meanwhile count twice, and not as available.
+    // The kernel is asked last: a page that is touched in between is then subtracted twice, which
+    // errs on the safe
+    // side.
     OptionalLong kernel = ofKernel();
     withoutMapped =
         kernel.isEmpty()
@@ -117,7 +120,7 @@ public final class HostMemory {
     lookedNanos = System.nanoTime();
   }
 
-  /// Memory whose pages the kernel provides later was mapped.
+  /// Notes that memory was mapped whose pages the kernel provides later.
   static synchronized void mapped(long address, long bytes) {
     if (bytes >= LEAST_MAPPED_BYTES) {
       MAPPED.put(address, new LazyPages(address, bytes));
@@ -125,19 +128,19 @@ public final class HostMemory {
     }
   }
 
-  /// Memory is about to be unmapped.
+  /// Notes that memory is about to be unmapped.
   static synchronized void unmapping(long address) {
     LazyPages gone = MAPPED.remove(address);
     mappedBytes -= gone == null ? 0 : gone.size();
   }
 
-  /// Memory of [Admission#mapped] is no longer mapped. Its pages stay as long as a file has them.
+  /// Notes that memory of [Admission#mapped] was unmapped. Its pages stay in memory as long as a file has them.
   public static synchronized void unmappedOnly(long address) {
     unmapping(address);
     lookedNanos = System.nanoTime() - KEPT_NANOS;
   }
 
-  /// The bytes that are reserved and not yet mapped.
+  /// The bytes that are promised and not yet mapped.
   static synchronized long promised() {
     return promisedBytes;
   }
@@ -146,7 +149,7 @@ public final class HostMemory {
     try {
       long available = Long.MAX_VALUE;
       try (BufferedReader lines = Files.newBufferedReader(Path.of("/proc/meminfo"))) {
-        // Among the first lines.
+        // The figure is among the first lines.
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
           if (line.startsWith("MemAvailable:")) {
             available = Long.parseLong(line.replaceAll("[^0-9]", "")) << 10;

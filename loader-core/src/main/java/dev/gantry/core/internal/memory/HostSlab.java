@@ -4,20 +4,20 @@ package dev.gantry.core.internal.memory;
 import dev.gantry.core.TransferException;
 import java.util.function.LongSupplier;
 
-/// Ordinary host memory, page-aligned, with arbitrary bytes in it: it may have been an earlier slab's.
-/// Else the kernel provides pages when they are first touched.
+/// Ordinary host memory, page-aligned, with arbitrary content: an earlier slab may have had it. The kernel provides the
+/// pages of new memory when they are first touched.
 public final class HostSlab extends CpuSlab {
   private static final long KEPT_NANOS = 10_000_000_000L;
 
-  /// Less is not worth a look at what is available.
+  /// Smaller slabs are not kept for reuse.
   private static final long LEAST_IDLE_BYTES = 1 << 20;
 
-  /// One part in so many of the memory that is available may be idle.
+  /// At most a quarter of the memory that is available is kept idle.
   private static final int IDLE_PART = 4;
 
-  /// The pool is the process's, because slabs outlive sessions. The kernel clears each page of new memory, and a
-  /// virtual machine may have to ask its host for it: that takes as long as the bytes take from the page cache, and up
-  /// to ten times as long.
+  /// The process's pool, since slabs outlive sessions. New memory is slow: the kernel clears each page, and a virtual
+  /// machine may have to ask its host for it, which takes as long as reading the bytes from the page cache, and up to
+  /// ten times as long.
   private static final Pool<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
 
   private final HugePages pages;
@@ -27,7 +27,7 @@ public final class HostSlab extends CpuSlab {
     this.pages = pages;
   }
 
-  /// @param availableBytes besides what is idle
+  /// @param availableBytes the host's available memory, without what is idle
   static Pool<HugePages> idle(LongSupplier availableBytes) {
     return new Pool<>(
         LiveResources.Kind.HOST_BYTES,
@@ -36,15 +36,14 @@ public final class HostSlab extends CpuSlab {
         HugePages::unmap);
   }
 
-  /// In memory that an earlier slab had, if there is some.
+  /// Allocates a slab, in memory that an earlier slab had if there is some.
   ///
   /// @throws TransferException if the kernel has no room
   public static HostSlab allocate(long size) {
     return allocate(size, false);
   }
 
-  /// As [#allocate], for what the caller gives back when others need the memory: it does not count as
-  /// used.
+  /// Does the same as [#allocate] for memory that the caller gives back when others need it: it does not count as used.
   public static HostSlab allocateKept(long size) {
     return allocate(size, true);
   }
@@ -55,7 +54,7 @@ public final class HostSlab extends CpuSlab {
     return new HostSlab(idle == null ? HugePages.map(size) : idle, size, kept);
   }
 
-  /// Makes the kernel provide all pages now. The bytes are arbitrary afterwards.
+  /// Makes the kernel provide all pages now. The content is arbitrary afterwards.
   public void touch() {
     pages.touch();
   }
@@ -69,7 +68,7 @@ public final class HostSlab extends CpuSlab {
     }
   }
 
-  /// Bytes that are kept for the next slabs.
+  /// The bytes that are kept for the next slabs.
   static long idleBytes() {
     return IDLE.size();
   }

@@ -33,7 +33,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     return pages;
   }
 
-  /// Takes memory where there is no `mmap(2)` as Linux has it.
+  /// Takes memory of the C library's heap, where there is no `mmap(2)` as Linux has it.
   private static HugePages ofHeap(long size) {
     long mappedSize = Math.addExact(size, PAGE_BYTES);
     long mapped = CHeap.allocate(mappedSize);
@@ -45,7 +45,8 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   }
 
   private static HugePages ofKernel(long size) {
-    // mmap aligns to small pages only. The slack is never touched, so it takes no memory.
+    // `mmap` aligns to small pages only, so some slack is mapped. It is never touched, and takes no
+    // memory.
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
     int flags = Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE;
@@ -57,7 +58,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     long address = mapped;
     if (huge) {
       address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
-      // A kernel without huge pages answers EINVAL, and small pages are used.
+      // A kernel without huge pages answers `EINVAL`; small pages are used then.
       var _ = Libc.INSTANCE.madvise(address, size, Libc.MADV_HUGEPAGE);
     }
     return new HugePages(address, size, mapped, mappedSize);

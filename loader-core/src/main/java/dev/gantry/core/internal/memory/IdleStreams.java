@@ -7,7 +7,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A device's streams and events that nothing uses now, kept for the next copies: as many as were in use at once.
+/// Keeps a device's streams and events that nothing uses now for the next copies. It has no bound: there are never more
+/// than were once in use at the same time.
 /// Thread-safe.
 public final class IdleStreams {
   private static final long KEPT_SECONDS = 10;
@@ -60,12 +61,12 @@ public final class IdleStreams {
     }
   }
 
-  /// @param stream all of whose work is done
+  /// @param stream a stream whose work is all done
   public void giveBack(CudaDriver.Stream stream) {
     streams.keep(stream, 1);
   }
 
-  /// @param event for which no thread waits, and before which all work is done
+  /// @param event an event for which no thread waits, and before which all work is done
   public void giveBack(CudaDriver.Event event) {
     (event.isBlockingSync() ? blockingSyncEvents : events).keep(event, 1);
   }

@@ -9,14 +9,13 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The process's one thread that gives back what was not used for a while. It runs while there is
-/// something to look at.
+/// The process's one thread that gives back what was not used for a while. It runs only while something is watched.
 public final class IdleWatch {
   private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
-  /// Each look that is watched, and the number of the call of [#watch] that asked for it last. Guards itself, and the
-  /// other two.
+  /// Each watched look, with the number of the call of [#watch] that asked for it last. This map is also the lock of
+  /// the two fields below.
   private static final Map<BooleanSupplier, Long> WATCHED = new LinkedHashMap<>();
 
   private static long asked;
@@ -26,7 +25,7 @@ public final class IdleWatch {
 
   /// Has `look` called four times a second, until it returns false.
   ///
-  /// @param look gives back what was idle for long; returns whether anything is left to look at. The
+  /// @param look gives back what was idle for long, and returns whether anything is left to watch. Callers pass the
   ///     same object each time
   public static void watch(BooleanSupplier look) {
     synchronized (WATCHED) {
@@ -43,7 +42,7 @@ public final class IdleWatch {
     }
   }
 
-  /// Goes on whatever happens: no other thread takes its place.
+  /// Runs until nothing is watched, whatever fails: no other thread takes its place.
   private static void run() {
     while (true) {
       try {
@@ -54,7 +53,7 @@ public final class IdleWatch {
         sleep();
         looks.forEach(IdleWatch::look);
       } catch (RuntimeException | Error _) {
-        // There was no memory to look, or to log why a look failed.
+        // Memory ran out in a look, or in logging why one failed.
         sleep();
       }
     }
@@ -77,7 +76,7 @@ public final class IdleWatch {
     }
     if (!left) {
       synchronized (WATCHED) {
-        // A look that was asked for since then stays.
+        // A look that was asked for again meanwhile stays.
         boolean _ = WATCHED.remove(look, before);
       }
     }
@@ -93,7 +92,7 @@ public final class IdleWatch {
     try {
       Thread.sleep(LOOK_MILLIS);
     } catch (InterruptedException _) {
-      // No code interrupts it.
+      // No code interrupts this thread.
     }
   }
 }

@@ -6,16 +6,16 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Mapped memory whose pages the kernel provides when they are first touched. Until then it counts them as
+/// Mapped memory whose pages the kernel provides when they are first touched. Until then the kernel counts them as
 /// available. For one thread at a time.
 final class LazyPages {
-  /// One question covers so many bytes: its answer takes a byte for each page.
+  /// One call of `mincore` asks about so many bytes: its answer takes a byte for each page.
   private static final long STEP_BYTES = 256L << 20;
 
   private final long address;
   private final long size;
 
-  /// The pages before this offset are there: they were seen once, and stay.
+  /// All pages before this offset have been touched; they are not looked at again.
   private long touchedBytes;
 
   /// @param address page-aligned
@@ -45,8 +45,8 @@ final class LazyPages {
           return untouched + size - from;
         }
         long pages = Math.ceilDiv(step, page);
-        // A load's last slabs have no page for long, and
-        // one by one their pages take long to look at.
+        // The last slabs of a load stay untouched for long: one comparison is faster than looking
+        // at each page.
         boolean untouchedWhole = MemorySegment.mismatch(resident, 0, pages, none, 0, pages) < 0;
         untouched += untouchedWhole ? step : untouchedBytes(from, step, resident);
       }

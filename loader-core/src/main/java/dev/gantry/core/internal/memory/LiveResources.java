@@ -30,7 +30,7 @@ public final class LiveResources {
     }
   }
 
-  /// The memory that slabs use, by kind: what is kept for the next ones does not count.
+  /// The memory that slabs use, by kind, without what is kept for the next slabs.
   private static final Map<Kind, Used> USED = new EnumMap<>(Kind.class);
 
   static {
@@ -59,12 +59,12 @@ public final class LiveResources {
 
   private LiveResources() {}
 
-  /// Adds `amount`, which may be negative, to the count of `kind`. For the owners of resources only.
+  /// Adds `amount`, which may be negative, to the count of `kind`. Only the owners of resources call this.
   public static void add(Kind kind, long amount) {
     adder(kind).add(amount);
   }
 
-  /// Counts bytes that a slab uses from now on, or no longer where `bytes` is negative.
+  /// Counts `bytes` that a slab begins to use, or stops using if negative.
   static void use(Kind kind, long bytes) {
     add(kind, bytes);
     used(kind).add(bytes);
@@ -74,7 +74,8 @@ public final class LiveResources {
     return Objects.requireNonNull(USED.get(kind));
   }
 
-  /// The most that slabs used at once since the process began, of each kind at its own moment.
+  /// The most memory of each kind that slabs used at once since the process began; the kinds may have reached their
+  /// maxima at different moments.
   public static Metrics.MemoryUse mostUsed() {
     return new Metrics.MemoryUse(
         used(Kind.DEVICE_BYTES).most(),
@@ -82,7 +83,7 @@ public final class LiveResources {
         used(Kind.HOST_BYTES).most());
   }
 
-  /// For tests: has [#mostUsed] begin now.
+  /// Makes [#mostUsed] begin anew, for tests.
   public static void forgetMostUsed() {
     USED.values().forEach(Used::forget);
   }
@@ -106,7 +107,7 @@ public final class LiveResources {
         count(Kind.REGISTRATIONS));
   }
 
-  /// @param openFiles files, not descriptors: one file may have two
+  /// @param openFiles files, each counted once even if it has two descriptors
   /// @param registrations slabs registered with cuFile
   public record Snapshot(
       long openFiles,
@@ -118,7 +119,7 @@ public final class LiveResources {
       long registrations) {
     public static final Snapshot NOTHING = new Snapshot(0, 0, 0, 0, 0, 0, 0);
 
-    /// The same, for users.
+    /// The same numbers as the public API gives them.
     public Metrics.Holdings holdings() {
       return new Metrics.Holdings(
           openFiles, slabs, hostBytes, mappedBytes, pinnedBytes, deviceBytes, registrations);

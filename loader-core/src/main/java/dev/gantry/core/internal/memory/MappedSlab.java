@@ -18,14 +18,15 @@ public final class MappedSlab extends CpuSlab {
     this.readOnly = readOnly;
   }
 
-  /// Maps `size` bytes of an open file from `offset` on, a multiple of the page size. The
-  /// descriptor may be closed afterwards.
+  /// Maps `size` bytes of an open file. The descriptor may be closed afterwards.
+  ///
+  /// @param offset where the bytes begin in the file, a multiple of the page size
   public static MappedSlab map(Location file, int descriptor, long offset, long size) {
     return map(file.toString(), descriptor, offset, size, false);
   }
 
-  /// Maps a memory file that other processes map, too, and none may write to. A write all the same
-  /// changes a page of this process's own.
+  /// Maps a memory file that other processes map too, and that none may write to. If this process writes to the
+  /// mapping, it changes a copy of the page.
   public static MappedSlab readOnly(String name, int descriptor, long size) {
     return map(name, descriptor, 0, size, true);
   }

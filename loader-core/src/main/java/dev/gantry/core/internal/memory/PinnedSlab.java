@@ -14,7 +14,7 @@ public final class PinnedSlab extends CpuSlab {
     this.pages = pages;
   }
 
-  /// In memory that an earlier slab had, if there is some.
+  /// Allocates a slab, in memory that an earlier slab had if there is some.
   ///
   /// @param size in bytes
   /// @throws TransferException if there is too little memory, or the driver cannot pin that
@@ -30,7 +30,7 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  /// As [#allocate], out of the promise of `room`, which shrinks by the slab's size.
+  /// Does the same as [#allocate], out of the promise of `room`, which shrinks by the slab's size.
   static PinnedSlab allocate(CudaContext context, long size, Admission room) {
     checkSize(size);
     HugePages idle = context.idlePinned().take(size);
@@ -41,7 +41,7 @@ public final class PinnedSlab extends CpuSlab {
     return new PinnedSlab(context, pin(context, size, room), size);
   }
 
-  /// Frees what is idle and tries again where the host has no room.
+  /// Promises host memory; if there is too little, frees idle pinned memory and tries again.
   private static Admission admit(CudaContext context, long size) {
     try {
       return Admission.ofHost(size);
@@ -54,12 +54,13 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  /// The promise ends when the memory is mapped, not when it is pinned: that takes seconds for gigabytes, and counts once.
+  /// Maps and pins memory. The promise ends when the memory is mapped: pinning takes seconds for gigabytes, and the
+  /// memory must not count twice meanwhile.
   private static HugePages pin(CudaContext context, long size, Admission room) {
     HugePages pages = room.map(size);
     return Cleanup.orUndo(
         () -> {
-          // Pinning would take the pages too, but one after the other.
+          // Pinning would provide the pages too, but on one processor.
           pages.touch();
           try (var _ = context.enter()) {
             context.driver().pin(pages.address(), pages.size());
@@ -69,7 +70,7 @@ public final class PinnedSlab extends CpuSlab {
         pages::unmap);
   }
 
-  /// No copy from or into it may be running.
+  /// Gives the memory back. No copy from or into it may be running.
   @Override
   void free() {
     context.idlePinned().keep(pages, pages.size());

@@ -13,10 +13,10 @@ import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps things of one kind that nothing uses now, such as memory, streams and buffers, for their next use: making
-/// them takes longer than using them.
+/// Keeps things of one kind that nothing uses now, such as memory, streams and buffers, for reuse: making them takes
+/// longer than using them.
 ///
-/// Bounded by the things' sizes together, and each is kept for some seconds: [IdleWatch] is the clock. Thread-safe.
+/// Bounded by the total size of the things. Each is kept for some seconds, which [IdleWatch] checks. Thread-safe.
 public final class Pool<T> {
   private record Kept<T>(T thing, long size, long sinceNanos) {}
 
@@ -26,19 +26,19 @@ public final class Pool<T> {
   private final Consumer<T> release;
   private final BooleanSupplier look = this::look;
 
-  /// The last used first.
+  /// The things that are kept, the most recently used first.
   private final Deque<Kept<T>> all = new ArrayDeque<>();
 
   private long size;
 
   /// @param seconds how long a thing stays here
-  /// @param maxSize of all things together; asked whenever one comes, and now and then
-  /// @param release gives a thing back to where it came from
+  /// @param maxSize the most that all things together may have; asked whenever a thing comes, and now and then
+  /// @param release frees a thing
   public Pool(long seconds, LongSupplier maxSize, Consumer<T> release) {
     this(null, TimeUnit.SECONDS.toNanos(seconds), maxSize, release);
   }
 
-  /// @param kind as which [LiveResources] counts the things, as those in use; null if it does not
+  /// @param kind the kind as which [LiveResources] counts the things that are kept; null to count nothing
   Pool(
       LiveResources.@Nullable Kind kind,
       long keptNanos,
@@ -50,7 +50,8 @@ public final class Pool<T> {
     this.release = release;
   }
 
-  /// The thing of at least `wanted`, but not much more, that fits best, and of these the last used; null if none is here.
+  /// Takes the best fitting thing: the smallest of `wanted` or up to a quarter more, and among equals the most recently
+  /// used. Null if there is none.
   public synchronized @Nullable T take(long wanted) {
     Kept<T> best = null;
     for (Kept<T> kept : all) {
@@ -81,7 +82,7 @@ public final class Pool<T> {
     }
   }
 
-  /// Keeps a thing that nothing uses any more, in place of what was idle longest where there is no room.
+  /// Keeps a thing that nothing uses any more. Where there is no room, releases those that were idle longest.
   public void keep(T thing, long thingSize) {
     long most = maxSize.getAsLong();
     if (thingSize > most) {

@@ -67,7 +67,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
   }
 
-  /// The bytes as memory that a write takes. The slab must stay until the write has ended.
+  /// The region as memory for a write. The slab must stay allocated until the write has ended.
   public Memory source() {
     return switch (slab) {
       case null -> new Memory.OnHost(MemorySegment.ofArray(new byte[0]));

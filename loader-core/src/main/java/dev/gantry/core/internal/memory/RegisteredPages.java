@@ -13,11 +13,11 @@ import java.nio.file.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// How much of the page cache this user's processes have registered with the CUDA driver. The kernel goes
-/// on counting these pages as available, though it cannot reclaim them, and nowhere says how many they are.
+/// Counts how much of the page cache this user's processes have registered with the CUDA driver. The kernel goes on
+/// counting these pages as available, though it cannot reclaim them, and does not tell how many they are.
 ///
-/// A file has a number for each process, at a place that the process locks. The kernel ends the lock with the
-/// process, so a number whose place is not locked does not count. Thread-safe.
+/// The processes share a file that has a number of bytes for each process, at a place that the process locks. The
+/// kernel drops the lock when the process ends, so a number whose place is not locked does not count. Thread-safe.
 public final class RegisteredPages {
   private static final Logger LOG = LoggerFactory.getLogger(RegisteredPages.class);
   private static final int PLACES = 512;
@@ -28,28 +28,28 @@ public final class RegisteredPages {
       new RegisteredPages(
           FileCalls.ofPlatform(), Path.of("/dev/shm", "gantry-" + FileCalls.ofPlatform().user()));
 
-  /// Held by those who look at what other processes have registered, as long as they have a file open.
+  /// The lock of those who look at other processes' numbers, as long as they have a file open.
   public static final Object LOOKS = new Object();
 
   private final FileCalls calls;
   private final Path folder;
   private long ownBytes;
 
-  /// Keeps the lock of the own place.
+  /// The descriptor that holds the lock on this process's place.
   private int ownFile;
 
-  /// Negative while nothing is registered.
+  /// This process's place; negative while it has registered nothing.
   private int ownPlace = -1;
 
   private boolean told;
 
-  /// @param folder in memory, of this user alone; made when it is needed
+  /// @param folder a folder on tmpfs, of this user alone; made when it is needed
   public RegisteredPages(FileCalls calls, Path folder) {
     this.calls = calls;
     this.folder = folder;
   }
 
-  /// Counts pages of this process as registered, or no longer where `bytes` is negative.
+  /// Adds to the bytes that this process has registered; `bytes` is negative when they are unregistered.
   public synchronized void add(long bytes) {
     ownBytes += bytes;
     if (ownPlace < 0 && ownBytes > 0) {
@@ -73,8 +73,7 @@ public final class RegisteredPages {
     return ownBytes;
   }
 
-  /// The bytes that all of the user's processes have registered. If the file cannot be used, that is what this process
-  /// has.
+  /// The bytes that all of the user's processes have registered; only those of this process if the file cannot be used.
   public synchronized long bytes() {
     return ownBytes + othersBytes();
   }
@@ -107,8 +106,8 @@ public final class RegisteredPages {
     }
   }
 
-  /// The file that others find. Where it is another than the one that has the own number, as after somebody
-  /// deleted that one, it gets the number, too.
+  /// Opens the file as other processes find it. If that is no longer the file that has this process's number, as after
+  /// somebody deleted it, this process takes a place in the new one first.
   private int openShared() {
     int opened = open(FileCalls.O_RDWR);
     if (ownPlace < 0 || hasOwnNumber(opened)) {
@@ -128,7 +127,7 @@ public final class RegisteredPages {
         : calls.stat(ownFile).isSameFile(calls.stat(opened));
   }
 
-  /// Clears the number of a process that has ended.
+  /// Whether the process of a place still runs; clears its number if not.
   private boolean isAlive(int opened, int place) {
     int locked = lock(opened, place, FileCalls.F_WRLCK);
     if (locked < 0) {
@@ -162,11 +161,11 @@ public final class RegisteredPages {
     tell("no place can be locked: " + Errno.failure(-locked).describe());
   }
 
-  /// The file; negative if it is not there, or not this user's: the numbers of others could have this process
-  /// refuse every load.
+  /// Opens the file. Negative if it is not there, or belongs to another user: that user's numbers could make this
+  /// process refuse every load.
   private int open(int flags) {
     if (calls.user() < 0) {
-      // Elsewhere than on Linux there are no locks, and nothing is registered.
+      // Only Linux has these locks; elsewhere nothing is registered.
       return -Errno.ENOSYS.code();
     }
     try {

@@ -3,7 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.internal.natives.ipc.CudaSharing;
 
-/// Device memory that other processes map, too. It stays when this process gives it up, until the last one does.
+/// Device memory that other processes map too. It is freed when the last process gives it up.
 public final class SharedDeviceSlab extends DeviceSlab {
   private final boolean writable;
 
@@ -12,7 +12,7 @@ public final class SharedDeviceSlab extends DeviceSlab {
     this.writable = writable;
   }
 
-  /// Maps memory of a descriptor, which may be closed afterwards.
+  /// Maps the memory of a descriptor, which may be closed afterwards.
   ///
   /// @param size of the whole memory
   /// @throws dev.gantry.core.TransferException if the driver refuses
@@ -30,7 +30,7 @@ public final class SharedDeviceSlab extends DeviceSlab {
     return !writable;
   }
 
-  /// After the kernels that still read it.
+  /// Unmaps the memory, after the kernels that still read it.
   @Override
   void free() {
     context().synchronize();

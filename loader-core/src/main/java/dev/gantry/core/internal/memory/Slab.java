@@ -19,7 +19,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// The alignment of a slab's address in bytes: a page, as `O_DIRECT` needs.
   public static final int ALIGNMENT_BYTES = 4096;
 
-  /// Readable also when the slab is closed, for `free`.
+  /// The address without a check, which `free` needs after the slab is closed.
   final long address;
 
   private final long size;
@@ -29,8 +29,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   private final AtomicLong shares = new AtomicLong(1);
   private final Deque<Runnable> beforeFree = new ArrayDeque<>();
 
-  /// @param taken of the memory of this kind, in bytes: `size` or more
-  /// @param kept whether it is given back when others need the memory, and does not count as used
+  /// @param taken the bytes that count as taken of this kind of memory: `size` or more
+  /// @param kept whether the memory is given back when others need it, and so does not count as used
   Slab(long address, long size, LiveResources.Kind kind, long taken, boolean kept) {
     this.address = address;
     this.size = size;
@@ -96,8 +96,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
     if (left == 0) {
       runBeforeFree();
-      // First: the next slab may have the memory before
-      // this call returns, and it would count twice.
+      // Uncounts first: the next slab may get the memory before this call returns, and it would
+      // count twice.
       count(-taken);
       boolean freed = false;
       try {
@@ -117,12 +117,12 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
   }
 
-  /// As [#releaseAll(Collection)], for cleaning up after `failure`, which keeps what fails besides.
+  /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as suppressed.
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
     Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList(), failure);
   }
 
-  /// Whether others hold shares besides the caller's one.
+  /// Whether there are shares besides the caller's.
   public final boolean isShared() {
     return shares.get() > 1;
   }
@@ -148,7 +148,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     copyWithin(address() + offset, source.address() + sourceOffset, bytes);
   }
 
-  /// Copies on this slab's device; the addresses are checked.
+  /// Copies within this slab's device, between addresses that are checked already.
   abstract void copyWithin(long target, long source, long bytes);
 
   /// Runs `action` just before the memory is freed, in reverse order of these calls. A slab that is
@@ -167,7 +167,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       actions = List.copyOf(beforeFree);
       beforeFree.clear();
     }
-    // Not under the lock: actions take other locks, whose holders may wait for this one.
+    // The lock is not held here: actions take other locks, whose holders may wait for this one.
     Cleanup.runAll(actions);
   }
 

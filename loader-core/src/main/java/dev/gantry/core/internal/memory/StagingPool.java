@@ -13,12 +13,12 @@ import java.util.Optional;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Pairs of pinned buffers for threads that stage.
+/// Pairs of pinned buffers for threads that stage: they read files into them, and the device copies from there.
 ///
-/// At most `maxPairs` exist at once, and of all of them at most `maxBytes`, or one pair whatever its
-/// size; a thread that needs another waits. Each load or save has a [Share]. A pair that becomes free goes to the
-/// smallest share that waits, and a share that has two pairs or more than a waiting one is asked to give one back. So
-/// every load gets a pair within a request's time, as long as there are no more loads than pairs. Thread-safe.
+/// At most `maxPairs` pairs exist at once, with at most `maxBytes` together (one pair may be larger); a thread that
+/// finds no room waits. Each load or save has a [Share] of the pairs. A free pair goes to the waiting share that has
+/// the fewest, and a share that has at least two more than a waiting one is asked to give one back. So every load gets
+/// a pair within the time of a request, as long as there are no more loads than pairs. Thread-safe.
 public final class StagingPool {
   /// Two buffers: one fills while the other empties.
   public record Pair(PinnedSlab first, PinnedSlab second) {
@@ -42,13 +42,13 @@ public final class StagingPool {
   private final int maxPairs;
   private final long maxBytes;
 
-  /// In order of arrival. Empty of unserved waiters unless there is no room for the next.
+  /// The threads that wait, in order of arrival. All of them are served unless there is no room for the next.
   private final List<Waiter> waiters = new ArrayList<>();
 
   private int pairsInUse;
   private long bytesInUse;
 
-  /// How often something changed for those who wait.
+  /// How often something changed that waiting threads should look at.
   private long changes;
 
   public StagingPool(CudaContext context, int maxPairs, long maxBytes) {
@@ -57,12 +57,12 @@ public final class StagingPool {
     this.maxBytes = maxBytes;
   }
 
-  /// For one load or save.
+  /// Makes the share of one load or save.
   public Share share() {
     return new Share();
   }
 
-  /// The most that so many threads take at once, in bytes.
+  /// The most bytes that `threads` threads take at once.
   ///
   /// @param bufferBytes the size of each of their buffers
   public long mostBytes(int threads, long bufferBytes) {
@@ -76,16 +76,16 @@ public final class StagingPool {
     return (int) waiters.stream().filter(waiter -> !waiter.served).count();
   }
 
-  /// The pairs that one load or save has. Thread-safe.
+  /// The pairs of one load or save. Thread-safe.
   public final class Share {
     private int held;
 
     private Share() {}
 
-    /// A pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
+    /// Takes a pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
-    /// @param wanted whether to wait if there is no room; evaluated again after each [#wake] and
-    ///     whenever a pair is given back, by the caller's thread, which has no lock of the pool then
+    /// @param wanted whether to wait if there is no room. The caller's thread evaluates it, without the pool's lock,
+    ///     and again after each [#wake] and whenever a pair is given back
     /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
@@ -102,17 +102,17 @@ public final class StagingPool {
       StagingPool.this.changed();
     }
 
-    /// Whether to give a pair back soon, for another load that waits and has fewer.
+    /// Whether this share should give a pair back soon, because another load waits and has at least two fewer.
     public boolean owesOne() {
       synchronized (StagingPool.this) {
         return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
       }
     }
 
-    /// Works with a pair, then gives it back; abandons it if the work failed and a device does not say that its
-    /// copies have ended.
+    /// Does `work` with a pair, then gives the pair back. If the work fails and a device cannot be waited for, abandons
+    /// the pair.
     ///
-    /// @param devices that copy from and into the pair
+    /// @param devices the devices that copy from and into the pair
     public void use(Pair pair, Collection<CudaContext> devices, Runnable work) {
       Cleanup.orUndo(
           work,
@@ -126,7 +126,7 @@ public final class StagingPool {
       giveBack(pair);
     }
 
-    /// Gives a pair back; no copy from or into it may be running.
+    /// Gives a pair back. No copy from or into it may be running.
     public void giveBack(Pair pair) {
       Cleanup.runAll(List.of(pair::free, () -> abandon(pair)));
     }
@@ -169,7 +169,7 @@ public final class StagingPool {
     }
   }
 
-  /// @return whether there is room at once; else it waits from now on
+  /// @return whether there is room at once; if not, the waiter waits from now on
   private synchronized boolean arrive(Waiter waiter) {
     waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
     if (waiter.served) {
@@ -180,7 +180,7 @@ public final class StagingPool {
     return waiter.served;
   }
 
-  /// Waits until the waiter is served, or something has changed since there were `seen` changes.
+  /// Waits until the waiter is served, or until the number of changes is no longer `seen`.
   private synchronized boolean isServed(Waiter waiter, long seen) throws InterruptedException {
     while (!waiter.served && changes == seen) {
       wait();
@@ -193,7 +193,7 @@ public final class StagingPool {
     if (waiter.served && !taken) {
       leave(waiter.share, waiter.pairBytes);
     } else {
-      // It may have kept others waiting that need less.
+      // This thread may have kept others waiting that need less.
       serve();
     }
   }
@@ -225,7 +225,8 @@ public final class StagingPool {
     serve();
   }
 
-  /// A smaller pair does not overtake: a large one would wait for ever.
+  /// Serves the threads that wait, as long as there is room. A smaller pair never overtakes a larger one, which would
+  /// otherwise wait for ever.
   private synchronized void serve() {
     Optional<Waiter> next = next();
     while (next.isPresent() && hasRoom(next.get().pairBytes)) {
@@ -237,7 +238,7 @@ public final class StagingPool {
     }
   }
 
-  /// The waiter that gets the next pair: the first of the smallest share.
+  /// The waiter that gets the next pair: the first one of the share that has the fewest pairs.
   private Optional<Waiter> next() {
     return waiters.stream()
         .filter(waiter -> !waiter.served)

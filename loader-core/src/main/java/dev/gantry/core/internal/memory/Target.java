@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The memory that reads fill.
 public sealed interface Target {
-  /// How the reads are ordered with other uses of the memory by its device; null for memory that is
-  /// free: the bytes have arrived when the reader is drained.
+  /// How reads are ordered with the device's other uses of the memory; null for memory that nothing uses. In that case
+  /// the bytes have arrived when the reader is drained.
   default @Nullable Ordered order() {
     return null;
   }
@@ -18,18 +18,18 @@ public sealed interface Target {
   /// A slab.
   record InSlab(Slab slab, @Nullable Ordered order) implements Target {}
 
-  /// The same place in a slab of each of several devices, which are free.
+  /// The same place in slabs of several devices. Nothing uses the slabs now.
   ///
-  /// @param slabs one a device, in the devices' order
+  /// @param slabs one for each device, in the devices' order
   record OnEach(List<Slab> slabs) implements Target {
     public OnEach {
       slabs = List.copyOf(slabs);
     }
   }
 
-  /// Memory that nothing uses now, also of several devices.
+  /// Memory that nothing uses now, on one device or several.
   ///
-  /// @param pieces which bytes of a read are wanted; the others go nowhere
+  /// @param pieces the parts of a read that are wanted; the rest is dropped
   record Scattered(List<Piece> pieces) implements Target {
     public Scattered {
       pieces = List.copyOf(pieces);
@@ -38,35 +38,36 @@ public sealed interface Target {
 
   /// Rows of a read that go to one piece of memory.
   ///
-  /// @param rows from an offset in the read to an offset in `memory`
-  /// @param region the memory to register for it, if any is to be: of one allocation, with `memory`
-  ///     in it
+  /// @param rows copies from an offset in the read to an offset in `memory`
+  /// @param region the memory to register with cuFile, if any is registered: it contains `memory`, and is of one
+  ///     allocation
   record Piece(Copy2D rows, Memory memory, Memory region) {}
 
-  /// Memory of a slab that may still be in use.
+  /// The order of reads into memory that may still be in use.
   ///
-  /// @param stream for the copies, which runs them when the memory is free. The bytes have arrived
-  ///     when it has done so
-  /// @param free fires when the memory is free, for transports that use no stream
+  /// @param stream the stream for the copies: it runs them when the memory is free, and the bytes have arrived when it
+  ///     has done so
+  /// @param free an event that fires when the memory is free, for transports that use no stream
   record Ordered(CudaDriver.Stream stream, CudaDriver.Event free, StreamOwner owner) {}
 
-  /// Destroys a stream, and hands over what it has filled.
+  /// Destroys a stream, and hands over the bytes that came by it.
   @FunctionalInterface
   interface StreamOwner {
-    /// For those who queue work on the stream whose result is known when the stream has passed it.
+    /// Adds what must happen before the stream's bytes are handed over, for requests whose result is known only when
+    /// the stream has passed them.
     ///
-    /// @param check called whenever the host has waited for the stream, before it hands over the
-    ///     bytes; throws if they are not right
+    /// @param check called whenever the host has waited for the stream, before the bytes are handed over; throws if
+    ///     they are wrong
     /// @param close called once, before the stream is destroyed
     void attach(Runnable check, Runnable close);
   }
 
-  /// A slab that is free.
+  /// The target of a slab that nothing uses now.
   static Target of(Slab slab) {
     return new InSlab(slab, null);
   }
 
-  /// A slab that may still be in use.
+  /// The target of a slab that may still be in use.
   static Target ordered(Slab slab, Ordered order) {
     return new InSlab(slab, order);
   }

@@ -17,11 +17,11 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
   /// it.
   public static final int BLOCK_BYTES = 4096;
 
-  /// The kernel reads less than 2 GiB at once, and no more can be pinned as one buffer.
+  /// The largest read: the kernel reads less than 2 GiB at once, and no larger buffer can be pinned.
   public static final long MAX_REQUEST_BYTES = 1L << 30;
 
-  /// One read takes both of two rows up to so many unwanted bytes apart: from the page cache these cost
-  /// less than a second read.
+  /// The most unwanted bytes between two rows that one read takes both of: reading these from the page cache costs less
+  /// than a second read.
   private static final long MAX_ROW_GAP_BYTES = 64 << 10;
 
   /// 8 MiB requests, gaps of up to 256 KiB, slabs of 512 MiB.
@@ -36,7 +36,7 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     MisuseException.requireRange("gapBytes", gapBytes, 0, Long.MAX_VALUE);
   }
 
-  /// @throws MisuseException if this is no size of a request
+  /// @throws MisuseException if `bytes` is not a valid size of a request
   public static void checkRequestBytes(long bytes) {
     MisuseException.requireRange("optRequestBytes", bytes, BLOCK_BYTES, MAX_REQUEST_BYTES);
     if (bytes % BLOCK_BYTES != 0) {
@@ -50,12 +50,12 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     return offset & -BLOCK_BYTES;
   }
 
-  /// The first start of a block from `offset` on.
+  /// The first start of a block at `offset` or after it.
   public static long ceiling(long offset) {
     return align(offset, BLOCK_BYTES);
   }
 
-  /// The first multiple of `alignment`, a power of two, from `value` on.
+  /// The first multiple of `alignment`, a power of two, at `value` or after it.
   public static long align(long value, int alignment) {
     return Math.addExact(value, alignment - 1) & -alignment;
   }
@@ -64,7 +64,7 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
     return new PlanLimits(bytes, gapBytes, slabBytes);
   }
 
-  /// The same for rows of slices: gaps between them are many.
+  /// These limits with smaller gaps, for the rows of slices: there are many gaps between rows.
   public PlanLimits forRows() {
     return new PlanLimits(requestBytes, Math.min(gapBytes, MAX_ROW_GAP_BYTES), slabBytes);
   }

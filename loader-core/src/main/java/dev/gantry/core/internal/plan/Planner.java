@@ -15,14 +15,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// Plans the reads of a load: into slabs that it allocates ([ReadPlan]), or into memory that is there
-/// ([ReadIntoPlan]).
+/// Plans the reads of a load: into slabs that it allocates ([ReadPlan]), or into memory of the caller ([ReadIntoPlan]).
 ///
-/// For new slabs, extents are aligned outward to blocks, neighbours coalesced into runs, runs packed into slabs and
-/// split into requests. A placement keeps its extent's phase: slab offset and file offset are equal modulo
-/// [PlanLimits#BLOCK_BYTES], so that direct reads land where they belong. An extent whose phase
-/// breaks its alignment is read in place and relocated. Time is that of sorting, memory a few small
-/// objects an extent. Pure; thread-safe.
+/// For new slabs, extents are aligned outward to blocks, neighbours are joined to runs, and runs are packed into slabs
+/// and split into requests. The offset of an extent in its slab equals its offset in the file modulo
+/// [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. If that breaks the extent's alignment, it is
+/// copied elsewhere in the slabs after the reads. A plan takes the time of a sort, and a few small objects of memory
+/// for each extent. Pure; thread-safe.
 public final class Planner {
   private final List<ExtentRequest> wanted;
   private final PlanLimits limits;
@@ -32,7 +31,7 @@ public final class Planner {
   private final List<Read> reads = new ArrayList<>();
   private final List<Relocation> relocations = new ArrayList<>();
 
-  /// Bytes taken of the slab being filled; it is the last of `slabSizes` where `slabOpen`.
+  /// The bytes of the last slab that are taken; valid if `slabOpen`.
   private long used;
 
   private boolean slabOpen;
@@ -48,10 +47,10 @@ public final class Planner {
     return new Planner(wanted, limits).plan();
   }
 
-  /// The aligned reads that bring strided ranges into memory that is there. Ranges that lie near each other share
-  /// reads, also those of several parts; overlaps are read once.
+  /// Plans the aligned reads that bring strided ranges into memory that exists. Ranges near each other share reads,
+  /// also those of different parts; overlaps are read once.
   ///
-  /// @param parts each a piece of memory that its ranges fill; none twice
+  /// @param parts the ranges of each piece of memory. They fill it, and no byte of it twice
   public static ReadIntoPlan planInto(List<List<StridedRange>> parts, PlanLimits limits) {
     ReadIntoPlan.Builder builder = new ReadIntoPlan.Builder(limits);
     for (int part = 0; part < parts.size(); part++) {
@@ -77,7 +76,7 @@ public final class Planner {
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
   }
 
-  /// The runs of extents, each of which gets a place.
+  /// Joins extents to runs, and gives each extent its place.
   private final class Extents extends Runs {
     @Override
     long start(int i) {
@@ -108,7 +107,7 @@ public final class Planner {
     }
   }
 
-  /// Reserves `length` bytes from a block's start on in the last slab, or in a new one.
+  /// Reserves `length` bytes at the end of the last slab, or in a new one.
   private long takeRoom(long length) {
     if (slabOpen && used + length <= limits.slabBytes()) {
       used += length;
@@ -128,7 +127,8 @@ public final class Planner {
       if (from.offset() % alignment == 0) {
         continue;
       }
-      // Padding to whole blocks would waste most memory of small tensors.
+      // Relocated tensors are packed closely: padding small ones to whole blocks would waste most
+      // of the memory.
       long padded = align(from.length(), MAX_ALIGNMENT_BYTES);
       long to = takeRoom(padded);
       int slab = slabSizes.size() - 1;

@@ -8,9 +8,9 @@ import dev.gantry.core.spi.Copy2D;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The aligned reads that bring strided ranges into memory that is there, and which bytes of each read go where.
-/// Unlike a [ReadPlan], which aligns memory as its reads need it, this takes memory as it lies: what a read has
-/// beside the wanted bytes is left out.
+/// The aligned reads that bring strided ranges into memory that exists, and where the bytes of each read go. A
+/// [ReadPlan] lays out new memory as its reads need it; this plan takes memory as it is, and drops what a read has
+/// besides the wanted bytes.
 ///
 /// @param steps in the order of files and offsets
 public record ReadIntoPlan(List<Step> steps) {
@@ -20,8 +20,8 @@ public record ReadIntoPlan(List<Step> steps) {
 
   /// One read.
   ///
-  /// @param read of no slab
-  /// @param pieces what of it is wanted, one or more
+  /// @param read a read that belongs to no slab
+  /// @param pieces the wanted parts of it, one or more
   public record Step(Read read, List<Piece> pieces) {
     public Step {
       pieces = List.copyOf(pieces);
@@ -30,8 +30,8 @@ public record ReadIntoPlan(List<Step> steps) {
 
   /// Rows of one part within a read.
   ///
-  /// @param part which of the request's parts
-  /// @param rows from an offset in the read to an offset in the part's memory
+  /// @param part an index into the request's parts
+  /// @param rows copies from an offset in the read to an offset in the part's memory
   public record Piece(int part, Copy2D rows) {}
 
   /// The reads of all steps.
@@ -50,7 +50,8 @@ public record ReadIntoPlan(List<Step> steps) {
       this.limits = limits;
     }
 
-    /// Adds a range of a part: as a whole if one read takes rows and what lies between them.
+    /// Adds a range of a part. Reads span it as a whole if the gaps between its rows are small, and otherwise read row
+    /// by row.
     void add(int part, StridedRange range) {
       Copy2D rows = range.rows();
       if (rows.rows() == 1 || rows.sourcePitch() - rows.width() <= limits.gapBytes()) {
@@ -101,14 +102,14 @@ public record ReadIntoPlan(List<Step> steps) {
         }
       }
       for (int i = 0; i < requests; i++) {
-        // A row may be longer than a request, and what lies between two rows, too.
+        // A request may be empty: one can lie within the gap between two rows.
         if (!pieces.get(i).isEmpty()) {
           steps.add(step(file, start + i * requestBytes, pieces.get(i)));
         }
       }
     }
 
-    /// Adds the rows that lie in a request, of which the first and the last may be cut.
+    /// Adds the rows of a range that lie in a request; the first and the last may be cut.
     private void addPieces(int range, long from, long to, List<Piece> pieces) {
       Copy2D all = ranges.get(range).rows();
       int part = parts.get(range);

@@ -9,7 +9,7 @@ import java.util.List;
 /// @param slabSizes the sizes of the slabs to allocate, in bytes, each a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param reads in the order of files and offsets
-/// @param relocations copies after all reads, for extents that would be misaligned otherwise
+/// @param relocations copies to make after all reads, for extents that would be misaligned otherwise
 /// @param placements one for each extent, in the order of the request, after relocation
 public record ReadPlan(
     List<Long> slabSizes,
@@ -28,7 +28,7 @@ public record ReadPlan(
   ///
   /// @param fileOffset a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param length a multiple of [PlanLimits#BLOCK_BYTES]
-  /// @param required the bytes, from `fileOffset` on, that are wanted: the file must have them
+  /// @param required the wanted bytes from `fileOffset` on, which the file must have
   /// @param slab an index into [#slabSizes]
   /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES]
   public record Read(
@@ -45,7 +45,7 @@ public record ReadPlan(
   /// `length` bytes to copy from one slab to another on the same device.
   public record Relocation(int fromSlab, long fromOffset, int toSlab, long toOffset, long length) {}
 
-  /// The places of the extents, without the reads.
+  /// The places of the extents without the reads.
   public SlabLayout layout() {
     return new SlabLayout(slabSizes, placements);
   }

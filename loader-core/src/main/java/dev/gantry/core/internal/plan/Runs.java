@@ -11,8 +11,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Joins ranges of files that lie near each other to runs, each of which is read as a whole. Ranges have numbers
-/// in the order of the request. Memory is an array of numbers a file, as 20,000 tensors need.
+/// Joins ranges of files that lie near each other to runs, each of which is read as a whole. A range's number is its
+/// place in the request. For 20,000 tensors, numbers in an array for each file take little memory.
 abstract class Runs {
   private final Map<Location, Group> groups = new LinkedHashMap<>();
   private Group group = new Group();
@@ -22,13 +22,13 @@ abstract class Runs {
 
   abstract long end(int range);
 
-  /// Takes a run.
+  /// Receives a run.
   ///
-  /// @param end of the last range in the file
-  /// @param ranges of which those between `first` and `next` are the run's, in the order of the file
+  /// @param end where the run's last range ends in the file
+  /// @param ranges numbers of ranges in the order of the file; the run has those from index `first` up to `next`
   abstract void run(Location file, long end, int[] ranges, int first, int next);
 
-  /// Adds a range, which is not empty.
+  /// Adds a range of one byte or more.
   final void add(int range, Location in) {
     if (!in.equals(file)) {
       file = in;
@@ -66,8 +66,8 @@ abstract class Runs {
     }
   }
 
-  /// The ranges of one file. Most come in their order in the file: those need no sorting, which takes longer
-  /// than the rest of a plan.
+  /// The ranges of one file. Most come in their order in the file, and need no sorting, which would take longer than
+  /// the rest of a plan.
   private final class Group {
     private int[] ranges = {};
     private int count;
@@ -87,7 +87,7 @@ abstract class Runs {
       ranges[count++] = range;
     }
 
-    /// The ranges sorted by start, then by end, then as they were asked for.
+    /// The ranges sorted by start, then by end, then by their order in the request.
     int[] sorted() {
       return inOrder
           ? Arrays.copyOf(ranges, count)

@@ -17,8 +17,8 @@ public record SlabLayout(List<Long> slabSizes, List<Placement> placements) {
 
   /// Lays pieces end to end: neighbours share a slab.
   ///
-  /// @param lengths of the pieces in bytes; one without bytes is nowhere
-  /// @param alignment of each piece, a power of two
+  /// @param lengths the sizes of the pieces in bytes; a piece without bytes gets no place
+  /// @param alignment the alignment of each piece in bytes, a power of two
   /// @param slabBytes the most bytes of a slab of several pieces
   public static SlabLayout of(List<Long> lengths, int alignment, long slabBytes) {
     List<Long> slabs = new ArrayList<>();

@@ -8,12 +8,12 @@ import dev.gantry.core.spi.Copy2D;
 /// Rows of bytes in a file, a fixed distance apart, and where they go in a piece of memory: a slice of a tensor
 /// along an inner axis, for example. An extent is a strided range of one row.
 ///
-/// @param rows from an offset in the file to an offset in the memory
+/// @param rows copies from an offset in the file to an offset in the memory
 public record StridedRange(Location file, Copy2D rows) {
   /// A range of one row.
   ///
   /// @param extent of one byte or more
-  /// @param target where it goes, from the start of the memory
+  /// @param target offset of the range's first byte in the memory
   public static StridedRange of(Extent extent, long target) {
     return new StridedRange(extent.file(), Copy2D.ofRow(extent.offset(), target, extent.length()));
   }

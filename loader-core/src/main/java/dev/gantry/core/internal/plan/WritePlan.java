@@ -15,8 +15,8 @@ public record WritePlan(long size, List<Write> writes) {
   /// One aligned write.
   ///
   /// @param offset in the file, a multiple of [PlanLimits#BLOCK_BYTES]
-  /// @param length of the file's bytes in it; only the file's last write may have another than a
-  ///     multiple of [PlanLimits#BLOCK_BYTES], and is padded with zeros to the next
+  /// @param length bytes of the file in this write. The last write of a file may have a length that is no multiple of
+  ///     [PlanLimits#BLOCK_BYTES]; it is padded with zeros
   /// @param pieces what it consists of, in order and without gaps
   public record Write(long offset, long length, List<Piece> pieces) {
     public Write {

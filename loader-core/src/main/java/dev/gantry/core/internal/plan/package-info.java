@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// From extents to aligned reads. Pure: no I/O, no clock, no native call.
+/// Turns extents into aligned reads. Pure: no I/O, no clock, no native call.
 @NullMarked
 package dev.gantry.core.internal.plan;
 

@@ -5,20 +5,20 @@ import dev.gantry.core.Extent;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 
-/// Bytes of a file that lie in a slab.
+/// A range of a file that is mapped into a slab.
 ///
-/// @param from the first of them in the file
-/// @param to their end in the file
-/// @param shift what is added to an offset in the file to get that in the slab
+/// @param from where the range begins in the file, in bytes
+/// @param to where the range ends in the file
+/// @param shift what to add to an offset in the file to get the offset in the slab
 public record FileMapping(Slab slab, long from, long to, long shift) {
-  /// Whether these are among them, at an address of this alignment.
+  /// Whether the range contains the extent, and maps it at an address of this alignment.
   public boolean has(Extent extent, int alignmentBytes) {
     return from <= extent.offset()
         && extent.end() <= to
         && (extent.offset() + shift) % alignmentBytes == 0;
   }
 
-  /// The place of bytes that are among them.
+  /// Where an extent within the range is in the slab.
   public Region region(Extent extent) {
     return new Region(slab, extent.offset() + shift, extent.length());
   }
