@@ -12,18 +12,18 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old
-/// file or the new one:
+/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old file or the
+/// new one:
 ///
-/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until 4
+/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until step 4
 /// 2. append to it, through the page cache
 /// 3. synchronise it
 /// 4. rename it to its target
 /// 5. synchronise the folder
 ///
-/// A file that fails before 4, or is closed before, is removed, and nothing has changed; also after a
-/// failed 3, since the kernel may have dropped what it could not write. If 5 fails, the new file is
-/// there, but a crash may bring the old one back. Not thread-safe.
+/// If the file fails or is closed before step 4, it is removed, and nothing has changed. A failed step 3 is not
+/// repeated, since the kernel may have dropped what it could not write. If step 5 fails, the new file is there,
+/// but a crash may bring the old one back. Not thread-safe.
 public final class AppendedFile implements AutoCloseable {
   private static final int BUFFER_BYTES = 256 << 10;
 
@@ -44,7 +44,7 @@ public final class AppendedFile implements AutoCloseable {
   private State state = State.OPEN;
   private boolean closed;
 
-  /// Step 1.
+  /// Does step 1.
   ///
   /// @param counters of the session, which the file may outlive
   /// @throws TransferException if the file cannot be created
@@ -63,21 +63,21 @@ public final class AppendedFile implements AutoCloseable {
             });
   }
 
-  /// The name that the file gets by [#commit].
+  /// Returns the name that the file gets by [#commit].
   public Path file() {
     return file;
   }
 
-  /// The bytes appended so far.
+  /// Returns how many bytes were appended so far.
   public long size() {
     return written + buffered;
   }
 
-  /// Step 2.
+  /// Does step 2.
   ///
   /// @param bytes host memory, which the caller may change afterwards
-  /// @throws TransferException if it cannot be written; no further call succeeds then
-  /// @throws MisuseException if the file has failed before, or is done
+  /// @throws TransferException if the file cannot be written; every later call fails then
+  /// @throws MisuseException if the file has failed before, or was committed or closed
   public void append(MemorySegment bytes) {
     require(State.OPEN);
     long done = 0;
@@ -108,12 +108,12 @@ public final class AppendedFile implements AutoCloseable {
     }
   }
 
-  /// Gives files their names, in this order, when all of them are on the disk; returns when the names
-  /// are on the disk too. All are closed then, also after a failure.
+  /// Gives files their names, in this order, when all of them are on the disk; returns when the names are on
+  /// the disk, too. All files are closed then, also after a failure.
   ///
-  /// @throws TransferException if a file cannot be written or synchronised, and none has its name
-  ///     then; or if a rename or a folder's synchronisation fails, and some may have it
-  /// @throws MisuseException if one has failed before, or is done
+  /// @throws TransferException if a file cannot be written or synchronised: then no file has its name; or if a
+  ///     rename or the synchronisation of a folder fails: then some files may have their names
+  /// @throws MisuseException if a file has failed before, or was committed or closed
   public static void commit(List<AppendedFile> files) {
     List<Runnable> closing = files.stream().<Runnable>map(file -> file::close).toList();
     Cleanup.orUndo(
@@ -129,7 +129,7 @@ public final class AppendedFile implements AutoCloseable {
     files.forEach(AppendedFile::close);
   }
 
-  /// Step 3.
+  /// Does step 3.
   private void synchronise() {
     require(State.OPEN);
     flush();
@@ -138,7 +138,7 @@ public final class AppendedFile implements AutoCloseable {
     state = State.SYNCHRONISED;
   }
 
-  /// Step 4.
+  /// Does step 4.
   private void rename() {
     require(State.SYNCHRONISED);
     folders.rename(target.file(), file);
@@ -146,7 +146,7 @@ public final class AppendedFile implements AutoCloseable {
     counters.addFiles(1);
   }
 
-  /// Removes the file, unless it has its name.
+  /// Closes the file, and removes it unless it has its name.
   ///
   /// @throws TransferException if it cannot be removed
   @Override

@@ -26,13 +26,13 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes with two buffers: devices fill one while this thread writes the other. Host memory that is
-/// aligned as the file needs it is written from where it is. For one thread.
+/// Writes files with two buffers: devices fill one while this thread writes the other. Host memory that is
+/// aligned as the file needs it is written without a buffer. Not thread-safe.
 final class DoubleBufferedWriter implements AutoCloseable {
-  /// The two buffers.
+  /// The two buffers of a writer.
   ///
-  /// @param giveBack called once, when no copy into them runs any more
-  /// @param abandon called instead, if a device does not say whether one does
+  /// @param giveBack runs once, when no copy into the buffers runs any more
+  /// @param abandon runs instead, if a device does not say whether its copies have ended
   record Buffers(CpuSlab first, CpuSlab second, Runnable giveBack, Runnable abandon) {
     MemorySegment of(int turn, long length) {
       return (turn == 0 ? first : second).segment().asSlice(0, length);
@@ -41,8 +41,8 @@ final class DoubleBufferedWriter implements AutoCloseable {
 
   /// A write whose bytes are in a buffer, or on their way there.
   ///
-  /// @param straight the memory from which cuFile writes the bytes, or null. The buffer then serves
-  ///     only the checksums
+  /// @param straight the device memory that cuFile writes without the buffer, or null. If it is not null, the
+  ///     buffer serves only the checksums
   private record Pending(
       WriteTask task, List<Source> slices, Memory.@Nullable OnDevice straight, int buffer) {}
 
@@ -54,8 +54,8 @@ final class DoubleBufferedWriter implements AutoCloseable {
   private @Nullable Pending pending;
   private int turn;
 
-  /// @param buffers which this gives back
-  /// @param sources the open files that parts come from
+  /// @param buffers are given back by [#close]
+  /// @param sources the open files from which parts of the new files come
   DoubleBufferedWriter(
       Buffers buffers,
       boolean checksums,
@@ -67,7 +67,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     this.counter = counter;
   }
 
-  /// Does one write. Its bytes may still be on their way when this returns: see [#drain].
+  /// Begins one write. The next call or [#drain] completes it, if this call does not.
   void put(WriteTask task) {
     TargetFile target = task.file().open();
     Write write = task.write();
@@ -92,7 +92,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     pending = next;
   }
 
-  /// The device memory from which cuFile writes without a buffer, or null.
+  /// Returns the device memory that cuFile writes without a buffer, or null.
   private static Memory.@Nullable OnDevice straight(WriteTask task, Source first, boolean whole) {
     Transport ofFile = task.file().transport().of(false);
     return switch (TransportOracle.ofWrite(first, whole, ofFile)) {
@@ -132,7 +132,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     return source;
   }
 
-  /// Writes what is still to be written.
+  /// Completes the write that was begun last.
   void drain() {
     Pending last = pending;
     if (last == null) {
@@ -153,7 +153,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     task.file().written(task.number(), sums);
   }
 
-  /// Whether cuFile wrote the bytes; if not, they are in the buffer.
+  /// Has cuFile write device memory. If cuFile does not, returns false, and the buffer gets the bytes.
   private boolean writeStraight(Pending last, Memory.OnDevice memory) {
     FileCommit file = last.task().file();
     FileTransport transport = file.transport();
@@ -181,7 +181,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     return false;
   }
 
-  /// Counts each piece by where its part is, although all went in one write.
+  /// Counts each piece for the kind of memory it comes from, although one request wrote all of them.
   private void count(WriteTask task, boolean direct) {
     for (Piece piece : task.write().pieces()) {
       Source part = task.file().file().parts().get(piece.part());

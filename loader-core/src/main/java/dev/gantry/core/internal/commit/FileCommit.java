@@ -22,9 +22,9 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes one file by the protocol that leaves the old file or the new one, whatever crashes:
+/// Writes one file in steps, so that a crash at any point leaves the old file or the new one:
 ///
-/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until 6
+/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until step 6
 /// 2. allocate room for all of its blocks
 /// 3. write whole blocks, the last one padded with zeros, in any order
 /// 4. trim the file to its true size
@@ -32,22 +32,22 @@ import org.jspecify.annotations.Nullable;
 /// 6. rename it to its target
 /// 7. synchronise the folder
 ///
-/// A file that fails before 6 is removed, and nothing has changed; also after a failed 5, since the
-/// kernel may have dropped what it could not write, and a second `fsync` would report success. If 7
-/// fails, the new file is there, but a crash may bring the old one back.
+/// If a step before step 6 fails, the file is removed, and nothing has changed. A failed step 5 is not
+/// repeated, since the kernel may have dropped what it could not write, and a second `fsync` would report
+/// success. If step 7 fails, the new file is there, but a crash may bring the old one back.
 ///
-/// [#open], [#transport] and [#written] are thread-safe; the rest is for one thread, when no write
-/// is running.
+/// [#open], [#transport] and [#written] are thread-safe. Only one thread may call the other methods, when no
+/// write is running.
 final class FileCommit {
-  /// One of a file's writes.
+  /// One write of a file.
   ///
-  /// @param number in the file's plan
+  /// @param number the write's index in the file's plan
   record WriteTask(FileCommit file, int number) {
     Write write() {
       return file.plan.writes().get(number);
     }
 
-    /// What the write consists of, in order, with neighbours joined.
+    /// Returns the sources of the write's bytes, in order. Neighbours in memory or in a file are joined.
     List<Source> slices() {
       Slices slices = new Slices();
       for (Piece piece : write().pieces()) {
@@ -65,21 +65,21 @@ final class FileCommit {
   private final boolean held;
   private final AtomicInteger writesLeft;
 
-  /// The checksums by write and piece.
+  /// The checksums of all pieces, by the write's index and the piece's.
   private final int[][] checksums;
 
-  /// Null before [#open].
+  /// The open file; null before [#open].
   private @Nullable TargetFile target;
 
   private @Nullable FileTransport transport;
 
-  /// Why the first call of [#open] failed, for all later ones.
+  /// Why the first call of [#open] failed; later calls throw this again.
   private @Nullable RuntimeException unusable;
 
   private boolean renamed;
 
-  /// @param held whether the file stays open, and its lock held, until it has its name: not where there
-  ///     are more files than a process may have open
+  /// @param held whether the file stays open, with its lock held, until it has its name; false if there are
+  ///     more files than the process may have open
   FileCommit(TransferEngine engine, NewFile file, WriteOptions options, boolean held) {
     this.engine = engine;
     this.file = file;
@@ -96,7 +96,7 @@ final class FileCommit {
     return file;
   }
 
-  /// In bytes.
+  /// Returns the file's size in bytes.
   long size() {
     return plan.size();
   }
@@ -105,14 +105,14 @@ final class FileCommit {
     return IntStream.range(0, plan.writes().size()).mapToObj(number -> new WriteTask(this, number));
   }
 
-  /// The devices that parts of the file are on.
+  /// Returns the devices that hold parts of the file.
   static Stream<Device.Cuda> devices(NewFile file) {
     return file.parts().stream()
         .flatMap(part ->
             part instanceof Memory.OnDevice memory ? Stream.of(memory.device()) : Stream.empty());
   }
 
-  /// The open file. The first call does steps 1 and 2.
+  /// Returns the open file. The first call does steps 1 and 2.
   synchronized TargetFile open() {
     if (unusable != null) {
       throw unusable;
@@ -132,7 +132,7 @@ final class FileCommit {
     return opened;
   }
 
-  /// Only device memory has a choice of engine.
+  /// Chooses a transport for the parts in device memory. Other parts leave no choice.
   private FileTransport transport(TargetFile opened) {
     Optional<Device.Cuda> device = devices(file).findFirst();
     return new FileTransport(
@@ -143,14 +143,14 @@ final class FileCommit {
         engine.cuFile());
   }
 
-  /// After [#open].
+  /// Returns the transport for device memory. [#open] must have been called.
   synchronized FileTransport transport() {
     return Objects.requireNonNull(transport);
   }
 
-  /// Step 3 is done for one write. After the last one, this does steps 4 and 5.
+  /// Says that step 3 is done for one write. After the last write, this does steps 4 and 5.
   ///
-  /// @param sums the checksum of each of its pieces, if they are wanted
+  /// @param sums the checksum of each of the write's pieces; empty if checksums are not wanted
   void written(int write, int[] sums) {
     checksums[write] = sums;
     if (writesLeft.decrementAndGet() == 0) {
@@ -158,7 +158,7 @@ final class FileCommit {
     }
   }
 
-  /// Steps 4 and 5.
+  /// Does steps 4 and 5.
   void finish() {
     TargetFile opened = open();
     opened.truncate(plan.size());
@@ -168,16 +168,16 @@ final class FileCommit {
     }
   }
 
-  /// Step 6.
+  /// Does step 6.
   void rename(Folders folders) {
     folders.rename(open().file(), file.file());
     renamed = true;
     close();
   }
 
-  /// Closes the file at any step, and removes it unless it was renamed.
+  /// Closes the file, whichever step it has reached, and removes it unless it was renamed.
   ///
-  /// @param failure keeps what fails besides
+  /// @param failure gets failures of this call as suppressed exceptions
   void abandon(Folders folders, Throwable failure) {
     TargetFile opened = target;
     Runnable remove =

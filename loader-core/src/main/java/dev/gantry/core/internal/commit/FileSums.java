@@ -19,15 +19,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/// CRC32C checksums of ranges of files, read and summed on several threads. For one use, by one thread.
+/// Computes the CRC32C of ranges of files, on several threads. May be used once, by one thread.
 final class FileSums {
-  /// What a thread does at a time: enough of them for all threads also in a file of one tensor.
+  /// How many bytes a thread sums at a time: few enough that even a file of one tensor has work for all
+  /// threads.
   private static final long PIECE_BYTES = 4 * PlanLimits.DEFAULT.requestBytes();
 
-  /// A processor sums some 5 GB/s, and memory gives no more to more of them.
+  /// The most threads: one processor sums some 5 GB/s, and the memory does not feed more of them.
   private static final int MAX_THREADS = 16;
 
-  /// @param extent an index into the extents
+  /// @param extent the index of the extent that the piece belongs to
   private record Piece(int extent, SourceFile file, long offset, long length) {}
 
   private final TransferEngine engine;
@@ -37,7 +38,7 @@ final class FileSums {
     this.engine = engine;
   }
 
-  /// @return one for each of `extents`
+  /// @return the checksum of each of `extents`
   int[] of(List<Extent> extents) {
     try {
       List<Piece> pieces = new ArrayList<>();

@@ -9,11 +9,11 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
 
-/// Changes entries of folders durably: an entry that was created, renamed or removed is on the disk
-/// only when its folder was synchronised. Thread-safe.
+/// Changes entries of folders durably. An entry that was created, renamed or removed is on the disk only after
+/// its folder was synchronised. Thread-safe.
 public final class Folders {
 
-  /// All rights for all, less the umask.
+  /// The mode of new folders: all rights for everyone, less the umask.
   private static final int MODE = 0777;
 
   private final FileCalls calls;
@@ -22,16 +22,16 @@ public final class Folders {
     this.calls = calls;
   }
 
-  /// Creates one folder, and returns when it is on the disk.
+  /// Creates one folder, and returns when the folder is on the disk.
   ///
-  /// @throws TransferException if it cannot be created, or exists already; nothing has changed then
+  /// @throws TransferException if the folder cannot be created, or exists already; nothing has changed then
   public void create(Path folder) {
     Errno.check(calls.mkdir(folder, MODE), "mkdir", folder);
     Cleanup.orUndo(() -> sync(parent(folder)), () -> removeFolder(folder));
   }
 
-  /// Renames a file within a file system, replacing a file of the new name; durable only
-  /// after [#sync].
+  /// Renames a file within a file system, replacing a file of the new name. The change is durable only after
+  /// [#sync].
   public void rename(Path from, Path to) {
     TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.rename(from, to);
@@ -39,15 +39,15 @@ public final class Folders {
     Errno.check(result, "rename", from + " to " + to);
   }
 
-  /// Removes a file, or does nothing if it is gone; durable only after [#sync].
+  /// Removes a file, or does nothing if it is gone. The change is durable only after [#sync].
   public void removeFile(Path file) {
     Errno.check(calls.unlink(file), Errno.ENOENT, "unlink", file);
   }
 
-  /// Removes a temporary file of a writer that was killed; durable only after [#sync]. That of a living one
-  /// stays, and so does one whose writer holds no lock.
+  /// Removes the temporary file of a writer that was killed; this is durable only after [#sync]. Keeps the file
+  /// of a living writer, and one whose writer never held a lock.
   ///
-  /// @return whether it was removed
+  /// @return whether the file was removed
   public boolean removeLeftover(Path file) {
     return Leftovers.removeFile(calls, file);
   }
@@ -57,26 +57,26 @@ public final class Folders {
     return TemporaryName.isHeld(file) && Leftovers.isBeingWritten(calls, file);
   }
 
-  /// Removes an empty folder, or does nothing if it is gone; durable only after [#sync] of its
+  /// Removes an empty folder, or does nothing if it is gone. The change is durable only after [#sync] of its
   /// parent.
   public void removeFolder(Path folder) {
     Errno.check(calls.rmdir(folder), Errno.ENOENT, "rmdir", folder);
   }
 
-  /// Returns when all of a folder's entries are on the disk as they are now. A failure is not retried,
-  /// since it is unknown then what did not reach the disk.
+  /// Returns when all of a folder's entries are on the disk as they are now. A failed `fsync` is not repeated,
+  /// since nobody knows what did not reach the disk.
   public void sync(Path folder) {
     int opened = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     int descriptor = Errno.require(opened, "open", folder);
     TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.fsync(descriptor);
     event.done("synchronise folder", folder);
-    // Read-only: nothing that a failing close could lose.
+    // The folder was opened only for reading, so a failing close loses nothing.
     calls.close(descriptor);
     Errno.check(result, "fsync", folder);
   }
 
-  /// The folder that holds a path.
+  /// Returns the folder that holds a path.
   static Path parent(Path path) {
     Path parent = path.getParent();
     return parent == null ? Path.of(".") : parent;

@@ -16,13 +16,14 @@ import java.util.Set;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Removes the temporary files of writers that were killed. A writer holds the lock of its file as long
-/// as the file is temporary, and the kernel takes the lock back when the process ends, however it ends. So
-/// a file whose lock is free is nobody's. Where the file system has no locks, nothing is removed.
+/// Removes the temporary files of writers that were killed. A writer holds a lock on its file as long as the
+/// file is temporary, and the kernel frees the lock when the process ends, however it ends. So a temporary file
+/// whose lock is free has no writer any more. Where the file system has no locks, nothing is removed.
 final class Leftovers {
   private static final Logger LOG = LoggerFactory.getLogger(Leftovers.class);
 
-  /// Folders that this process remembers, so that many files in one do not list it each.
+  /// How many folders this process remembers, so that it does not list a folder again for each file written to
+  /// it.
   private static final int MAX_FOLDERS = 1000;
 
   private static final Set<Path> SEEN =
@@ -39,8 +40,8 @@ final class Leftovers {
 
   private Leftovers() {}
 
-  /// Looks through a folder that this process has not looked through before. What cannot be removed stays:
-  /// the caller's own writing says what is wrong with the folder.
+  /// Removes such files from a folder, unless this process has looked through the folder before. Errors are
+  /// ignored: if the folder has a fault, the caller's own write fails and says so.
   static void remove(FileCalls calls, Path folder) {
     if (!SEEN.add(folder.toAbsolutePath().normalize())) {
       return;
@@ -50,7 +51,7 @@ final class Leftovers {
         boolean _ = removeFile(calls, file);
       }
     } catch (IOException | DirectoryIteratorException _) {
-      // The files stay.
+      // The folder cannot be listed, so the files stay.
     }
   }
 
@@ -65,7 +66,7 @@ final class Leftovers {
     return isHeld;
   }
 
-  /// @return whether it was a file of a writer that was killed
+  /// @return whether the file belonged to a killed writer and was removed
   static boolean removeFile(FileCalls calls, Path file) {
     if (!TemporaryName.isHeld(file) || !Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS)) {
       return false;
@@ -75,7 +76,8 @@ final class Leftovers {
     if (descriptor < 0) {
       return false;
     }
-    // Its writer, should it have just made the file, sees the lock taken, or the name gone.
+    // A writer that has only just made the file finds the lock taken or the name gone, and makes
+    // another file.
     boolean removed =
         calls.lock(descriptor, FileCalls.F_WRLCK, 0, 0) == 0 && calls.unlink(file) == 0;
     int _ = calls.close(descriptor);

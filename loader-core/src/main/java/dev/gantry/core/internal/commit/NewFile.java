@@ -8,9 +8,9 @@ import java.util.List;
 
 /// A file to be written, which consists of its parts one after the other.
 ///
-/// @param file its name. A file of that name is replaced when the new one is complete. The folder
-///     must exist
-/// @param parts in the order of the file; each may be empty
+/// @param file the file's name, in a folder that exists. A file of that name is replaced when the new one is
+///     complete
+/// @param parts the parts in the order of the file; each may be empty
 public record NewFile(Path file, List<Source> parts) {
   /// @throws MisuseException if `file` names no file, or the parts are longer together
   ///     than a file can be
@@ -28,7 +28,7 @@ public record NewFile(Path file, List<Source> parts) {
     }
   }
 
-  /// In bytes.
+  /// Returns the file's size in bytes.
   public long size() {
     return parts.stream().mapToLong(Source::length).sum();
   }

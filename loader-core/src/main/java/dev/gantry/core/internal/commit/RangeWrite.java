@@ -28,18 +28,18 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Writes ranges of one file in place, from memory that is there. For one use, by one thread.
+/// Writes ranges of one file in place, from memory. May be used once, by one thread.
 ///
-/// 1. Whole blocks go past the page cache if the file system can; what is beside them goes through
-///    it, since a block's other bytes are not ours to write.
-/// 2. `fsync` of the file, and of its folder, which may have a new name.
+/// 1. Write whole blocks past the page cache if the file system can. Write the bytes before and after them
+///    through the page cache, since the other bytes of their blocks must not change.
+/// 2. Synchronise the file, and its folder, since the file may be new there.
 ///
-/// Ranges are not exchanged as one: after a failure or a crash some of them may be written, or parts
-/// of them. Bytes outside of the ranges never change.
+/// The ranges do not change all at once: after a failure or a crash, some ranges or parts of them may be
+/// written. Bytes outside of the ranges never change.
 public final class RangeWrite {
-  /// One range.
+  /// The memory for one range of the file.
   ///
-  /// @param offset of the first byte, from the start of the file
+  /// @param offset the file offset of the first byte
   public record Range(long offset, Memory memory) {
     long end() {
       return offset + memory.length();
@@ -55,10 +55,10 @@ public final class RangeWrite {
   private final TransferCounter counter;
   private final Set<Device.Cuda> devices = new LinkedHashSet<>();
 
-  /// The buffers that device memory is copied to, or null if all bytes are on the host.
+  /// The buffers to which device memory is copied, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
-  /// @throws MisuseException if two ranges overlap, or one is not in a file
+  /// @throws MisuseException if two ranges overlap, or a range's offset is negative or too large
   public RangeWrite(TransferEngine engine, Path file, List<Range> ranges, WriteOptions options) {
     this.engine = engine;
     this.file = file;
@@ -71,7 +71,7 @@ public final class RangeWrite {
         devices.add(memory.device());
       }
     }
-    // Pinned for every context, so the buffers of one device serve all.
+    // The buffers are pinned for every CUDA context, so those of one device serve all devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     counter = new TransferCounter(engine.counters());
     workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
@@ -94,7 +94,7 @@ public final class RangeWrite {
     }
   }
 
-  /// At the file's blocks, so that all but the first and last pieces are whole ones.
+  /// Cuts a range where the file's blocks begin, so that all but the first and last pieces are whole blocks.
   private static void cut(Range range, long requestBytes, List<Range> pieces) {
     for (long at = range.offset(); at < range.end(); ) {
       long next = at % BLOCK_BYTES != 0 ? at - at % BLOCK_BYTES + BLOCK_BYTES : at + requestBytes;
@@ -107,11 +107,14 @@ public final class RangeWrite {
     }
   }
 
+  /// Writes all ranges, and returns when they are on the disk.
+  ///
   /// @throws TransferException if the file cannot be opened or written, or a device fails
   public TransferReport run() {
     long start = System.nanoTime();
     try (TargetFile target = TargetFile.inPlace(engine.calls(), file, options.pageCache())) {
-      // The copies that follow are ordered with no stream but their own.
+      // The copies use a stream of their own, so work that is queued on other streams must end
+      // first.
       devices.forEach(device -> CudaContext.of(device).synchronize());
       workers.work(
           Math.min(options.writers(), pieces.size()),

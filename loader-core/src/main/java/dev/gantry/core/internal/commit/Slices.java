@@ -13,12 +13,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What one write consists of, in order. Parts that are adjacent in memory or in a file are joined.
-/// For one thread.
+/// Collects the sources of one write in order, and joins sources that are adjacent in memory or in a file. Not
+/// thread-safe.
 final class Slices {
   private final List<Source> slices = new ArrayList<>();
 
-  /// The end of the allocation that holds the last slice; 0 if not asked yet.
+  /// The end address of the allocation that holds the last slice; 0 if the driver was not asked yet.
   private long allocationEnd;
 
   void add(Source next) {
@@ -35,11 +35,12 @@ final class Slices {
     return slices;
   }
 
-  /// Both as one if `next` begins where `last` ends, else null.
+  /// Returns both sources as one if `next` begins where `last` ends, else null.
   private @Nullable Source joined(Source last, Source next) {
     return switch (last) {
       // Memory of an arena is not joined: the result is a bare address, which would not notice that
-      // the arena closes.
+      // the arena
+      // closes.
       case Memory.OnHost(MemorySegment first)
           when next instanceof Memory.OnHost(MemorySegment second)
               && isAddress(first)
@@ -68,7 +69,8 @@ final class Slices {
     return segment.isNative() && segment.scope().equals(Arena.global().scope());
   }
 
-  /// Adjacent memory may belong to two allocations, and the driver refuses a copy across both.
+  /// Returns the end address of an allocation. Adjacent memory may belong to two allocations, and the driver
+  /// refuses a copy across both.
   private long allocationEnd(Device.Cuda device, long address) {
     if (allocationEnd == 0) {
       allocationEnd =

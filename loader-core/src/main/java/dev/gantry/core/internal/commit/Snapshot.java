@@ -16,12 +16,12 @@ public final class Snapshot implements AutoCloseable {
     this.giveBack = giveBack;
   }
 
-  /// The original files, with the same bytes in other memory.
+  /// Returns the files, with copies in place of the parts that were in memory.
   public List<NewFile> files() {
     return files;
   }
 
-  /// Gives the memory back. The files' parts must not be read any more.
+  /// Gives the memory back. After this, the files' parts must not be read.
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {

@@ -20,12 +20,12 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// One snapshot: where the bytes of files go, and the copies that bring them there.
+/// Copies the bytes of files for one snapshot: says how much memory it needs, then makes the copies.
 ///
-/// The bytes of each device go to a slab of their own. There the parts of a file lie as in the file,
-/// one after the other and with the same phase to blocks, so that whole blocks of the file can be
-/// written from where they are. Copies from devices are queued first, and run while the CPU copies
-/// its own. For one use, by one thread.
+/// The bytes that come from one device go to one slab. There the parts of a file lie one after the other, and
+/// at the same offset modulo the block size as in the file, so whole blocks can be written without another
+/// copy. Copies from devices are queued first, and run while the CPU copies host memory. May be used once, by
+/// one thread.
 final class SnapshotCopy {
   /// The most that one thread copies at a time.
   private static final long STEP_BYTES = 16 << 20;
@@ -36,7 +36,7 @@ final class SnapshotCopy {
 
   private final List<NewFile> files;
 
-  /// The offsets by file and part: each is that in the slab for the part's device, or -1 for a part that is not in
+  /// The offset of each part in the slab of the part's device, by file and part; -1 for a part that is not in
   /// memory or has no bytes.
   private final List<long[]> offsets;
 
@@ -73,7 +73,7 @@ final class SnapshotCopy {
     return places;
   }
 
-  /// The first offset from `end` on that has the same phase to blocks as `fileOffset`.
+  /// Returns the first offset, at `end` or after it, that equals `fileOffset` modulo the block size.
   private static long withPhase(long end, long fileOffset) {
     long block = PlanLimits.BLOCK_BYTES;
     return Math.addExact(end, Math.floorMod(fileOffset - end, block));
@@ -87,21 +87,22 @@ final class SnapshotCopy {
     };
   }
 
-  /// The bytes of memory needed for what comes from each device.
+  /// Returns how many bytes of memory the parts on each device need.
   Map<Device, Long> sizes() {
     return sizes;
   }
 
   /// Makes the copies.
   ///
-  /// @param slabs of [#sizes]
+  /// @param slabs a slab for each device in [#sizes]
   /// @return the files, with their parts in these slabs
   List<NewFile> run(Map<Device, Slab> slabs) {
     try {
       for (Device device : slabs.keySet()) {
         if (device instanceof Device.Cuda cuda) {
           CudaContext context = CudaContext.of(cuda);
-          // The copies are ordered with no stream but their own.
+          // The copies use a stream of their own, so work that is queued on other streams must end
+          // first.
           context.synchronize();
           queues.put(cuda, new CopyQueue(context));
         }
@@ -114,13 +115,13 @@ final class SnapshotCopy {
       queues.values().forEach(CopyQueue::drain);
       return copied;
     } finally {
-      // Waits for running copies, also after a failure: the memory is given back after this.
+      // Waits for running copies, also after a failure, since the memory is given back after this.
       CopyQueue.closeAll(queues.values());
       atRest = true;
     }
   }
 
-  /// After [#run]: whether all copies have ended, as far as the devices say.
+  /// Returns whether all copies have ended, as far as the devices say. Call it after [#run].
   boolean isAtRest() {
     return atRest;
   }
@@ -135,6 +136,8 @@ final class SnapshotCopy {
     return new NewFile(file.file(), parts);
   }
 
+  /// Queues the copy of one part.
+  ///
   /// @return the part at its place in the slab
   private Source copy(Source part, Slab slab, long offset) {
     Source place =

@@ -5,10 +5,10 @@ import dev.gantry.core.MisuseException;
 
 /// How much memory all snapshots together may take.
 ///
-/// @param deviceBytes on each device. A copy within the device takes a fraction of the time
-/// @param hostBytes of host memory, pinned if the bytes come from a device
+/// @param deviceBytes the most bytes on each device. A copy within the device takes a fraction of the time
+/// @param hostBytes the most bytes of host memory, which is pinned if the bytes come from a device
 public record SnapshotLimits(long deviceBytes, long hostBytes) {
-  /// None on devices, seven eighths of the available host memory.
+  /// No memory on devices, and seven eighths of the available host memory.
   public static final SnapshotLimits DEFAULT = new SnapshotLimits(0, Long.MAX_VALUE);
 
   public SnapshotLimits {

@@ -24,13 +24,12 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Memory for snapshots. It is kept from one snapshot to the next, since allocating and pinning it
-/// takes longer than filling it.
+/// Memory for snapshots. It is kept from one snapshot to the next, since allocating and pinning memory takes
+/// longer than filling it.
 ///
-/// Bounded by its limits and by the free memory of the devices and the host.
-/// Thread-safe.
+/// [SnapshotLimits] and the free memory of the devices and the host bound its size. Thread-safe.
 public final class SnapshotMemory implements AutoCloseable {
-  /// Memory for the bytes that come from `origin`.
+  /// A slab for the bytes that come from `origin`.
   private record Home(Device origin, Slab slab) {
     boolean isOn(Device device) {
       return slab.device().equals(device);
@@ -39,20 +38,20 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(SnapshotMemory.class);
 
-  /// Snapshots leave one part in this many of the available host memory to others.
+  /// One part in this many of the available host memory is never used for snapshots.
   private static final int SPARED_PART = 8;
 
-  /// What is prepared beyond the need: headers grow with what they say.
+  /// How many bytes [#prepare] takes beyond the need, since the headers of later files may be longer.
   private static final long SPARE_BYTES = 1 << 20;
 
   private final SnapshotLimits limits;
 
-  /// All, including those in use.
+  /// All slabs, including those in use.
   private final List<Home> homes = new ArrayList<>();
 
   private final List<Home> idle = new ArrayList<>();
 
-  /// Copies into these may still run, since a device failed and did not say when it was done.
+  /// Slabs into which copies may still run, since a device failed and did not say that it was done.
   private final List<Home> inDoubt = new ArrayList<>();
 
   private boolean closed;
@@ -61,7 +60,7 @@ public final class SnapshotMemory implements AutoCloseable {
     this.limits = limits;
   }
 
-  /// Memory for one snapshot of some files, not filled yet. For one use.
+  /// The memory for one snapshot of some files, not filled yet. Call either [#fill] or [#giveBack], once.
   public final class Reserved {
     private final SnapshotCopy copy;
     private final Map<Device, Slab> slabs;
@@ -71,9 +70,9 @@ public final class SnapshotMemory implements AutoCloseable {
       this.slabs = slabs;
     }
 
-    /// Copies all parts of the files that are in memory; parts that are in other files stay as they
-    /// are. Work that was queued on a device before is done first. The copies are complete when this
-    /// returns. If this throws, the memory is given back.
+    /// Copies all parts of the files that are in memory; parts that are in other files stay there. Work that
+    /// was queued on a device before is done first. Returns when the copies are complete. If this throws, the
+    /// memory is given back.
     ///
     /// @throws TransferException if a device fails, or the caller is interrupted
     public Snapshot fill() {
@@ -82,13 +81,13 @@ public final class SnapshotMemory implements AutoCloseable {
           () -> SnapshotMemory.this.giveBack(slabs, copy.isAtRest()));
     }
 
-    /// Instead of [#fill].
+    /// Gives the memory back without filling it.
     public void giveBack() {
       SnapshotMemory.this.giveBack(slabs, true);
     }
   }
 
-  /// What a snapshot needs and may have, for a log.
+  /// Says for a log what a snapshot needs and what it may have.
   public String words(List<NewFile> files) {
     long bytes = new SnapshotCopy(files).sizes().values().stream().mapToLong(size -> size).sum();
     return "a snapshot takes "
@@ -109,10 +108,10 @@ public final class SnapshotMemory implements AutoCloseable {
     return take(copy.sizes()).map(slabs -> new Reserved(copy, slabs));
   }
 
-  /// Takes memory for snapshots of files like these, so that the first one finds it here. Without
-  /// effect if there is such memory, in use or not.
+  /// Takes memory for snapshots of files like these, so that the first snapshot finds it here. Does nothing if
+  /// there is such memory, in use or not.
   ///
-  /// @param files of which only the sizes count; a header may be a little longer later
+  /// @param files only their sizes count; a header may be a little longer later
   /// @return whether there is such memory
   public synchronized boolean prepare(List<NewFile> files) {
     Map<Device, Long> missing = new HashMap<>();
@@ -166,7 +165,7 @@ public final class SnapshotMemory implements AutoCloseable {
       idle.remove(fitting.get());
       return fitting.get().slab();
     }
-    // Too small for this snapshot, and probably for those that follow.
+    // These slabs are too small for this snapshot, and probably for those that follow.
     List<Home> small = idle.stream().filter(home -> home.origin().equals(origin)).toList();
     small.forEach(this::free);
     Slab slab =
@@ -192,7 +191,8 @@ public final class SnapshotMemory implements AutoCloseable {
     return hasHostRoom(bytes) ? unlessRefused(Device.HOST, allocation) : null;
   }
 
-  /// An allocation may be refused although there seemed to be room, as pinned memory is.
+  /// Returns the slab, or null if its allocation is refused, as pinned memory is even where there seemed to be
+  /// room.
   private static @Nullable Slab unlessRefused(Device device, Supplier<Slab> allocation) {
     try {
       return allocation.get();
@@ -213,7 +213,7 @@ public final class SnapshotMemory implements AutoCloseable {
     return bytes <= limits.hostBytes() - held(Device.HOST) && bytes <= mostHostBytes();
   }
 
-  /// Leaves some for the training itself.
+  /// Returns how much host memory snapshots may take now, which leaves some to the training itself.
   private static long mostHostBytes() {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     return available - available / SPARED_PART;
@@ -226,7 +226,7 @@ public final class SnapshotMemory implements AutoCloseable {
         .sum();
   }
 
-  /// @param atRest whether no copy into them is running
+  /// @param atRest whether no copy into the slabs is running
   private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
     List<Home> used =
         homes.stream().filter(home -> slabs.get(home.origin()) == home.slab()).toList();
@@ -238,7 +238,7 @@ public final class SnapshotMemory implements AutoCloseable {
     }
   }
 
-  /// Makes memory in doubt idle if its device is done by now.
+  /// Makes slabs in doubt idle if their devices are done by now.
   private void settle() {
     List<Home> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
     inDoubt.removeAll(settled);

@@ -22,7 +22,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
 
-/// Reads the bytes of a source in order on the CPU. A device copies into one pinned buffer while this
+/// Reads the bytes of a source in order on the CPU. A device copies into one pinned buffer while the calling
 /// thread reads the other. Thread-safe.
 public final class SourceReading {
   private static final long STEP_BYTES = PlanLimits.DEFAULT.requestBytes();
@@ -33,26 +33,28 @@ public final class SourceReading {
     this.engine = engine;
   }
 
-  /// The CRC32C of all bytes.
+  /// Returns the CRC32C of all bytes.
   public int checksum(Source source) {
     BlockChecksums sums = new BlockChecksums(source.length(), Math.max(1, source.length()));
     inOrder(source, sums::add);
     return source.length() == 0 ? Crc32c.OF_NOTHING : sums.sums()[0];
   }
 
-  /// The CRC32C of each block, the last of which may be shorter.
+  /// Returns the CRC32C of each block; the last block may be shorter.
   public int[] checksums(Source source, long blockBytes) {
     BlockChecksums sums = new BlockChecksums(source.length(), blockBytes);
     inOrder(source, sums::add);
     return sums.sums();
   }
 
-  /// The CRC32C of each of some ranges of files, read on several threads.
+  /// Returns the CRC32C of each of some ranges of files, which several threads read.
   public int[] checksums(List<Extent> extents) {
     return new FileSums(engine).of(extents);
   }
 
-  /// @param target of the source's length or more
+  /// Copies all bytes to host memory.
+  ///
+  /// @param target memory of the source's length or more
   public void copy(Source source, MemorySegment target) {
     long[] done = {0};
     inOrder(
@@ -63,7 +65,9 @@ public final class SourceReading {
         });
   }
 
-  /// @param taker gets all bytes, piece by piece; a piece is valid only during the call
+  /// Hands over all bytes in order.
+  ///
+  /// @param taker gets the bytes piece by piece; a piece is valid only during the call
   private void inOrder(Source source, Consumer<MemorySegment> taker) {
     switch (source) {
       case Memory.OnHost(MemorySegment segment) -> taker.accept(segment);
@@ -83,7 +87,9 @@ public final class SourceReading {
       for (long at = offset; at < end; ) {
         long next = Math.min(end, at + STEP_BYTES);
         boolean direct = file.residency(at, next - at) != Residency.HOT;
-        // What the page cache has is used while it is in the processor's own cache.
+        // Bytes from the page cache come in smaller steps, which are used while they are in the
+        // processor's
+        // cache.
         long most = direct ? STEP_BYTES : KnownChecksums.STEP_BYTES;
         while (at < next) {
           long step = Math.min(most, next - at);
@@ -100,7 +106,7 @@ public final class SourceReading {
 
   private void ofDevice(Memory.OnDevice memory, Consumer<MemorySegment> taker) {
     CudaContext context = CudaContext.of(memory.device());
-    // The copies are ordered with no stream but their own.
+    // The copies use a stream of their own, so work that is queued on other streams must end first.
     context.synchronize();
     StagingPool.Share buffers = engine.stagingPool(memory.device()).share();
     StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));

@@ -14,15 +14,16 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
-/// One file, open for writing: past the page cache if the file system can, else through it.
+/// One file that is open for writing: past the page cache if the file system can, else through it.
 ///
-/// An `fsync` is never retried, since the kernel forgets what it failed to write. Thread-safe, but [#close] only when no
-/// write is running.
+/// An `fsync` is never repeated, since the kernel forgets what it failed to write. Thread-safe, but [#close]
+/// may be called only when no write is running.
 final class TargetFile implements AutoCloseable {
-  /// Less is left to the kernel.
+  /// The fewest bytes for which a write through the page cache starts the writeback; the kernel decides for
+  /// fewer.
   private static final long LEAST_WRITEBACK_BYTES = 1 << 20;
 
-  /// Read and write for all, less the umask: as any program's file.
+  /// The mode of new files: everyone may read and write, less the umask, as for files of other programs.
   private static final int MODE = 0666;
 
   private final FileCalls calls;
@@ -38,7 +39,7 @@ final class TargetFile implements AutoCloseable {
     this(calls, file, target, pageCache, FileCalls.O_CREAT | FileCalls.O_EXCL);
   }
 
-  /// A new file with a temporary name.
+  /// Creates a file with a temporary name.
   ///
   /// @param held whether to hold its lock until [#close], so that [Leftovers] knows it is in use
   /// @throws TransferException if the file cannot be created
@@ -53,13 +54,13 @@ final class TargetFile implements AutoCloseable {
     }
   }
 
-  /// False where another process took the file for a leftover before it was locked.
+  /// Locks the file. Returns false if another process took it for a leftover before it was locked.
   private boolean hold() {
     int result = calls.lock(opened.descriptor(), FileCalls.F_WRLCK, 0, 0);
     return result != -Errno.EAGAIN.code() && !Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
   }
 
-  /// A file that is to be changed in place. It is created if it is not there.
+  /// Opens a file that is to be changed in place. Creates it if it is not there.
   static TargetFile inPlace(FileCalls calls, Path file, boolean pageCache) {
     return new TargetFile(calls, file, file, pageCache, FileCalls.O_CREAT);
   }
@@ -68,7 +69,7 @@ final class TargetFile implements AutoCloseable {
     this.calls = calls;
     this.file = file;
     this.target = target;
-    // Not only for writing: cuFile reads too, if it writes parts of blocks.
+    // The file is opened for reading, too, since cuFile reads when it writes parts of blocks.
     opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
     if (!pageCache) {
       int _ = opened.openDirect(file, FileCalls.O_RDWR);
@@ -76,23 +77,23 @@ final class TargetFile implements AutoCloseable {
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 
-  /// The name under which it was opened.
+  /// Returns the name under which the file was opened.
   Path file() {
     return file;
   }
 
-  /// For cuFile.
+  /// Returns the file's descriptors, for cuFile.
   Descriptors descriptors() {
     return opened.descriptors();
   }
 
-  /// Why writes go through the page cache; empty if none did so far.
+  /// Returns why writes go through the page cache; empty if none did so far.
   String directAbsence() {
     return opened.directAbsence();
   }
 
-  /// Allocates room on the disk, so that a lack of it shows before much is written, and in one piece
-  /// if possible. File systems without this call are used without it.
+  /// Allocates room on the disk, so that a full disk shows before much is written, and in one piece if
+  /// possible. Does nothing on file systems that cannot allocate.
   void allocate(long bytes) {
     if (bytes == 0) {
       return;
@@ -103,7 +104,7 @@ final class TargetFile implements AutoCloseable {
     }
   }
 
-  /// Whether memory at this address can be written at this offset without a copy.
+  /// Whether this memory can be written at this offset without a copy.
   boolean takes(MemorySegment source, long offset) {
     return !opened.directAbsence().isEmpty() || opened.isAligned(source, offset);
   }
@@ -115,7 +116,8 @@ final class TargetFile implements AutoCloseable {
   boolean write(MemorySegment source, long offset) {
     boolean wentDirectly = opened.write(source, offset);
     if (!wentDirectly && source.byteSize() >= LEAST_WRITEBACK_BYTES) {
-      // Otherwise the kernel may leave all of it to fsync, which the disk would have to wait for.
+      // Without this, the kernel may leave all of it to fsync, which would have to wait for the
+      // disk.
       int _ = calls.startWriteback(opened.descriptor(), offset, source.byteSize());
     }
     return wentDirectly;

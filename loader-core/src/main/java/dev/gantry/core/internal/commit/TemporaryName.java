@@ -6,8 +6,8 @@ import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.regex.Pattern;
 
-/// Names of files that are not complete yet. They begin with a dot, and have the same length for
-/// every target, so that no file system accepts the target's name and refuses this one. Thread-safe.
+/// Names files that are not complete yet. The names begin with a dot. They have the same length for every
+/// target, so no file system accepts the target's name and refuses this one. Thread-safe.
 public final class TemporaryName {
   private static final String PREFIX = ".gantry-";
   private static final String SUFFIX = ".tmp";
@@ -16,7 +16,7 @@ public final class TemporaryName {
   private static final Pattern HELD = pattern(HELD_SUFFIX);
   private static final Pattern PATTERN = pattern(SUFFIX);
 
-  /// Not seeded, since two processes must not draw the same name.
+  /// The source of names, without a seed, since two processes must not draw the same name.
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private TemporaryName() {}
@@ -26,7 +26,7 @@ public final class TemporaryName {
         Pattern.quote(PREFIX) + "[0-9a-f]{" + 2 * RANDOM_BYTES + "}" + Pattern.quote(suffix));
   }
 
-  /// A unique name in the target's folder.
+  /// Returns a unique name in the target's folder.
   ///
   /// @param held whether the writer holds the file's lock until the file has its own name
   static Path beside(Path target, boolean held) {
@@ -36,12 +36,13 @@ public final class TemporaryName {
         PREFIX + HexFormat.of().formatHex(random) + (held ? HELD_SUFFIX : SUFFIX));
   }
 
-  /// Whether a file has such a name: a crash left it, unless it is being written.
+  /// Whether a file has a temporary name: a crash left the file, unless it is being written.
   public static boolean is(Path file) {
     return isHeld(file) || matches(PATTERN, file);
   }
 
-  /// Whether a file has the name of one that its writer holds: a crash left it if nobody does.
+  /// Whether a file has the temporary name of one whose writer holds a lock: if the lock is free, a crash left
+  /// the file.
   static boolean isHeld(Path file) {
     return matches(HELD, file);
   }

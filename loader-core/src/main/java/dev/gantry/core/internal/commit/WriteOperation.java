@@ -36,10 +36,10 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes files: all of them are on the disk before the first gets its name. For one use, by one
-/// thread.
+/// Writes files. All of them are on the disk before the first gets its name. May be used once, by one thread.
 public final class WriteOperation {
-  /// Files may take this share of a process's descriptors, two each, until all have their names.
+  /// Files stay open until all have their names only if they are at most the process's descriptors divided by
+  /// this; a file takes two.
   private static final int DESCRIPTORS_SHARE = 8;
 
   private final TransferEngine engine;
@@ -52,10 +52,10 @@ public final class WriteOperation {
   private final WorkQueue<WriteTask> tasks;
   private final TransferCounter counter;
 
-  /// The size of each of a writer's two buffers of ordinary host memory.
+  /// The size of each of a writer's two buffers, if they are ordinary host memory.
   private final long bufferBytes;
 
-  /// The buffers that device memory is copied to, or null if all bytes are on the host.
+  /// The buffers to which device memory is copied, or null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
   public WriteOperation(TransferEngine engine, List<NewFile> files, WriteOptions options) {
@@ -71,7 +71,7 @@ public final class WriteOperation {
         files.stream()
             .flatMap(FileCommit::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
-    // Pinned for every context, so the buffers of one device serve all.
+    // The buffers are pinned for every CUDA context, so those of one device serve all devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     workers = new WorkerThreads("save", "gantry-writer-", options.cancellation());
     workers.whenFailed(this::wakeWaiting);
@@ -87,7 +87,7 @@ public final class WriteOperation {
     }
   }
 
-  /// The size of a buffer of ordinary host memory: no more than the longest write needs.
+  /// Returns the size of a buffer of ordinary host memory, which is no more than the longest write needs.
   private static long bufferBytes(Stream<NewFile> files, WriteOptions options) {
     long block = PlanLimits.BLOCK_BYTES;
     long longest = files.mapToLong(NewFile::size).max().orElse(0);
@@ -103,12 +103,13 @@ public final class WriteOperation {
     try {
       openSources();
       folders().forEach(folder -> Leftovers.remove(engine.calls(), folder));
-      // The copies that follow are ordered with no stream but their own.
+      // The copies use a stream of their own, so work that is queued on other streams must end
+      // first.
       devices.forEach(device -> CudaContext.of(device).synchronize());
       long total = files.stream().mapToLong(FileCommit::size).sum();
       workers.work(
           writers(), this::writeAll, () -> options.progress().onProgress(counter.bytes(), total));
-      // Empty files have no last write that would finish them.
+      // An empty file has no last write that would finish it.
       files.stream().filter(file -> file.size() == 0).forEach(FileCommit::finish);
       workers.throwIfCancelled();
       files.forEach(file -> file.rename(folders));
@@ -155,7 +156,7 @@ public final class WriteOperation {
     }
   }
 
-  /// Fewer where there is no memory for the buffers of more.
+  /// Returns how many threads write: fewer where the memory does not suffice for the buffers of more.
   private int writers() {
     int writers = Math.min(options.writers(), tasks.size());
     if (writers == 0) {
@@ -184,7 +185,7 @@ public final class WriteOperation {
     }
   }
 
-  /// Writes until nothing is left, or another load or save waits for buffers and has fewer.
+  /// Writes until nothing is left, or until another load or save that has fewer buffers waits for some.
   private void write(DoubleBufferedWriter writer) {
     for (WriteTask task = tasks.take(); task != null; task = givesWay() ? null : tasks.take()) {
       writer.put(task);
@@ -207,7 +208,7 @@ public final class WriteOperation {
     }
   }
 
-  /// Null if nothing is left to write.
+  /// Takes two buffers. Returns null if nothing is left to write.
   private DoubleBufferedWriter.@Nullable Buffers buffers() {
     if (!tasks.hasMore()) {
       return null;

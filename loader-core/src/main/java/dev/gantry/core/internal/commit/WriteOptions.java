@@ -9,16 +9,16 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import org.jspecify.annotations.Nullable;
 
-/// How files are written.
+/// Says how files are written.
 ///
 /// @param requestBytes the most bytes of one write, a multiple of 4096, at most 1 GiB; each writer
 ///     thread has two buffers of that size
 /// @param threads writer threads, or 0 for the default
-/// @param transport the only transport for device memory, or null to choose by evidence. If the only
-///     one cannot serve, that is an error
+/// @param transport the only transport for device memory, or null to choose the best that serves. It is an
+///     error if the only one cannot serve
 /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
 /// @param checksums whether to compute the CRC32C of all that is written
-/// @param progress told how many bytes are written
+/// @param progress is told how many bytes are written
 /// @param cancellation ends the write early; no file changes then
 public record WriteOptions(
     long requestBytes,
@@ -29,7 +29,7 @@ public record WriteOptions(
     ProgressListener progress,
     Cancellation cancellation) {
 
-  /// Larger than a read's request: a little faster on a disk (measured on an H200 host).
+  /// The default is larger than for reads, which is a little faster on a disk (measured on an H200 host).
   private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
 
   private static final int DEFAULT_WRITERS = 4;
@@ -39,16 +39,16 @@ public record WriteOptions(
     MisuseException.requireRange("optThreads", threads, 0, TransferOptions.MAX_THREADS);
   }
 
-  /// 16 MiB requests, past the page cache if possible, with checksums; a new cancellation
-  /// each time.
+  /// Returns the default options: 16 MiB requests, past the page cache if possible, with checksums, and a new
+  /// cancellation for each call.
   public static WriteOptions defaults() {
     return new WriteOptions(
         DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
   }
 
-  /// How many threads write at once. One reaches a disk's speed while others make checksums and copies.
-  /// They wait for the disk most of the time, so few processors are no reason for fewer (measured on a
-  /// busy 2-core host).
+  /// Returns how many threads write at once. One thread keeps a disk busy while others make checksums and
+  /// copies. Threads wait for the disk most of the time, so few processors are no reason for fewer threads
+  /// (measured on a busy 2-core host).
   int writers() {
     return threads > 0 ? threads : DEFAULT_WRITERS;
   }

@@ -8,14 +8,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// What a write did.
+/// Says what a write did.
 ///
-/// @param bytesByTransport bytes of the files by each transport that carried any: `host` for what came from
-///     host memory or from other files
-/// @param directBytes of these, the bytes that went past the page cache
-/// @param writes how many requests it took
-/// @param files one for each file, in the order of the request
-/// @param elapsed from opening the first file until all are durable under their names
+/// @param bytesByTransport how many bytes each transport wrote, without those that wrote none; `host` wrote
+///     what came from host memory or from other files
+/// @param directBytes how many of these bytes went past the page cache
+/// @param writes how many requests the write took
+/// @param files a report for each file, in the order of the request
+/// @param elapsed the time from opening the first file until all files are durable under their names
 public record WriteReport(
     Map<Transport, Long> bytesByTransport,
     long directBytes,
@@ -27,22 +27,24 @@ public record WriteReport(
     files = List.copyOf(files);
   }
 
-  /// @param size in bytes
-  /// @param checksums of the file and its parts, if they were wanted
-  /// @param reason why it was not written past the page cache, or not by a better transport; empty where
+  /// The report on one file.
+  ///
+  /// @param size the file's size in bytes
+  /// @param checksums the checksums of the file and its parts, if they were wanted
+  /// @param reason why the file was not written past the page cache, or not by a better transport; empty where
   ///     there is nothing better
   public record FileReport(Path file, long size, Optional<Checksums> checksums, String reason) {}
 
-  /// CRC32C checksums.
+  /// The CRC32C checksums of a file and its parts.
   ///
-  /// @param parts one a part of [NewFile#parts], in order
+  /// @param parts a checksum for each of [NewFile#parts], in order
   public record Checksums(int file, List<Integer> parts) {
     public Checksums {
       parts = List.copyOf(parts);
     }
   }
 
-  /// Bytes of all files together.
+  /// Returns how many bytes all files have together.
   public long bytes() {
     return files.stream().mapToLong(FileReport::size).sum();
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Crash-safe writing: a file is there completely or not at all, by aligned writes, trim, fsync,
-/// rename, and fsync of the folder.
+/// Writes files so that a crash leaves each of them complete or absent: by aligned writes, trim, `fsync`,
+/// rename, and `fsync` of the folder.
 @NullMarked
 package dev.gantry.core.internal.commit;
 

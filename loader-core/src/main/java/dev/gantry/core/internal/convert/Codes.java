@@ -14,7 +14,7 @@ import java.util.Objects;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// The values of 8-bit codes and of scales, and the bits of results.
+/// Gives the values of 8-bit codes and of scales, and the bits of results. Thread-safe.
 final class Codes {
   static final int COUNT = 256;
 
@@ -22,7 +22,7 @@ final class Codes {
   private static final int NAN_F16 = 0x7E00;
   private static final int NAN_F32 = 0x7FC00000;
 
-  /// The exponent of the smallest F8_E8M0 value, and of one with code 0.
+  /// The bias of the exponent in F8_E8M0: code 0 is 2⁻¹²⁷.
   private static final int E8M0_BIAS = 127;
 
   private static final ValueLayout.OfShort SHORT =
@@ -36,7 +36,7 @@ final class Codes {
 
   private Codes() {}
 
-  /// The values of all codes of a dtype of [Conversion#SOURCES]. They must not be changed.
+  /// Returns the values of all codes of a dtype of [Conversion#SOURCES]. The array must not be changed.
   static float[] values(DType dtype) {
     return Objects.requireNonNull(VALUES.get(dtype));
   }
@@ -52,16 +52,17 @@ final class Codes {
   private static float value(DType dtype, int code) {
     return switch (dtype) {
       case I8 -> (byte) code;
-      // No infinities; one NaN for each sign.
+      // F8_E4M3 has no infinities, and one NaN for each sign.
       case F8_E4M3 -> (code & 0x7F) == 0x7F ? Float.NaN : number(code, 3, 7);
-      // As IEEE 754 has it.
+      // F8_E5M2 has infinities and NaNs as in IEEE 754.
       case F8_E5M2 ->
           (code & 0x7C) != 0x7C
               ? number(code, 2, 15)
               : (code & 3) != 0
                   ? Float.NaN
                   : (code & 0x80) == 0 ? Float.POSITIVE_INFINITY : Float.NEGATIVE_INFINITY;
-      // No infinities and no negative zero, whose code is the one NaN.
+      // The FNUZ dtypes have no infinities and no negative zero; the code of negative zero is their
+      // one NaN.
       case F8_E4M3FNUZ -> code == 0x80 ? Float.NaN : number(code, 3, 8);
       case F8_E5M2FNUZ -> code == 0x80 ? Float.NaN : number(code, 2, 16);
       default -> throw new IllegalArgumentException("not a dtype of codes: " + dtype);
@@ -78,7 +79,7 @@ final class Codes {
     return (code & 0x80) == 0 ? magnitude : -magnitude;
   }
 
-  /// The scale with this index.
+  /// Returns the scale with this index.
   static float scale(MemorySegment scales, DType dtype, long index) {
     return switch (dtype) {
       case F32 -> scales.get(FLOAT, index * Float.BYTES);
@@ -93,7 +94,7 @@ final class Codes {
     return code == 0xFF ? Float.NaN : Math.scalb(1f, code - E8M0_BIAS);
   }
 
-  /// The bits of a result.
+  /// Returns the bits of a result, rounded to its dtype.
   static int bits(DType to, float value) {
     return switch (to) {
       case BF16 -> bf16(value);

@@ -8,22 +8,22 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Elements of 8 bits that become wider ones: each is the value of its code times its scale, multiplied
-/// in 32 bits, then rounded to the nearest, ties to even. What is too large becomes infinite. NaN has
-/// one form in each dtype: 0x7FC0 in BF16, 0x7E00 in F16, 0x7FC00000 in F32.
+/// Converts elements of 8 bits to wider ones: each result is the value of the element's code times its scale,
+/// multiplied in 32 bits, then rounded to the nearest, ties to even. A result that is too large becomes
+/// infinite. NaN has one form in each dtype: 0x7FC0 in BF16, 0x7E00 in F16, 0x7FC00000 in F32.
 ///
-/// @param from an F8 dtype but F8_E8M0, or I8
+/// @param from an F8 dtype other than F8_E8M0, or I8
 /// @param to BF16, F16 or F32
 /// @param scaleType F32, BF16, F16 or F8_E8M0; null if there are no scales
 public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType scaleType) {
-  /// What can be converted.
+  /// The dtypes that can be converted.
   public static final Set<DType> SOURCES =
       Set.of(DType.F8_E4M3, DType.F8_E5M2, DType.F8_E4M3FNUZ, DType.F8_E5M2FNUZ, DType.I8);
 
-  /// What can be made.
+  /// The dtypes that results can have.
   public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
 
-  /// What scales may be of, in the order of `enum ScaleType` of convert.cu.
+  /// The dtypes that scales can have, in the order of `enum ScaleType` in `convert.cu`.
   public static final List<DType> SCALES = List.of(DType.F32, DType.BF16, DType.F16, DType.F8_E8M0);
 
   public Conversion {
@@ -37,7 +37,7 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
     }
   }
 
-  /// A conversion without scales.
+  /// Returns a conversion without scales.
   public static Conversion plain(DType from, DType to, long elements) {
     return new Conversion(from, to, ScaleGrid.single(elements), null);
   }
@@ -65,11 +65,12 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
     return scaleType == null ? 0 : grid.scales() * (scaleType.bits() / Byte.SIZE);
   }
 
-  /// A conversion of bytes at addresses, all on one device.
+  /// A conversion of memory, all of it on one device.
   ///
-  /// @param source of any alignment
-  /// @param scales of any alignment; 0 if there are none
-  /// @param target aligned to its elements; overlaps neither the source nor the scales
+  /// @param source the address of the elements; it needs no alignment
+  /// @param scales the address of the scales, which needs no alignment; 0 if there are none
+  /// @param target the address of the results, aligned to their size; they overlap neither the source nor the
+  ///     scales
   public record Task(Conversion what, long source, long scales, long target) {
     public Task {
       long bytes = what.targetBytes();

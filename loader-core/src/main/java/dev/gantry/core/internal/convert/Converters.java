@@ -14,16 +14,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// A session's conversions, and the kernels that they need on each device. Thread-safe, but for
-/// [#close].
+/// Makes a session's conversions, and holds the kernels that they need on each device. Thread-safe, but
+/// [#close] may be called only when nothing is converted.
 public final class Converters implements AutoCloseable {
   private final Map<Device.Cuda, CudaConverter> devices = new ConcurrentHashMap<>();
   private final Map<Device.Cuda, CudaNormalizer> normalizers = new ConcurrentHashMap<>();
 
-  /// Converts, and returns when all is done. On a CUDA device, that is after all work that was queued
-  /// on its default stream before.
+  /// Converts, and returns when all is done. On a CUDA device, the conversions run after all work that is
+  /// queued on the device's default stream.
   ///
-  /// @param tasks none of which needs the results of another; their addresses are of `device`
+  /// @param tasks the conversions, none of which needs the results of another; their memory is on `device`
   /// @throws TransferException if the caller cancels, or the device fails
   /// @throws DeviceUnavailableException if there is no such device
   public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
@@ -33,10 +33,10 @@ public final class Converters implements AutoCloseable {
     }
   }
 
-  /// Has the driver compile the kernel for results of dtype `to`, which takes 40 ms or more where it
-  /// was not kept on disk, so that the first [#convert] need not wait for it.
+  /// Has the driver compile the kernel for results of dtype `to`, so that the first [#convert] need not wait
+  /// for it. This takes 40 ms or more if the driver has not kept the compiled kernel on disk.
   ///
-  /// @throws MisuseException if `to` is not of [Conversion#TARGETS]
+  /// @throws MisuseException if `to` is not one of [Conversion#TARGETS]
   /// @throws DeviceUnavailableException if there is no such device
   public void prepare(DType to, Device device) {
     Conversion _ = Conversion.plain(DType.I8, to, 0);
@@ -50,12 +50,12 @@ public final class Converters implements AutoCloseable {
     return devices.computeIfAbsent(device, _ -> new CudaConverter(CudaContext.of(device)));
   }
 
-  /// What normalises batches on a device.
+  /// Returns the normaliser of a device. The first call has the driver compile its kernel.
   public CudaNormalizer normalizer(CudaContext context) {
     return normalizers.computeIfAbsent(context.device(), _ -> new CudaNormalizer(context));
   }
 
-  /// Unloads the kernels, none of which runs any more.
+  /// Unloads the kernels. None may be running.
   @Override
   public void close() {
     List<Runnable> closers = new ArrayList<>();

@@ -17,17 +17,19 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /// Converts in the memory of a CUDA device, by the kernel of `convert.cu`. Thread-safe.
 final class CudaConverter implements AutoCloseable {
-  // As in convert.cu.
+  // These numbers are the same in `convert.cu`.
   private static final int THREADS = 256;
   private static final int STORE_BYTES = 16;
   private static final int STEPS = 4;
   private static final int PARAMETER_BYTES =
       4 * Long.BYTES + 10 * Integer.BYTES + Codes.COUNT * Float.BYTES;
 
-  /// More blocks than run at once, so that the last ones end at the same time. The best of those tried on an H200.
+  /// The most blocks of a launch: more than run at once, so that the last ones end at the same time. This is
+  /// the best of the numbers tried on an H200.
   private static final long MAX_BLOCKS = 8448;
 
-  /// The most elements of a launch with several scales, whose places the kernel computes in 32 bits.
+  /// The most elements of one launch where there are several scales: the kernel counts elements in 32 bits
+  /// then.
   private static final long MAX_ELEMENTS = Integer.MAX_VALUE;
 
   private final CudaContext context;
@@ -37,7 +39,7 @@ final class CudaConverter implements AutoCloseable {
     this.context = context;
   }
 
-  /// Has the driver compile what results of this dtype need, unless it has.
+  /// Has the driver compile the kernel for results of this dtype, unless that is done.
   void prepare(DType to) {
     CudaKernel _ = kernel(to);
   }
@@ -61,7 +63,7 @@ final class CudaConverter implements AutoCloseable {
       try {
         tasks.forEach(task -> launch(task, parameter));
       } catch (RuntimeException | Error failure) {
-        // The caller frees the memory that earlier launches use.
+        // Earlier launches must end first, since the caller frees the memory that they use.
         boolean _ = context.comesToRest();
         throw failure;
       }
@@ -85,12 +87,13 @@ final class CudaConverter implements AutoCloseable {
     }
   }
 
-  /// @param row the first, counted through all matrices; 0 where there are not several scales
+  /// @param row the first row, counted through all matrices; 0 unless there are several scales
   private void launch(Conversion.Task task, long row, long elements, MemorySegment parameter) {
     DType to = task.what().to();
     int bytes = to.bits() / Byte.SIZE;
     fill(parameter.asByteBuffer().order(ByteOrder.nativeOrder()), task, row, elements);
-    // The first store may be of elements before the first.
+    // There is one more chunk, since stores are aligned, so the first may begin before the first
+    // element.
     long chunks = Math.ceilDiv(elements * bytes, STORE_BYTES) + 1;
     long blocks = Math.min(MAX_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
     kernel(to).launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
@@ -108,7 +111,8 @@ final class CudaConverter implements AutoCloseable {
     parameter.putLong(elements);
     parameter.putInt(several ? 1 : 0);
     parameter.putInt((int) row);
-    // Large numbers may be cut here if there is one scale: the kernel does not read them then.
+    // These numbers may lose bits if there is only one scale, but the kernel does not read them
+    // then.
     parameter.putInt((int) grid.rows());
     parameter.putInt((int) grid.columns());
     parameter.putInt((int) grid.blockRows());

@@ -10,10 +10,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Normalises samples by the kernel of `normalize.cu` on one device. Samples may lie on the device, or in
-/// host memory that it reaches. Thread-safe.
+/// Normalises samples on one device, by the kernel of `normalize.cu`. Samples may lie on the device, or in host
+/// memory that the device can read. Thread-safe.
 public final class CudaNormalizer implements AutoCloseable {
-  // As in normalize.cu.
+  // These numbers are the same in `normalize.cu`.
   private static final int THREADS = 256;
   private static final int STAGE_BYTES = 16 << 10;
   private static final int PIECE_BYTES = 3 * Long.BYTES;
@@ -31,7 +31,7 @@ public final class CudaNormalizer implements AutoCloseable {
     }
   }
 
-  /// Pixels or elements of a sample that a block computes.
+  /// Returns how many pixels (channels-last) or elements of a sample one thread block computes.
   private static long unitsPerPiece(Normalization what) {
     return STAGE_BYTES / unitBytes(what);
   }
@@ -48,21 +48,21 @@ public final class CudaNormalizer implements AutoCloseable {
     return rows * Math.ceilDiv(units(what), unitsPerPiece(what));
   }
 
-  /// Room for the kernel's table of pieces, in bytes.
+  /// Returns the bytes of the kernel's table of pieces.
   ///
   /// @param rows how many samples there are
   public static long tableBytes(Normalization what, long rows) {
     return pieces(what, rows) * PIECE_BYTES;
   }
 
-  /// Writes a part of the table.
+  /// Writes the pieces of some samples to the kernel's table.
   ///
-  /// @param at where the part begins in `table`
-  /// @param source address of the first sample of the part
+  /// @param at the offset in `table` where these pieces begin
+  /// @param source the address of the first of these samples
   /// @param pitch bytes from one sample's start to the next one's
-  /// @param target address of its results
-  /// @param count samples of the part
-  /// @return where the part ends
+  /// @param target the address of the first of their results
+  /// @param count how many samples they are
+  /// @return the offset in `table` where these pieces end
   public static long write(
       MemorySegment table,
       long at,
@@ -90,9 +90,9 @@ public final class CudaNormalizer implements AutoCloseable {
     return end;
   }
 
-  /// Queues the kernel. The device's context must be current.
+  /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table address of all pieces of `rows`, in pinned memory that stays until the kernel has run
+  /// @param table the address of all pieces of `rows`, in pinned memory that stays until the kernel has run
   public void launch(NormalizedRows rows, long table, CudaDriver.Stream stream) {
     Normalization what = rows.what();
     try (Arena arena = Arena.ofConfined()) {

@@ -16,16 +16,16 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Converts in host memory. For each block of elements with one scale it makes the 256 possible results,
-/// and looks the elements up in them.
+/// Converts in host memory. For each block of elements with one scale, it makes the 256 possible results and
+/// looks up each element's result in them.
 final class HostConverter {
-  /// Elements that a thread takes at once: enough to be worth it, and for the table of a block.
+  /// How many elements a thread takes at once: enough to be worth a thread's start and a block's table.
   private static final long PIECE_ELEMENTS = 1 << 20;
 
-  /// Blocks side by side for which a thread has tables at once: as many as the first cache holds.
+  /// For how many adjacent blocks a thread has tables at once: as many as the L1 cache holds.
   private static final int STRIP_BLOCKS = 32;
 
-  /// Blocks of fewer elements are computed one by one, which takes no table.
+  /// The fewest elements of a block for which a table is made; those of smaller blocks are computed one by one.
   private static final long LEAST_FOR_TABLE = Codes.COUNT;
 
   private static final ValueLayout.OfLong LONG =
@@ -58,7 +58,7 @@ final class HostConverter {
     long rows = grid.matrices() * grid.rows();
     long columnStep = Math.min(Math.max(1, grid.columns()), PIECE_ELEMENTS);
     long rowStep = PIECE_ELEMENTS / columnStep;
-    // Whole blocks, so that no block needs two tables.
+    // A piece has whole blocks, so that no block needs two tables.
     if (grid.blockRows() <= rowStep) {
       rowStep -= rowStep % grid.blockRows();
     }
@@ -71,7 +71,7 @@ final class HostConverter {
     }
   }
 
-  /// A part of a tensor, whose rows are counted through all matrices.
+  /// A part of a tensor. Its rows are counted through all matrices.
   private static final class Piece {
     private final Conversion what;
     private final ScaleGrid grid;
@@ -129,7 +129,7 @@ final class HostConverter {
       return what.scaleType() == null ? 1 : Codes.scale(scales, what.scaleType(), index);
     }
 
-    /// Blocks that lie side by side, row by row, since memory is fast in order.
+    /// Converts adjacent blocks together, row by row, since memory is fast when it is read in order.
     private void strip(long row, long end, long column, long next, float[] factors, int[] results) {
       long firstBlock = column / grid.blockColumns();
       boolean table = (end - row) * Math.min(grid.blockColumns(), next - column) >= LEAST_FOR_TABLE;

@@ -14,8 +14,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// Normalises samples in host memory. For elements of a byte it makes the 256 possible results of each
-/// channel, and looks the elements up in them.
+/// Normalises samples in host memory. For elements of one byte, it makes the 256 possible results of each
+/// channel and looks up each element's result in them.
 public final class HostNormalizer {
   private static final int CODES = 256;
 
@@ -34,7 +34,7 @@ public final class HostNormalizer {
   private final float[] scale;
   private final float[] shift;
 
-  /// The results by channel and code; empty where making them takes longer than computing each element.
+  /// The results by channel and code; empty where it is faster to compute each element.
   private final int[][] results;
 
   /// @param rows how many samples there are
@@ -60,9 +60,9 @@ public final class HostNormalizer {
 
   /// Normalises some samples.
   ///
-  /// @param slot all of its memory
-  /// @param first of the samples
-  /// @param end of them
+  /// @param slot the memory of the whole slot
+  /// @param first the index of the first sample
+  /// @param end the index after the last sample
   public static void normalize(NormalizedRows rows, MemorySegment slot, long first, long end) {
     HostNormalizer normalizer = new HostNormalizer(rows.what(), slot, end - first);
     for (long row = first; row < end; row++) {
@@ -123,7 +123,7 @@ public final class HostNormalizer {
     }
   }
 
-  /// Java rounds the product before it adds.
+  /// Returns the bits of a result. Java rounds the product before it adds, as the kernel does.
   private int result(int channel, float value) {
     return Codes.bits(what.to(), value * scale[channel] + shift[channel]);
   }
@@ -151,7 +151,8 @@ public final class HostNormalizer {
     };
   }
 
-  /// Half of it, whose last bit keeps what is lost, so that it is rounded as the whole would be.
+  /// Returns an unsigned number as a float. A large number is halved first, and the half's last bit keeps
+  /// whether a bit was lost, so that the half is rounded as the number itself would be.
   private static float unsigned(long bits) {
     return bits >= 0 ? bits : 2f * ((bits >>> 1) | (bits & 1));
   }

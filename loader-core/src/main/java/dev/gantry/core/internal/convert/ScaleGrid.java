@@ -3,13 +3,13 @@ package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.MisuseException;
 
-/// Says which scale each element of a tensor has. The tensor is matrices of rows of columns, one after the other, and
-/// each matrix is cut into blocks from its first row and column on; the last blocks of an axis may be smaller. Each
-/// block has one scale. The scales lie likewise: matrix by matrix, row of blocks by row of blocks.
+/// Says which scale each element of a tensor has. The tensor is a sequence of matrices. Each matrix is cut into
+/// blocks, from its first row and column on; the last blocks of an axis may be smaller. The elements of a block
+/// share one scale. The scales are stored matrix by matrix, and in a matrix row of blocks by row of blocks.
 ///
-/// @param rows of one matrix
-/// @param blockRows from 1 to `rows`, and 1 where that is 0; also where a caller gives more
-/// @param blockColumns likewise
+/// @param rows the rows of one matrix
+/// @param blockRows the rows of a block, at least 1; more than `rows` counts as `rows`
+/// @param blockColumns the columns of a block, at least 1; more than `columns` counts as `columns`
 public record ScaleGrid(long matrices, long rows, long columns, long blockRows, long blockColumns) {
   /// The most rows of all matrices, and the most columns, where there are several scales: kernels
   /// count them in 32 bits.
@@ -33,7 +33,7 @@ public record ScaleGrid(long matrices, long rows, long columns, long blockRows, 
     }
   }
 
-  /// One scale for all elements.
+  /// Returns a grid with one scale for all elements.
   public static ScaleGrid single(long elements) {
     return new ScaleGrid(1, 1, elements, 1, Math.max(1, elements));
   }
@@ -51,7 +51,7 @@ public record ScaleGrid(long matrices, long rows, long columns, long blockRows, 
     return matrices * rows * columns;
   }
 
-  /// Rows of scales of one matrix.
+  /// Returns how many rows of scales a matrix has.
   public long scaleRows() {
     return Math.ceilDiv(rows, blockRows);
   }
@@ -60,7 +60,7 @@ public record ScaleGrid(long matrices, long rows, long columns, long blockRows, 
     return Math.ceilDiv(columns, blockColumns);
   }
 
-  /// The scales of all matrices.
+  /// Returns how many scales all matrices have together.
   public long scales() {
     return matrices * scaleRows() * scaleColumns();
   }

@@ -11,7 +11,7 @@ public final class ScaleShapes {
   private static final int SMALLEST_GUESS = 16;
   private static final int LARGEST_GUESS = 256;
 
-  /// What one scale is for, as a model's configuration states it.
+  /// The size of the blocks that have one scale each, as a model's configuration states it.
   public record Block(long rows, long columns) {
     public Block {
       MisuseException.requireRange("rows of a block", rows, 1, Long.MAX_VALUE);
@@ -19,23 +19,26 @@ public final class ScaleShapes {
     }
   }
 
-  /// What was found out.
+  /// The answer of [#fit].
   public sealed interface Fit {
     record Found(ScaleGrid grid) implements Fit {}
 
-    /// @param reason why the scales do not fit the tensor, or leave open how
+    /// @param reason why the scales do not fit the tensor, or why the size of their blocks is unknown
     record None(String reason) implements Fit {}
   }
 
   private ScaleShapes() {}
 
-  /// Looks in this order for one scale; a scale for each index of the first axes (`[R]` or `[R, 1]` for
-  /// rows, `[E, 1, 1]` for matrices, `[O]` or `[O, 1, 1, 1]` for convolutions); a scale for each column
-  /// (`[1, C]`, or `[C]` where that is not also the number of rows); and scales for blocks of the last
-  /// two axes, also in many matrices (`[E, R/b, C/b]`).
+  /// Finds out which element has which scale. The first of these that the shapes fit is the answer:
   ///
-  /// @param block as stated, or null. Block scales must be of that size. If no size is stated, it is the
-  ///     only power of two from 16 to 256 that fits an axis
+  /// 1. one scale for all elements
+  /// 2. a scale for each index of the first axes: `[R]` or `[R, 1]` for rows, `[E, 1, 1]` for matrices, `[O]`
+  ///    or `[O, 1, 1, 1]` for convolutions
+  /// 3. a scale for each column: `[1, C]`, or `[C]` if that is not also the number of rows
+  /// 4. a scale for each block of the last two axes, also in many matrices: `[E, R/b, C/b]`
+  ///
+  /// @param block the size of blocks as the configuration states it, or null. If it is null, the size on each
+  ///     axis is the only power of two from 16 to 256 that fits
   public static Fit fit(TensorShape tensor, TensorShape scales, @Nullable Block block) {
     try {
       return find(tensor, scales, block);
@@ -113,7 +116,7 @@ public final class ScaleShapes {
     return new Fit.Found(new ScaleGrid(matrices, rows, columns, blockRows, blockColumns));
   }
 
-  /// The elements of an axis that share a scale; 0 if that is open. Two powers of two never fit more
+  /// Returns how many elements of an axis share a scale, or 0 if that is unknown. No two powers of two fit more
   /// than one scale.
   private static long guess(long elements, long scales) {
     if (scales == elements) {

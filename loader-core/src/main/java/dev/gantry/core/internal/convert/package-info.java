@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Elements of 8 bits become wider ones, times their scales, on the host and on CUDA devices, to the
-/// same bits.
+/// Converts elements of 8 bits to wider ones, times their scales, and normalises samples; the host and CUDA
+/// devices compute the same bits.
 @NullMarked
 package dev.gantry.core.internal.convert;
 
