@@ -20,16 +20,16 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
 
-/// The protocol between a server of resident weights and its clients, little endian. A client connects,
-/// and the server answers at once, with one frame: the magic number (8 bytes), the protocol's version,
-/// the number of descriptors and the number of the catalogue's bytes (4 bytes each); then a byte for every 250
-/// descriptors, which come with it; then the catalogue ([ResidentCatalogue#toBytes]). The connection stays open for as long as the
-/// client uses the weights.
+/// The protocol between a server of resident weights and its clients. All numbers are little endian. When a client
+/// connects, the server answers at once, with one frame: the magic number (8 bytes); the protocol's version, the number
+/// of descriptors and the catalogue's size in bytes (4 bytes each); one byte for every 250 descriptors, which are sent
+/// along with it; and the catalogue ([ResidentCatalogue#toBytes]). The connection stays open for as long as the client
+/// uses the weights.
 final class Frames {
-  /// 1 named a GPU by its ordinal, and 2 wrote the catalogue as JSON.
+  /// Version 1 named a GPU by its ordinal, and version 2 wrote the catalogue as JSON.
   static final int PROTOCOL = 3;
 
-  /// `GNTRYRES`.
+  /// The text `GNTRYRES`.
   private static final long MAGIC = 0x5345525952544e47L;
 
   private static final int HEADER_BYTES = 20;
@@ -41,7 +41,7 @@ final class Frames {
   @SuppressWarnings("ArrayRecordComponent")
   record Frame(byte[] catalogue, List<Integer> fds) {}
 
-  /// A frame on its way to a client, which takes it as fast as it likes.
+  /// An answer that is being sent to a client, at the pace at which the client reads.
   static final class Answer {
     @SuppressWarnings("ArrayRecordComponent")
     private record Piece(byte[] bytes, List<Integer> fds) {}
@@ -51,7 +51,7 @@ final class Frames {
     /// How many bytes of the first piece have been sent.
     private int done;
 
-    /// @param fds stay open until all was sent
+    /// @param fds the descriptors to send, which stay open until the whole answer was sent
     Answer(byte[] catalogue, List<Integer> fds) {
       ByteBuffer header = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
       header.putLong(MAGIC).putInt(PROTOCOL).putInt(fds.size()).putInt(catalogue.length);
@@ -63,7 +63,7 @@ final class Frames {
       left.add(new Piece(catalogue, List.of()));
     }
 
-    /// Sends what the socket takes now.
+    /// Sends as much as the socket takes now.
     ///
     /// @return whether all was sent
     /// @throws TransferException if the other end has gone
@@ -87,16 +87,16 @@ final class Frames {
     }
   }
 
-  /// @param deadline by `System.nanoTime`, for the whole of it
-  /// @throws TransferException if the other end has gone, does not answer, or speaks another protocol.
-  ///     No descriptor stays open then
+  /// @param deadline when the whole frame must have come, by `System.nanoTime`
+  /// @throws TransferException if the other end has gone, does not answer, or speaks another protocol; no descriptor
+  ///     stays open then
   static Frame receive(int socket, long deadline) {
     List<Integer> fds = new ArrayList<>();
     return Cleanup.orUndo(
         () -> receive(socket, deadline, fds), () -> fds.forEach(Libc.INSTANCE::close));
   }
 
-  /// @param fds gets the descriptors
+  /// @param fds the received descriptors are added to it
   private static Frame receive(int socket, long deadline, List<Integer> fds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment header = receiveAll(socket, arena.allocate(HEADER_BYTES, 8), fds, deadline);

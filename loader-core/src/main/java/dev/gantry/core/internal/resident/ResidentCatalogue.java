@@ -16,12 +16,12 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// What a server keeps in memory: what it tells a client, besides the descriptors.
+/// What a server tells its clients, besides the descriptors: the files that it keeps in memory.
 ///
 /// @param version of the weights: 1, 2, … as they are replaced
-/// @param gpu where the tensors lie, by its UUID, since an ordinal names another GPU in another process;
-///     empty if they lie in the host's memory
-/// @param entry the file to open; empty if they are opened as a folder
+/// @param gpu the UUID of the GPU that has the tensors, since another process may give it another ordinal; empty if the
+///     tensors are in host memory
+/// @param entry the file to open; empty to open all files as a folder
 public record ResidentCatalogue(int version, String gpu, String entry, List<ResidentPart> parts) {
   private static final String UNREADABLE =
       "the catalogue of resident weights is not as this version writes it";
@@ -35,8 +35,8 @@ public record ResidentCatalogue(int version, String gpu, String entry, List<Resi
     return parts.stream().mapToInt(ResidentPart::descriptors).sum();
   }
 
-  /// What goes over the socket: the components as `DataOutputStream` writes them, texts by their
-  /// length and in UTF-8, and the files to the end.
+  /// The bytes that are sent: the components as `DataOutputStream` writes them, a text as its length and its UTF-8
+  /// bytes, and the files up to the end.
   byte[] toBytes() {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     try (DataOutputStream out = new DataOutputStream(bytes)) {
@@ -69,7 +69,7 @@ public record ResidentCatalogue(int version, String gpu, String entry, List<Resi
     return new String(in.readNBytes(length), StandardCharsets.UTF_8);
   }
 
-  /// @throws IOException if it is none, or what it says cannot be
+  /// @throws IOException if the bytes are no catalogue, or its numbers contradict each other
   static ResidentCatalogue parse(byte[] bytes) throws IOException {
     try (DataInputStream in = new DataInputStream(new ByteArrayInputStream(bytes))) {
       int version = in.readInt();

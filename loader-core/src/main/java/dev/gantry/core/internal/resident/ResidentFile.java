@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A file that a server keeps in memory, as its clients see it.
 public final class ResidentFile implements StoredFile {
-  /// The marks by which a file that is opened again is known.
+  /// Tells whether a file that is opened again is the same.
   record Identity(Path socket, String held, String name) {}
 
   private static final int REQUESTS_AT_ONCE = 16;
@@ -30,16 +30,16 @@ public final class ResidentFile implements StoredFile {
   private final Supplier<Device> device;
   private final List<Integer> fds;
 
-  /// The memory file.
+  /// The file in memory (memfd) that has the bytes which are not on the device.
   private final RegularFile host;
 
-  /// For reads by the CPU; null until the first.
+  /// A mapping for reads by the CPU; null before the first of these.
   private @Nullable SharedDeviceSlab onDevice;
 
   private boolean closed;
 
-  /// @param device of the weights; asked only if some of this file's bytes lie there
-  /// @param fds of the memory file, and of the device's memory if some bytes lie there
+  /// @param device the weights' device; called only if some of this file's bytes are on it
+  /// @param fds the descriptor of the memory file, and of the device's memory if some bytes are there
   ResidentFile(
       Location location,
       Identity identity,
@@ -61,8 +61,8 @@ public final class ResidentFile implements StoredFile {
     return part.isOnDevice() ? device.get() : Device.HOST;
   }
 
-  /// The memory itself, which lives on when this is closed and when the server has gone. It is only
-  /// read: a CPU's write would change a page of this process's own, and a GPU's fail.
+  /// Maps the memory itself. The mapping lives on when this file is closed and when the server has ended. It must only
+  /// be read: a write by the CPU would change this process's copy of the page, and a write by the GPU would fail.
   ///
   /// @throws TransferException if it cannot be mapped
   public FileMapping map() {
@@ -97,7 +97,7 @@ public final class ResidentFile implements StoredFile {
     return REQUESTS_AT_ONCE;
   }
 
-  /// On the calling thread.
+  /// Reads on the calling thread.
   @Override
   public void read(ReadRequest request) {
     try {

@@ -19,12 +19,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// One version of a server's weights: its memory, by descriptors. The kernel and the driver count who
-/// maps it, so closing this frees what no client has. Fill [#targets], then [#seal]. For one thread.
+/// The memory of one version of a server's weights. The kernel and the driver count the processes that map it, so
+/// closing this frees the memory only when no client has it. Fill the memory of [#targets], then call [#seal]. For one
+/// thread.
 public final class ResidentImage implements AutoCloseable {
   /// A range of a file, and the memory to read it into.
   ///
-  /// @param source its number
+  /// @param source the file's number
   public record Range(int source, long from, Memory memory) {}
 
   private record Mapping(long address, long size) {}
@@ -41,10 +42,10 @@ public final class ResidentImage implements AutoCloseable {
     this.device = device;
   }
 
-  /// Takes the memory.
+  /// Allocates the memory.
   ///
   /// @param entry as in [ResidentCatalogue]
-  /// @throws TransferException if there is too little, or the kernel or the driver has none that
+  /// @throws TransferException if there is too little memory, or the kernel or the driver cannot make memory that
   ///     processes share
   public static ResidentImage allocate(
       int version, String entry, List<ResidentSource> sources, Device device) {
@@ -179,7 +180,7 @@ public final class ResidentImage implements AutoCloseable {
     return MemorySegment.ofAddress(address).reinterpret(part.hostBytes());
   }
 
-  /// What is to be read, and where to.
+  /// The ranges to read, and the memory that each goes to.
   public List<Range> targets() {
     return List.copyOf(targets);
   }
@@ -217,7 +218,7 @@ public final class ResidentImage implements AutoCloseable {
     return fds;
   }
 
-  /// The memory that this takes.
+  /// The bytes of memory that this image takes.
   public long bytes() {
     return catalogue.parts().stream()
         .mapToLong(part ->
@@ -227,7 +228,7 @@ public final class ResidentImage implements AutoCloseable {
         .sum();
   }
 
-  /// Idempotent.
+  /// Frees this process's hold on the memory. Closing twice does nothing.
   @Override
   public void close() {
     unmap();

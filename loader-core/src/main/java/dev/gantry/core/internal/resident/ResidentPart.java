@@ -6,9 +6,9 @@ package dev.gantry.core.internal.resident;
 ///
 /// @param name without folders
 /// @param size in bytes
-/// @param hostPhase where the file's first byte lies in the memory file, so that tensors are aligned
+/// @param hostPhase offset of the file's first byte in the memory file, chosen so that tensors are aligned
 /// @param deviceFrom the first byte that lies on the device
-/// @param deviceTo the end of these; equal to `deviceFrom` if there are none
+/// @param deviceTo where the bytes on the device end; equal to `deviceFrom` if there are none
 /// @param deviceCapacity the size of the device's allocation; 0 if there is none
 public record ResidentPart(
     String name, long size, long hostPhase, long deviceFrom, long deviceTo, long deviceCapacity) {
@@ -22,7 +22,7 @@ public record ResidentPart(
     return deviceCapacity > 0;
   }
 
-  /// How many descriptors it has: of the memory file, and of the device's memory.
+  /// The number of descriptors: one of the memory file, and one of the device's memory if there is some.
   int descriptors() {
     return isOnDevice() ? 2 : 1;
   }

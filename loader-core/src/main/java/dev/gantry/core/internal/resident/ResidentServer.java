@@ -31,35 +31,35 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Gives weights that are in memory to the processes of one user, over a Unix socket. One thread runs
-/// [#run]; other threads may [#publish] and [#close].
+/// Serves weights in memory to other processes of the same user, over a Unix socket. One thread runs [#run]; other
+/// threads may call [#publish] and [#close].
 public final class ResidentServer implements AutoCloseable {
   private static final int LOOK_MILLIS = 200;
   private static final int S_IFMT = 0xf000;
   private static final int S_IFSOCK = 0xc000;
 
-  /// Why a client waits that could be taken later.
+  /// Errors of `accept` for which a client waits that can be taken later.
   private static final Set<Errno> WANTS =
       EnumSet.of(Errno.EMFILE, Errno.ENFILE, Errno.ENOBUFS, Errno.ENOMEM);
 
-  /// Why there is no client to take.
+  /// Errors of `accept` that mean that no client is there.
   private static final Set<Errno> GONE = EnumSet.of(Errno.EAGAIN, Errno.EINTR, Errno.ECONNABORTED);
 
   private static final Duration LONGEST_ANSWER = Duration.ofSeconds(10);
 
-  /// A client that does not have all of its answer yet, which keeps the image.
+  /// A client that has not got its whole answer yet. Its image stays until then.
   private record Answering(ResidentImage image, Frames.Answer answer, long deadline) {}
 
   private final Path path;
 
-  /// Its lock is this server's right to the socket. It is the descriptor's, not the process's: closing
-  /// another descriptor of the file does not give it back.
+  /// The file whose lock gives this server the socket. Its open file description has the lock: closing another descriptor
+  /// of the same file does not release it.
   private final int lockFile;
 
   private final int socket;
   private final Consumer<String> log;
 
-  /// The answers under way, by connection.
+  /// The clients that are being answered, by connection.
   private final Map<Integer, Answering> answering = new LinkedHashMap<>();
 
   /// The version that each client has, by connection.
@@ -78,7 +78,7 @@ public final class ResidentServer implements AutoCloseable {
     this.log = log;
   }
 
-  /// The socket at which a server of this user listens if it is not told: in `$XDG_RUNTIME_DIR/gantry`, or else in
+  /// The socket at which this user's server of that name listens by default: in `$XDG_RUNTIME_DIR/gantry`, or else in
   /// `~/.cache/gantry`.
   public static Path defaultSocket(String name) {
     Path folder =
@@ -89,10 +89,10 @@ public final class ResidentServer implements AutoCloseable {
     return folder.resolve("gantry").resolve(name + ".sock");
   }
 
-  /// Listens. The socket's folder is made if it is not there, for this user only, and a socket that a
-  /// server left behind when it was killed is replaced.
+  /// Begins to listen. Makes the socket's folder if it is not there, for this user only, and replaces a socket that a
+  /// killed server left behind.
   ///
-  /// @param log is told of clients that come and go, a line each
+  /// @param log gets a line for each client that comes or goes
   /// @throws MisuseException if a server listens there already, or the path is too long
   /// @throws TransferException if the folder or the socket cannot be made
   public static ResidentServer listen(Path socketPath, Consumer<String> log) {
@@ -144,7 +144,7 @@ public final class ResidentServer implements AutoCloseable {
         () -> Libc.INSTANCE.close(opened));
   }
 
-  /// The lock is held, so no live server has the socket.
+  /// Makes the socket. The lock is held, so no other live server has it.
   private static int bind(Path path) {
     requireSocket(path);
     Errno.check(Libc.INSTANCE.unlink(path), Errno.ENOENT, "unlink", path);
@@ -155,7 +155,7 @@ public final class ResidentServer implements AutoCloseable {
     return socket;
   }
 
-  /// Refuses a file that is no socket: it is no server's.
+  /// Refuses to replace a file that is no socket: no server made it.
   private static void requireSocket(Path path) {
     try {
       int mode = (int) Files.getAttribute(path, "unix:mode", LinkOption.NOFOLLOW_LINKS);
@@ -164,7 +164,7 @@ public final class ResidentServer implements AutoCloseable {
             "--socket must name a socket or nothing (was " + path + ", which is no socket)");
       }
     } catch (NoSuchFileException _) {
-      // It will be made.
+      // A missing socket will be made.
     } catch (IOException e) {
       throw failed("stat", path, e);
     }
@@ -175,13 +175,13 @@ public final class ResidentServer implements AutoCloseable {
         operation, path.toString(), new Failure.Remote(0, String.valueOf(e.getMessage())));
   }
 
-  /// How clients name the weights.
+  /// The location by which clients open the weights.
   public Location.Remote location() {
     return ResidentWeights.location(path);
   }
 
-  /// New clients get this version from now on. The one before goes when its last reader does: this server
-  /// gives up its own hold on it when the clients that are being answered have it.
+  /// Gives new clients this version from now on. The version before is freed when its last reader goes; the server
+  /// gives up its own hold on it when the clients that are being answered have their answers.
   ///
   /// @param image owned by this server from now on
   public synchronized void publish(ResidentImage image) {
@@ -202,7 +202,7 @@ public final class ResidentServer implements AutoCloseable {
     }
   }
 
-  /// How many clients have each version.
+  /// The number of clients of each version.
   public synchronized Map<Integer, Integer> readers() {
     Map<Integer, Integer> counts = new TreeMap<>();
     readers.values().forEach(version -> counts.merge(version, 1, Integer::sum));
@@ -218,8 +218,8 @@ public final class ResidentServer implements AutoCloseable {
     }
   }
 
-  /// Answers new clients and sees which ones left, waiting up to `milliseconds` for the first of these.
-  /// Nothing here waits for a client, and `log` is told without the lock, so that it may.
+  /// Answers new clients and notices which ones left; waits up to `milliseconds` for something to happen. It never
+  /// waits for a client. It calls `log` without the lock, so that `log` may block.
   private void look(int milliseconds) {
     Set<Integer> told = new LinkedHashSet<>();
     int result = LocalSockets.poll(watched(), told, milliseconds);
@@ -230,7 +230,8 @@ public final class ResidentServer implements AutoCloseable {
         return;
       }
       for (int one : told) {
-        // Clients that have their answer say nothing: whatever there is, is their end.
+        // Clients that have their answer send nothing: anything to read is the end of their
+        // connection.
         if (readers.containsKey(one)) {
           leave(one, lines);
         } else if (answering.containsKey(one)) {
@@ -253,7 +254,8 @@ public final class ResidentServer implements AutoCloseable {
     Map<Integer, Integer> fds = new LinkedHashMap<>();
     readers.keySet().forEach(reader -> fds.put(reader, LocalSockets.POLLIN));
     answering.keySet().forEach(client -> fds.put(client, LocalSockets.POLLOUT));
-    // A client that cannot be taken would end each wait at once.
+    // While a client cannot be taken the socket is not watched, since it would end every wait at
+    // once.
     if (!full) {
       fds.put(socket, LocalSockets.POLLIN);
     }
@@ -321,7 +323,7 @@ public final class ResidentServer implements AutoCloseable {
     lines.add(reason);
   }
 
-  /// Ends [#run], gives up the memory, which clients keep, and removes the socket. Idempotent.
+  /// Ends [#run], gives up the memory (clients keep theirs), and removes the socket. Closing twice does nothing.
   @Override
   public synchronized void close() {
     if (ended) {

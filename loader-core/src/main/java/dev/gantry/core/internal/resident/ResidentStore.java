@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// The store of files that a server keeps in memory. It serves what [ResidentWeights] holds.
+/// The store of files that a server keeps in memory: those of the open [ResidentWeights] of this process.
 public final class ResidentStore implements Store {
   @Override
   public Set<String> schemes() {
@@ -28,7 +28,8 @@ public final class ResidentStore implements Store {
                 new Failure.Remote(0, "these resident weights are closed, or have no such file")));
   }
 
-  /// An open file of weights that are held, which the caller closes; empty if it is none, or the weights were closed.
+  /// Opens a file of weights that this process holds; the caller closes it. Empty if the location is no such file, or
+  /// the weights were closed.
   public static Optional<ResidentFile> find(Location file) {
     return ResidentWeights.holding(file).flatMap(held -> held.open(file));
   }

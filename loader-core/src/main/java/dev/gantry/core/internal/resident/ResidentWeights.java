@@ -29,16 +29,15 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// A client's hold on one version of a server's weights: their descriptors, and the connection, which
-/// tells the server that this process reads them. What was mapped stays when this is closed, and when the
-/// server ends. Thread-safe.
+/// A client's hold on one version of a server's weights: their descriptors, and the connection, by which the server
+/// knows that this process reads them. Mappings stay when this is closed, and when the server ends. Thread-safe.
 public final class ResidentWeights implements AutoCloseable {
   /// The scheme of locations: `gantry-resident:///run/user/1000/gantry/weights.sock`.
   public static final String SCHEME = "gantry-resident";
 
   private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
 
-  /// Begins the authority of the files that are held; a server's location has none.
+  /// The prefix of the authority in locations of files that are held; a server's location has no authority.
   private static final String NUMBERED = "held-";
 
   private static final AtomicLong LAST = new AtomicLong();
@@ -51,7 +50,7 @@ public final class ResidentWeights implements AutoCloseable {
   private final List<Integer> fds;
   private final Object deviceLock = new Object();
 
-  /// Null until it is asked for.
+  /// The weights' device; null until [#device] is first called.
   private @Nullable Device device;
 
   private boolean closed;
@@ -65,12 +64,12 @@ public final class ResidentWeights implements AutoCloseable {
     HELD.put(number, this);
   }
 
-  /// Whether a location names weights of a server that are not held yet.
+  /// Whether a location names a server, and not yet files of weights that this process holds.
   public static boolean isServer(Location location) {
     return isResident(location) && number(location).isEmpty();
   }
 
-  /// Whether a location is a file of weights that are held.
+  /// Whether a location names a file of weights that this process holds.
   public static boolean isHeld(Location location) {
     return isResident(location) && number(location).isPresent();
   }
@@ -79,7 +78,7 @@ public final class ResidentWeights implements AutoCloseable {
     return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME);
   }
 
-  /// The number by which a server holds weights.
+  /// The number of held weights in a location; empty if it has none.
   private static Optional<String> number(Location location) {
     return location instanceof Location.Remote remote
         ? Optional.ofNullable(remote.uri().getAuthority())
@@ -87,14 +86,14 @@ public final class ResidentWeights implements AutoCloseable {
         : Optional.empty();
   }
 
-  /// Takes hold of a server's weights, of the version that it has now.
+  /// Gets the current version of a server's weights.
   ///
-  /// @throws TransferException if no server listens there, it is another user's, or it does not answer
+  /// @throws TransferException if no server listens there, the server is another user's, or it does not answer
   public static ResidentWeights hold(Location location) {
     return hold(location, LONGEST_WAIT);
   }
 
-  /// @param longest that connecting may take, and the answer
+  /// @param longest the longest time to connect, and again to get the answer
   static ResidentWeights hold(Location location, Duration longest) {
     Path path = socketPath(location);
     requireShort(path);
@@ -146,7 +145,8 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
-  /// Reading past the end of a file that is mapped would end this process, so it must not shrink.
+  /// Requires that the memory file has its whole size and cannot shrink: reading past the end of a mapped file would
+  /// end this process.
   private static void requireFile(ResidentPart part, int fd) {
     if (!LocalSockets.isSealed(fd) || Libc.INSTANCE.stat(fd).size() < part.hostBytes()) {
       throw Frames.refused(
@@ -180,7 +180,7 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
-  /// The location of such a socket.
+  /// The location of the server at a socket.
   public static Location.Remote location(Path socket) {
     try {
       return new Location.Remote(
@@ -190,7 +190,7 @@ public final class ResidentWeights implements AutoCloseable {
     }
   }
 
-  /// The file or folder of these weights, to be opened as any other.
+  /// The file or folder of these weights, which can be opened like any other.
   public Location entry() {
     return file(catalogue.entry());
   }
@@ -244,13 +244,13 @@ public final class ResidentWeights implements AutoCloseable {
                     + " leaves it out"));
   }
 
-  /// The weights that hold a file or folder below [#entry]; empty if they were closed, or it is none.
+  /// The held weights that a location belongs to; empty if they were closed, or it belongs to none.
   static Optional<ResidentWeights> holding(Location location) {
     return number(location).filter(_ -> isResident(location)).map(HELD::get);
   }
 
-  /// A file with descriptors of its own, which live on when this is closed; empty if there is none of
-  /// this name.
+  /// Opens a file with descriptors of its own, which stay open when these weights are closed. Empty if there is no file
+  /// of this name, or these weights are closed.
   ///
   /// @throws TransferException if the process may open no more files
   synchronized Optional<ResidentFile> open(Location location) {
@@ -284,7 +284,7 @@ public final class ResidentWeights implements AutoCloseable {
         () -> own.forEach(Libc.INSTANCE::close));
   }
 
-  /// Idempotent.
+  /// Gives up the descriptors and the connection. Closing twice does nothing.
   @Override
   public synchronized void close() {
     if (!closed) {

@@ -11,13 +11,13 @@ import org.jspecify.annotations.Nullable;
 /// A batch that is being filled, or waits to be handed over. The ring's lock guards all that
 /// changes.
 final class BatchWork<T> {
-  /// A read, host write or copy, which any reader can do.
+  /// A read, a host write or a copy. Any reader can do it.
   @FunctionalInterface
   interface Piece {
     void run(OnDemandTransfer.Reader reader);
   }
 
-  /// What its pieces do: those of one phase are done before those of the next begin.
+  /// What a batch's pieces do: all pieces of a phase are done before those of the next begin.
   private enum Phase {
     BRING,
     COPY,
@@ -35,7 +35,7 @@ final class BatchWork<T> {
   private long filledNanos;
   private boolean filled;
 
-  /// @param plannedNanos when the source was asked for the plan
+  /// @param plannedNanos when the source was asked for the plan, by `System.nanoTime`
   BatchWork(long number, Slot slot, BatchPlan<T> plan, long plannedNanos) {
     this.number = number;
     this.slot = slot;
@@ -64,12 +64,12 @@ final class BatchWork<T> {
     return plan;
   }
 
-  /// The next piece that no reader has taken, or null.
+  /// Takes the next piece that no reader has taken; null if there is none.
   @Nullable Piece take() {
     return taken < pieces.size() ? pieces.get(taken++) : null;
   }
 
-  /// Counts a piece that is done.
+  /// Notes that a piece is done.
   ///
   /// @return whether it was the last of them
   boolean isLastDone() {
@@ -81,10 +81,10 @@ final class BatchWork<T> {
     return done == pieces.size();
   }
 
-  /// Starts what follows the pieces, all of which are done. For the thread that did the last one, without the
+  /// Starts what follows the pieces, when all of them are done. The thread that did the last one calls it, without the
   /// ring's lock.
   ///
-  /// @return what readers have to do then; empty if only the device has work left
+  /// @return the next pieces for readers; empty if only the device has work left
   List<Piece> startNext() {
     List<Piece> next = List.of();
     while (next.isEmpty() && phase != Phase.NORMALIZE) {
@@ -99,7 +99,7 @@ final class BatchWork<T> {
     return next;
   }
 
-  /// Replaces the pieces by those that [#startNext] gave.
+  /// Replaces the pieces by those that [#startNext] returned.
   void replace(List<Piece> next) {
     pieces = next;
     taken = 0;
@@ -115,7 +115,7 @@ final class BatchWork<T> {
     return filled;
   }
 
-  /// From asking the source until only the device had work left.
+  /// Nanoseconds from asking the source for the plan until only the device had work left.
   long preparedNanos() {
     return filledNanos - plannedNanos;
   }

@@ -21,20 +21,20 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
-/// A slot in memory of a CUDA device. Its own stream orders one batch after the other:
+/// A slot in memory of a CUDA device. The slot's own stream orders one batch after the other:
 ///
 /// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
 ///    `free`;
 /// 2. [#target]: the copies of all readers;
-/// 3. [#startCopies]: the upload of the host writes, the plan's copies or the kernel that gathers, and those
-///    that normalise → `ready`.
+/// 3. [#startCopies]: the upload of what the CPU wrote, then the plan's copies or the kernel that gathers, then the
+/// kernels that normalise → `ready`.
 ///
-/// There is a stream for each slot rather than for each reader, so that copies which wait for a slot
-/// delay no other slot's. A device has 8 queues for all streams, and a waiting copy delays everything
-/// behind it in its queue, whatever the stream.
+/// Each slot rather than each reader has a stream, so that copies which wait for a slot delay no other slot's. A device
+/// has 8 hardware queues for all streams, and a copy that waits delays everything behind it in its queue, whatever the
+/// stream.
 ///
-/// The host waits for `ready` before it hands the slot over, so the pinned memory is not written
-/// while the device copies from it.
+/// The host waits for `ready` before it hands the slot over, so the pinned memory is not written while the device
+/// copies from it.
 final class DeviceSlot extends Slot {
   private static final int EVENTS = 3;
 
@@ -50,13 +50,13 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
-  /// The checks of those who queue requests on the stream.
+  /// Checks of requests that were queued on the stream; see [Target.StreamOwner#attach].
   private final Queue<Runnable> checks = new ConcurrentLinkedQueue<>();
 
   private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();
 
-  /// @param hostBytes of pinned memory for host writes
-  /// @param turns of all slots of the ring
+  /// @param hostBytes the pinned memory for host writes, in bytes
+  /// @param turns paces the kernels of all slots of the ring
   DeviceSlot(
       CudaContext context, long bytes, long hostBytes, KernelPacer turns, Converters converters) {
     this.context = context;
@@ -146,7 +146,7 @@ final class DeviceSlot extends Slot {
     } else if (Math.max(copy.sourcePitch(), copy.targetPitch()) <= CudaDriver.MAX_PITCH_BYTES) {
       driver.copyOnDevice(copy.shifted(slot, slot), stream);
     } else {
-      // Rows so far apart are few.
+      // There are few rows if they are so far apart.
       for (long row = 0; row < copy.rows(); row++) {
         driver.copyOnDevice(
             slot + copy.target() + row * copy.targetPitch(),
@@ -206,13 +206,14 @@ final class DeviceSlot extends Slot {
             }));
   }
 
-  /// Nothing of it is in use any more.
+  /// Gives back events and pinned memory that nothing uses any more.
   private void giveBack(List<CudaDriver.Event> idle) {
     idle.forEach(context.streams()::giveBack);
     releasePinned();
   }
 
-  /// After a wait that failed: what the device may still use is not for others.
+  /// Destroys the stream and events after a wait that failed: the device may still use them, so nobody else may get
+  /// them.
   private void destroy() {
     List<Runnable> actions = new ArrayList<>();
     events.forEach(event -> actions.add(() -> driver.destroy(event)));

@@ -15,12 +15,12 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A slot in host memory: each piece is in its place as soon as a reader has done it.
+/// A slot in host memory: what a reader reads or copies is in its place at once.
 final class HostSlot extends Slot {
-  /// The most that one piece copies.
+  /// The most bytes that one piece copies.
   static final long STEP_BYTES = 4 << 20;
 
-  /// The most that is copied while a sleeping thread would wake.
+  /// The most bytes to copy on the current thread: waking another thread would take longer.
   static final long AT_ONCE_BYTES = 128 << 10;
 
   private final long bytes;

@@ -19,11 +19,11 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Fills batches ahead of their consumer, as many as there are slots, and hands them over in order.
+/// Fills batches before their consumer asks for them, as many as there are slots, and hands them over in order.
 ///
-/// A batch that fails is reported in its place, after the batches before it; that ends the ring. A
-/// cancellation ends it at once. Created by [dev.gantry.core.internal.session.GantrySession#ring],
-/// which also owns it. Thread-safe: several consumers each get other batches.
+/// A batch that fails is reported in its place, after the batches before it; that ends the ring. A cancellation ends
+/// the ring at once. [dev.gantry.core.internal.session.GantrySession#ring] makes rings, and the session owns them.
+/// Thread-safe: several consumers each get different batches.
 public final class PrefetchRing<T> implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(PrefetchRing.class);
 
@@ -38,17 +38,17 @@ public final class PrefetchRing<T> implements AutoCloseable {
   private final Runnable forgetCancellation;
   private final CompletableFuture<Void> freed = new CompletableFuture<>();
 
-  /// Guards `readers`, so that [#close] waits for all that were started.
+  /// The lock of `readers`, so that [#close] waits for all readers that were started.
   private final Object starting = new Object();
 
   private WorkerThreads.@Nullable Started readers;
 
-  /// The thread that is closing the source.
+  /// The thread that is closing the source, if one is.
   private volatile @Nullable Thread closer;
 
   private boolean startable = true;
 
-  /// Owns its arguments, unless this throws. Reads nothing before [#start].
+  /// Takes ownership of its arguments, unless this throws. Nothing is read before [#start].
   ///
   /// @param whenClosed called at the end of [#close]
   PrefetchRing(
@@ -84,7 +84,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// No reader is started after this.
+  /// The readers to wait for; no reader is started after this call.
   private WorkerThreads.@Nullable Started lastReaders() {
     synchronized (starting) {
       startable = false;
@@ -99,14 +99,14 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// Waits for the next batch; empty at the end. The caller closes the batch. A caller that holds as
-  /// many batches as there are slots waits here until one of them is closed.
+  /// Waits for the next batch; empty at the end. The caller closes the batch. A caller that holds as many batches as
+  /// there are slots waits until one of them is closed.
   ///
   /// An interruption of the caller ends the ring, as a cancellation does.
   ///
   /// @throws dev.gantry.core.TransferException if the batch's file or device failed, or on
   ///     cancellation; every later call throws the same
-  /// @throws RuntimeException of the source or a host writer, in place of the batch; every later call
+  /// @throws RuntimeException thrown by the source or a host writer, in place of the batch; every later call
   ///     throws the same
   /// @throws MisuseException if the ring is closed, also while this waits
   public Optional<RingBatch<T>> next() {
@@ -138,7 +138,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
       }
       account(work, waits, waited);
     } catch (RuntimeException | Error e) {
-      // Whatever failed: the ring could not be closed while this thread counts as busy.
+      // The slot is given back after any failure: the ring could not be closed while this thread
+      // counts as busy.
       scheduler.giveBack(work.slot(), false);
       scheduler.end(e);
       throw e;
@@ -172,7 +173,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
       }
       usable = true;
     } catch (RuntimeException | Error e) {
-      // The batch was good: the next call reports this.
+      // Closing the batch does not fail, since the batch was good: the next call of [#next] reports
+      // the failure.
       scheduler.end(e);
     } finally {
       scheduler.giveBack(slot, usable);
@@ -188,7 +190,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
   /// and frees the slots. Batches that the consumer has stay valid until they are closed. A second
   /// call waits for the first to finish.
   ///
-  /// @throws MisuseException if the source or a host writer calls this, which would wait for itself
+  /// @throws MisuseException if the source or a host writer calls this: it would wait for itself
   @Override
   public void close() {
     requireOutside("closed");

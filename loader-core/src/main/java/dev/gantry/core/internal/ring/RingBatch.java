@@ -6,7 +6,7 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A filled slot, which the consumer has until it closes this. It may outlive its ring.
+/// A filled slot, which the consumer keeps until it closes this. It may outlive its ring.
 ///
 /// All bytes have arrived, so kernels on any stream may read them. Thread-safe.
 public final class RingBatch<T> implements AutoCloseable {
@@ -33,8 +33,8 @@ public final class RingBatch<T> implements AutoCloseable {
     return number;
   }
 
-  /// A part of the slot. To use its memory after closing the batch, take a share by [Region#retain]
-  /// before: the ring then leaves this memory to you and allocates other memory for the slot.
+  /// A part of the slot. To use its memory after the batch is closed, call [Region#retain] before: the ring then leaves
+  /// this memory to the caller and allocates new memory for the slot.
   ///
   /// @param offset bytes from the slot's start
   /// @throws MisuseException if the slot has no such part, or the batch is closed
@@ -49,9 +49,9 @@ public final class RingBatch<T> implements AutoCloseable {
     return new Region(slab, offset, length);
   }
 
-  /// Gives the slot back; closing twice does nothing. What was queued before on the device's
-  /// default stream may still read the slot: it is filled again only after that. Work on other
-  /// streams must be done, or waited for by the default stream.
+  /// Gives the slot back to the ring; closing twice does nothing. Work that was queued on the device's default stream
+  /// before this call may still read the slot: the ring fills it again only after that work. Work on other streams must
+  /// be done, or the default stream must wait for it.
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {

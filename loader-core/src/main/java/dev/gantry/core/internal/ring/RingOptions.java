@@ -6,16 +6,16 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 
-/// How a ring is built. It takes `slots` times `slotBytes` of the device's memory; for a GPU also
-/// `slots` times `hostBytes` of pinned memory, and its readers' pinned buffers.
+/// How a ring is built. It takes `slots` times `slotBytes` of the device's memory; on a GPU also `slots` times
+/// `hostBytes` of pinned memory, and pinned buffers of its readers.
 ///
 /// @param slots batches that exist at once, the consumer's included; 2 or more
 /// @param slotBytes a slot's size, which no batch plan may exceed; a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param hostBytes the most bytes that the CPU writes for one batch
-/// @param transfer threads, transport and cache policy of the reads, and the largest request. A
-///     reader that stages pins two buffers of that size, or of a slot's if that is less, each with
-///     64 KiB more for small reads. Its cancellation ends the ring; its progress listener is unused
+/// @param transfer threads, transport and cache policy of the reads, and the largest request. A reader that stages pins
+///     two buffers of that size, or of a slot's size if that is less, each with 64 KiB more for small reads. The
+///     cancellation ends the ring; the progress listener is unused
 /// @param poison whether slots are overwritten with bytes of 0xDB when they are given back, which
 ///     shows who still reads a batch after closing it
 public record RingOptions(
@@ -25,7 +25,7 @@ public record RingOptions(
     long hostBytes,
     TransferOptions transfer,
     boolean poison) {
-  /// One for the consumer and one to fill.
+  /// The fewest slots: one for the consumer and one to fill.
   public static final int MIN_SLOTS = 2;
 
   /// The most slots that a ring may have.
@@ -43,7 +43,7 @@ public record RingOptions(
     MisuseException.requireRange("hostBytes", hostBytes, 0, slotBytes);
   }
 
-  /// The most that one read asks for: no read is larger than its slot.
+  /// The most bytes of one read: no read is larger than its slot.
   long requestBytes() {
     return Math.min(transfer.limits().requestBytes(), slotBytes);
   }

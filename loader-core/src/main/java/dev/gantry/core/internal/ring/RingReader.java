@@ -12,19 +12,18 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers,
-/// copies.
+/// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers and copies.
 ///
-/// Every exception is caught, also checked ones that sources and writers in other languages throw
-/// undeclared: otherwise the consumer would wait forever for a reader that has ended.
+/// Every exception is caught, even checked ones that sources and writers in other languages throw undeclared: otherwise
+/// the consumer would wait forever for a reader that has ended.
 final class RingReader<T> implements Runnable {
   private final RingScheduler<T> scheduler;
   private final BatchPlanSource<T> source;
   private final RingOptions options;
   private final OnDemandTransfer transfer;
 
-  /// Whether the last batch was gathered, and so the next one is likely to be. Several readers plan at once and
-  /// write it, so it says nothing of a certain batch.
+  /// Whether the last batch was gathered, so that the next one probably will be. Several readers write this while they
+  /// plan at once, so it says nothing about a particular batch.
   private volatile boolean gathered;
 
   private volatile @Nullable Thread asker;
@@ -55,7 +54,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// For the consumer's thread.
+  /// Asks the source on the consumer's thread.
   void askSource(Task.AskSource<T> task) {
     asker = Thread.currentThread();
     try {
@@ -81,7 +80,7 @@ final class RingReader<T> implements Runnable {
         scheduler.exhaust(number, slot);
         return;
       }
-      // Several readers plan at once where batches are gathered.
+      // If batches are gathered, several readers plan at the same time.
       shared = gathered && scheduler.endAsking();
       batch = new BatchWork<>(number, slot, prepare(number, slot, planner.get()), start);
       atOnce = slot.gatherAtOnce() && batch.isAllDone();
@@ -96,7 +95,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// What makes the next plan, or null at the end.
+  /// Asks the source for what makes the next plan; null at the end.
   private @Nullable Supplier<BatchPlan<T>> ask() {
     if (gathered) {
       return source.nextGathered().orElse(null);
@@ -107,11 +106,12 @@ final class RingReader<T> implements Runnable {
 
   private BatchPlan<T> prepare(long number, Slot slot, BatchPlan<T> plan) {
     requireFits(number, plan);
-    // After the last batch the slot needs no memory, so it gets none before there is a plan.
+    // The slot gets its memory only when there is a plan, since none is needed after the last
+    // batch.
     slot.allocateIfNeeded();
     Optional<Gathering> gathering = transfer.gathering(plan);
     gathered = gathering.isPresent();
-    // Another reader may have written the field by now: this batch goes by its own answer.
+    // This batch goes by its own answer: another reader may have changed the field by now.
     if (gathering.isPresent()) {
       slot.gather(gathering.get());
       return plan;
@@ -137,7 +137,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// All pieces of the batch are done; others may follow.
+  /// Starts what follows when all pieces of the batch are done.
   private void finish(BatchWork<T> batch) {
     List<Piece> next;
     try {

@@ -17,11 +17,11 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Decides which piece each reader does next and which batch the consumer gets: the ring's one lock,
-/// and all that it guards.
+/// Decides which piece each reader does next and which batch the consumer gets. It has the ring's only lock, and all
+/// state that the lock guards.
 ///
-/// Readers sleep until there is work, the consumer until the next batch is filled. Nothing slow is
-/// done under the lock.
+/// Readers sleep until there is work, and the consumer sleeps until the next batch is filled. Nothing slow is done
+/// under the lock.
 final class RingScheduler<T> {
   /// What a reader does next.
   sealed interface Task<T> {
@@ -31,7 +31,7 @@ final class RingScheduler<T> {
     record RunPiece<T>(BatchWork<T> batch, Piece piece) implements Task<T> {}
   }
 
-  /// Thrown in place of the batch of this number, and of all after it.
+  /// A failure that is thrown in place of the batch of this number, and of all after it.
   private record Failed(long number, Throwable reason) {}
 
   private final ReentrantLock lock = new ReentrantLock();
@@ -41,23 +41,23 @@ final class RingScheduler<T> {
   private final Deque<Slot> free;
   private final Set<Slot> out = new HashSet<>();
 
-  /// Planned and not handed over, by number; none from the failed one on.
+  /// The batches that are planned and not handed over, by number, up to the failed one.
   private final NavigableMap<Long, BatchWork<T>> ahead = new TreeMap<>();
 
   private long asked;
   private long handedOver;
   private boolean asking;
 
-  /// Plans that are made while others ask.
+  /// The number of plans that are being made while other readers may ask the source.
   private int planning;
 
-  /// How many batches there are, once that is known.
+  /// The number of batches, once the source has ended; before that, the largest long.
   private long count = Long.MAX_VALUE;
 
   private boolean stalled;
 
-  /// Whether the last batch was filled by the one who asked for it, in less time than a reader takes to
-  /// wake: then the consumer asks for the next one itself, and readers are left to sleep.
+  /// Whether the thread that asked for the last batch filled it at once, in less time than another thread takes to
+  /// wake. The consumer then asks for the next batch itself, and readers go on sleeping.
   private boolean atOnce;
 
   private @Nullable Failed failed;
@@ -130,10 +130,10 @@ final class RingScheduler<T> {
     }
   }
 
-  /// The caller asked the source, and goes on to make the plan: others may ask now. Not where the consumer
-  /// asks, since readers are left to sleep then.
+  /// Notes that the caller has asked the source and goes on to make the plan, so that others may ask now. They may not
+  /// where the consumer asks, since readers go on sleeping then.
   ///
-  /// @return whether others may
+  /// @return whether others may ask
   boolean endAsking() {
     lock.lock();
     try {
@@ -149,9 +149,9 @@ final class RingScheduler<T> {
     }
   }
 
-  /// The plan was made, or will not be.
+  /// Notes that the plan was made, or will not be.
   ///
-  /// @param shared what [#endAsking] said
+  /// @param shared what [#endAsking] returned
   private void endPlanning(boolean shared) {
     if (shared) {
       planning--;
@@ -160,10 +160,10 @@ final class RingScheduler<T> {
     }
   }
 
-  /// The source gave this batch's plan.
+  /// Notes that the source gave this batch's plan.
   ///
-  /// @param shared what [#endAsking] said; false if it was not called
-  /// @param gatheredAtOnce whether the batch was filled with it
+  /// @param shared what [#endAsking] returned; false if it was not called
+  /// @param gatheredAtOnce whether the batch was filled while it was planned
   void begin(BatchWork<T> batch, boolean shared, boolean gatheredAtOnce) {
     locked(() -> {
       endPlanning(shared);
@@ -177,7 +177,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// The source has no more batches: this is the number of the one that it does not have.
+  /// Notes that the source has no batch of this number, and none after it.
   void exhaust(long number, Slot slot) {
     locked(() -> {
       asking = false;
@@ -187,9 +187,9 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Asking for this batch failed, or planning it.
+  /// Fails this batch because it could not be asked for or planned.
   ///
-  /// @param shared what [#endAsking] said; false if it was not called
+  /// @param shared what [#endAsking] returned; false if it was not called
   void failAsking(long number, boolean shared, Throwable reason) {
     locked(() -> {
       endPlanning(shared);
@@ -208,9 +208,9 @@ final class RingScheduler<T> {
     });
   }
 
-  /// A piece of the batch is done.
+  /// Notes that a piece of the batch is done.
   ///
-  /// @return whether it was the last for now
+  /// @return whether no other piece is left to do for now
   boolean isLastDone(BatchWork<T> batch) {
     lock.lock();
     try {
@@ -220,7 +220,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// More is left to do before the batch is filled.
+  /// Adds the pieces that have to be done before the batch is filled.
   void goOn(BatchWork<T> batch, List<Piece> next) {
     locked(() -> {
       batch.replace(next);
@@ -228,7 +228,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Only the device has work left for this batch.
+  /// Notes that only the device has work left for this batch.
   void filled(BatchWork<T> batch) {
     locked(() -> {
       batch.setFilled();
@@ -236,10 +236,10 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Waits for the next batch in order; null at the end. The caller then is busy with the ring until
+  /// Waits for the next batch in order; null at the end. The caller then counts as busy with the ring until it calls
   /// [#leave].
   ///
-  /// @param asker does on this thread what a reader would have to be woken for
+  /// @param asker does on this thread what a reader would otherwise be woken for
   @Nullable BatchWork<T> awaitNext(Consumer<Task.AskSource<T>> asker) {
     lock.lock();
     try {
@@ -277,7 +277,7 @@ final class RingScheduler<T> {
     return atOnce && ahead.isEmpty() && mayAsk() && !free.isEmpty();
   }
 
-  /// The lock is held, but not while `asker` runs.
+  /// Runs `asker` without the lock, which the caller holds.
   private void fill(Consumer<Task.AskSource<T>> asker) {
     Task.AskSource<T> task = ask();
     busy++;
@@ -291,7 +291,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Whether the caller need not wait for the next batch.
+  /// Whether the next batch is there without waiting.
   boolean hasNext() {
     lock.lock();
     try {
@@ -314,7 +314,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Ends the ring: the consumer gets this exception from now on.
+  /// Ends the ring: the consumer gets `reason` from now on.
   void end(Throwable reason) {
     locked(() -> {
       if (end == null) {
@@ -325,7 +325,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Ends the ring unless it has ended, and gives the exception that ended it.
+  /// Ends the ring if it has not ended, and returns the exception that ended it.
   private RuntimeException ended(Throwable reason) {
     end(reason);
     return switch (end) {
@@ -339,7 +339,7 @@ final class RingScheduler<T> {
     return new TransferException("prefetch", "by the caller", new Failure.Cancelled());
   }
 
-  /// The caller is busy with one of the consumer's slots, until [#giveBack].
+  /// Marks the caller as busy with one of the consumer's slots, until [#giveBack].
   ///
   /// @return whether the ring is open; if not, the caller owns the slot's memory
   boolean enter() {
@@ -359,7 +359,7 @@ final class RingScheduler<T> {
     });
   }
 
-  /// Takes a slot back from the consumer; the caller is no longer busy with it.
+  /// Takes a slot back from the consumer. The caller is then no longer busy with it.
   ///
   /// @param usable whether it may be filled again
   void giveBack(Slot slot, boolean usable) {

@@ -9,15 +9,13 @@ import java.util.List;
 
 /// What a ring has done so far.
 ///
-/// @param batches handed over
+/// @param batches batches that were handed over
 /// @param waits how often the consumer found no batch ready, not counting the end
-/// @param waited how long the consumer waited then, altogether
+/// @param waited how long the consumer waited for batches, in total
 /// @param stalls how often the readers had filled all slots and waited for the consumer
-/// @param slotsReplaced slots that got other memory, because theirs was still in use when its batch
-///     was closed
-/// @param hostBytes bytes that the CPU wrote
-/// @param transfer bytes and reads by transport, since the ring was opened; its files are those that
-///     are open now
+/// @param slotsReplaced slots that got new memory, because theirs was still in use when its batch was closed
+/// @param hostBytes bytes that host writers wrote
+/// @param transfer bytes and reads by transport since the ring was opened; the files that are open now
 public record RingStatistics(
     long batches,
     long waits,
@@ -27,8 +25,8 @@ public record RingStatistics(
     long hostBytes,
     TransferReport transfer) {
 
-  /// The statistics of two rings that each bring a part of every batch: batches count once, and the consumer
-  /// waits for one ring after the other.
+  /// The statistics of two rings that each bring a part of every batch. Batches count once, and waits add up, since the
+  /// consumer waits for one ring after the other.
   public RingStatistics beside(RingStatistics other) {
     return new RingStatistics(
         Math.min(batches, other.batches),
@@ -52,7 +50,7 @@ public record RingStatistics(
     private long slotsReplaced;
     private long hostBytes;
 
-    /// @param session which counts the same for all rings
+    /// @param session also counts everything, over all rings
     Counter(SessionCounters session) {
       this.session = session;
     }
@@ -73,7 +71,7 @@ public record RingStatistics(
       stalls++;
     }
 
-    /// @return whether it is the first
+    /// @return whether it is the first replaced slot
     synchronized boolean addReplacedSlot() {
       slotsReplaced++;
       return slotsReplaced == 1;

@@ -26,14 +26,14 @@ public final class Rings implements AutoCloseable {
   private final List<PrefetchRing<?>> open = new ArrayList<>();
   private boolean closed;
 
-  /// @param engine which outlives the rings
-  /// @param converters likewise
+  /// @param engine the session's engine, which outlives the rings
+  /// @param converters the session's converters, which outlive the rings
   public Rings(TransferEngine engine, Converters converters) {
     this.engine = engine;
     this.converters = converters;
   }
 
-  /// See [dev.gantry.core.internal.session.GantrySession#ring].
+  /// Opens a ring; see [dev.gantry.core.internal.session.GantrySession#ring].
   public <T> PrefetchRing<T> open(RingOptions options, BatchPlanSource<T> source) {
     List<Runnable> undo = new ArrayList<>(List.of(source::close));
     try {
@@ -41,7 +41,8 @@ public final class Rings implements AutoCloseable {
         PrefetchRing<T> ring = build(options, source, undo);
         undo.clear();
         undo.add(ring::close);
-        // Before anything is read: the session closes the rings it knows before what they use.
+        // The ring is registered before it reads anything: the session closes the rings it knows
+        // before what they use.
         register(ring);
         ring.start();
         return ring;
@@ -112,7 +113,7 @@ public final class Rings implements AutoCloseable {
     open.forEach(ring -> ring.requireOutside("closed"));
   }
 
-  /// Closes the open rings, and refuses to open others.
+  /// Closes the open rings, and opens no others from now on.
   @Override
   public void close() {
     List<PrefetchRing<?>> closing;
@@ -120,7 +121,7 @@ public final class Rings implements AutoCloseable {
       closed = true;
       closing = List.copyOf(open);
     }
-    // The lock is not held: each ring takes it when it closes.
+    // The lock is not held here, since each ring takes it when it closes.
     Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
   }
 }

@@ -11,21 +11,21 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// One of a ring's places for a batch, and the order of its uses: readers fill it, the consumer gets
-/// it and gives it back, readers fill it again.
+/// A ring's place for one batch at a time, and the order of its uses: readers fill it, the consumer gets it and gives
+/// it back, readers fill it again.
 ///
-/// Holds one share of its slab. Not thread-safe: the ring's lock passes it from one thread to the
-/// next; but several readers fill it together.
+/// A slot has one share of its slab. Not thread-safe: the ring's lock passes it from one thread to the next. But
+/// several readers fill it at the same time.
 abstract sealed class Slot permits HostSlot, DeviceSlot {
-  /// Overwrites slots that are no longer to be read.
+  /// The byte that overwrites slots which must not be read any more.
   static final byte POISON = (byte) 0xDB;
 
   private @Nullable Slab slab;
 
-  /// The gathering of the batch in the slot, from its plan until it is handed over.
+  /// How the slot's batch is gathered, from its plan until it is handed over; null if it is read.
   private @Nullable Gathering gathering;
 
-  /// Gives the slot memory if it has none: at first, and after [#giveBack] left it to others.
+  /// Allocates the slot's memory if it has none: at first, and after [#giveBack] left it to others.
   final void allocateIfNeeded() {
     if (slab == null) {
       slab = newSlab();
@@ -39,13 +39,13 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return Objects.requireNonNull(slab, "a slot without memory");
   }
 
-  /// The memory that host writers write to; the same for all writers of a batch.
+  /// The memory for host writes; the same for all writers of a batch.
   abstract MemorySegment hostMemory(HostWrites hostWrites);
 
   /// The place where reads put their bytes.
   abstract Target target();
 
-  /// The next batch is fetched so.
+  /// Has the next batch gathered in this way.
   final void gather(Gathering chosen) {
     gathering = chosen;
   }
@@ -54,19 +54,19 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return gathering;
   }
 
-  /// Gathers on this thread what takes less time than waking another one.
+  /// Gathers on this thread if that takes less time than waking another one.
   ///
   /// @return whether that was done
   boolean gatherAtOnce() {
     return false;
   }
 
-  /// What readers do for the gathering, unless [#gatherAtOnce] did it; empty where the device does it.
+  /// The readers' pieces of the gathering, unless [#gatherAtOnce] did it; empty if the device does it.
   List<BatchWork.Piece> gatherPieces() {
     return List.of();
   }
 
-  /// Ends the gathering, which is done or will not be.
+  /// Ends the gathering, whether it is done or failed.
   final void endGathering() {
     Gathering ended = gathering;
     gathering = null;
@@ -75,28 +75,28 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     }
   }
 
-  /// Called when all reads and host writes of a batch are done: starts the plan's copies or its
-  /// gathering, after moving the host writes into the slot.
+  /// Called when all reads and host writes of a batch are done: moves the host writes into the slot, then starts the
+  /// plan's copies or its gathering.
   ///
-  /// @return copies that readers have to do; empty if the device does all of them, and normalises
+  /// @return copies for readers to do; empty if the device does all of them, and normalises
   abstract List<BatchWork.Piece> startCopies(BatchPlan<?> plan);
 
-  /// Called when the copies are done, too.
+  /// Called when the copies are done too.
   ///
-  /// @return what readers have to normalise
+  /// @return the normalising for readers to do
   List<BatchWork.Piece> startNormalizing(BatchPlan<?> plan) {
     return List.of();
   }
 
-  /// Whether all that the last [#startCopies] queued is done.
+  /// Whether everything that the last [#startCopies] queued is done.
   abstract boolean isReady();
 
   /// Waits until [#isReady].
   abstract void awaitReady();
 
-  /// Looks at the results of what is ready, and ends its gathering.
+  /// Checks the results of what is ready, and ends the gathering.
   ///
-  /// @throws dev.gantry.core.TransferException if the bytes are not right
+  /// @throws dev.gantry.core.TransferException if the bytes are wrong
   /// @throws dev.gantry.core.MalformedFileException if a file was changed meanwhile
   void check() {
     if (gathering != null) {

@@ -16,15 +16,15 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The kernels that gather and normalise the batches of one slot, and the pinned memory in which their tables
-/// lie. For one thread at a time.
+/// The kernels that gather and normalise the batches of one slot, and pinned memory for their tables. For one thread at
+/// a time.
 final class SlotKernels {
   private static final long LEAST_TABLE_BYTES = 64 << 10;
 
   private final CudaContext context;
   private final Converters converters;
 
-  /// The table of the kernels' pieces; null before the first.
+  /// The table of pieces that the kernels read; null before the first batch.
   private @Nullable PinnedSlab table;
 
   SlotKernels(CudaContext context, Converters converters) {
@@ -32,11 +32,11 @@ final class SlotKernels {
     this.converters = converters;
   }
 
-  /// Writes the tables for a batch. The kernels of the one before have run, since it was handed over.
+  /// Writes the tables for a batch. No kernel reads them any more, since the slot's previous batch was handed over.
   ///
-  /// @param gathering of the batch, or null if it is not gathered
-  /// @param slot its address
-  /// @return queues the kernels on `stream`; the device's context must be current
+  /// @param gathering how the batch is gathered, or null if it is read
+  /// @param slot the slot's address on the device
+  /// @return queues the kernels on `stream`, with the device's context current
   Runnable prepare(
       BatchPlan<?> plan, @Nullable Gathering gathering, long slot, CudaDriver.Stream stream) {
     long gathered = gathering == null ? 0 : gathering.tableBytes();
@@ -62,7 +62,7 @@ final class SlotKernels {
     return () -> launches.forEach(Runnable::run);
   }
 
-  /// @return where the part of the table ends that begins at `begin`
+  /// @return where the part of the table that begins at `begin` ends
   private static long prepare(
       NormalizedRows rows,
       @Nullable Gathering gathering,
@@ -76,7 +76,7 @@ final class SlotKernels {
       return CudaNormalizer.write(
           pieces, begin, what, slot + rows.from(), rows.fromPitch(), to, rows.rows());
     }
-    // Straight from the files.
+    // The kernel normalises straight from the files' pages, without a copy in between.
     long[] at = {begin};
     gathering.forEach(
         fused.get(),
@@ -99,14 +99,14 @@ final class SlotKernels {
     PinnedSlab now = table;
     if (now == null || now.size() < leastBytes) {
       release();
-      // Later batches may have more pieces.
+      // The table gets spare room, since later batches may have more pieces.
       now = PinnedSlab.allocate(context, Math.max(LEAST_TABLE_BYTES, 2 * leastBytes));
       table = now;
     }
     return now;
   }
 
-  /// No kernel runs any more.
+  /// Frees the table. No kernel may be running.
   void release() {
     PinnedSlab released = table;
     table = null;

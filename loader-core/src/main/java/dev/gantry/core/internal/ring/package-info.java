@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Prefetch: slots that are filled ahead, handed over in order, and filled again when their batch
-/// is closed.
+/// Prefetching: slots are filled ahead of the consumer, handed over in order, and filled again when their batch is
+/// closed.
 @NullMarked
 package dev.gantry.core.internal.ring;
 

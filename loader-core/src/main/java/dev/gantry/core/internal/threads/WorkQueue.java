@@ -33,7 +33,7 @@ public final class WorkQueue<T> {
     return index < items.size() ? items.get(index) : null;
   }
 
-  /// Returns an item that the caller took and cannot do, for any thread to take.
+  /// Returns an item to the queue that its taker cannot do, so that any thread can take it.
   public void putBack(T item) {
     returned.add(item);
   }
@@ -43,7 +43,7 @@ public final class WorkQueue<T> {
     return workers.mayContinue() && (next.get() < items.size() || !returned.isEmpty());
   }
 
-  /// In all, whether taken or not.
+  /// The number of all items, whether taken or not.
   public int size() {
     return items.size();
   }

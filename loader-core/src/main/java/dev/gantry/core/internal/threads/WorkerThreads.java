@@ -22,23 +22,22 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns
-/// or throws only when all of them have ended, so that the caller can then free what they used. For
-/// one use.
+/// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns or throws only
+/// when all of them have ended, so that the caller can then free the memory that they used. For one use.
 public final class WorkerThreads {
   private static final long PROGRESS_MILLIS = 100;
   private static final long KEPT_SECONDS = 10;
   private static final String KEPT_NAME = "gantry-kept";
 
-  /// After that, a thread's number may have been given to another one.
+  /// How often to look whether a thread has ended: after that, the kernel may have given its number to another thread.
   private static final int MAX_PAUSES = 1000;
 
   private static final long PAUSE_NANOS = 1_000_000;
 
-  /// Threads that have called libcufile, and end since their job has.
+  /// Threads that have called libcufile, and end because their job is over.
   private static final Set<Leaving> LEAVING = ConcurrentHashMap.newKeySet();
 
-  /// The process's threads that wait for a job, or run one.
+  /// The process's pool of threads, which wait for a job or run one.
   private static final ThreadPoolExecutor KEPT =
       new ThreadPoolExecutor(
           0,
@@ -57,12 +56,12 @@ public final class WorkerThreads {
           try {
             work.run();
           } catch (Leaves _) {
-            // The pool has put another thread in its place.
+            // The pool replaces a thread that ends by an exception.
           }
         });
   }
 
-  /// Ends a thread of the pool.
+  /// Thrown to end a thread of the pool.
   private static final class Leaves extends RuntimeException {
     @Serial private static final long serialVersionUID = 1;
 
@@ -71,7 +70,7 @@ public final class WorkerThreads {
     }
   }
 
-  /// @param task what the kernel shows of the thread until all of it has ended
+  /// @param task the thread's folder in `/proc`, which exists until the kernel has ended the thread
   private record Leaving(Thread thread, Path task) {
     static Leaving current() {
       Path task = Path.of("/proc/thread-self");
@@ -97,7 +96,7 @@ public final class WorkerThreads {
   private final Cancellation stop = new Cancellation();
 
   /// @param operation the operation that a cancellation's message names
-  /// @param threadName to which each thread's number is added
+  /// @param threadName the prefix of the threads' names, before each thread's number
   /// @param cancellation ends the job early
   public WorkerThreads(String operation, String threadName, Cancellation cancellation) {
     this.operation = operation;
@@ -110,19 +109,19 @@ public final class WorkerThreads {
     return failure.get() != null;
   }
 
-  /// Stops all threads. The first reason counts. Called by the threads themselves.
+  /// Stops all threads. If this is called several times, the first reason counts. The threads call it themselves.
   public void fail(Throwable reason) {
     if (failure.compareAndSet(null, reason)) {
       stop.cancel();
     }
   }
 
-  /// Runs `action` once when a thread fails or the job is cancelled, to wake threads that sleep.
+  /// Runs `action` once, when a thread fails or the job is cancelled. It should wake threads that sleep.
   public void whenFailed(Runnable action) {
     Runnable _ = stop.whenCancelled(action);
   }
 
-  /// Whether to take more work: the job has not failed and was not cancelled.
+  /// Whether threads should take more work: the job has not failed and was not cancelled.
   public boolean mayContinue() {
     if (cancellation.isCancelled()) {
       fail(cancelled());
@@ -132,7 +131,7 @@ public final class WorkerThreads {
 
   /// Runs `job` on each of `threads` threads, or on fewer if no more can be started.
   ///
-  /// An interruption of the caller cancels.
+  /// An interruption of the calling thread cancels the job.
   ///
   /// @param job calls [#fail] and returns, or throws, when it cannot continue
   /// @param progress called now and then on this thread while nothing has failed, and once at the end
@@ -146,7 +145,7 @@ public final class WorkerThreads {
     rethrow();
   }
 
-  /// Does `action` for each of `items`, each once, on at most `threads` threads; as [#work] otherwise.
+  /// Does `action` once for each of `items`, on at most `threads` threads; otherwise as [#work].
   public <T> void forEach(
       int threads, List<T> items, Consumer<? super T> action, Runnable progress) {
     WorkQueue<T> queue = new WorkQueue<>(this, items);
@@ -171,11 +170,10 @@ public final class WorkerThreads {
     await(started, progress);
   }
 
-  /// Has `threads` daemon platform threads run a job, or fewer if no more can be started: those that run
-  /// do the work. Threads whose job has ended are kept for the next one, for some seconds; those that have
-  /// called libcufile end.
+  /// Runs a job on `threads` daemon platform threads, or on fewer if no more can be started. After the job, the threads
+  /// are kept for the next one for some seconds; those that have called libcufile end.
   ///
-  /// @param threadName to which each thread's number is added
+  /// @param threadName the prefix of the threads' names, before each thread's number
   /// @throws OutOfMemoryError if not even one thread can be started
   public static Started start(int threads, String threadName, Runnable job) {
     Started started = new Started();
@@ -199,8 +197,8 @@ public final class WorkerThreads {
     return started;
   }
 
-  /// Waits until those threads have ended that called libcufile in jobs that are over. The C library cleans up
-  /// for a thread after [Thread#join] returns, so this waits for the kernel's thread.
+  /// Waits for the end of the threads whose job is over and that called libcufile. The C library cleans up for a thread
+  /// after [Thread#join] returns, so this waits until the kernel has ended the thread.
   public static void awaitCallersOfCuFile() {
     for (Leaving one : List.copyOf(LEAVING)) {
       Cleanup.join(one.thread());
@@ -240,7 +238,7 @@ public final class WorkerThreads {
       }
     }
 
-    /// Whether this is one of the threads, and its job has not ended.
+    /// Whether `thread` is one of the threads, and its job has not ended.
     public boolean contains(Thread thread) {
       return threads.contains(thread);
     }
@@ -259,7 +257,7 @@ public final class WorkerThreads {
     }
   }
 
-  /// Throws if the job was cancelled by now. Callers call this after [#work], before a step that
+  /// Throws if the job has been cancelled. Callers call this after [#work], before a step that cannot be undone.
   /// cannot be undone.
   public void throwIfCancelled() {
     if (!mayContinue()) {
@@ -290,7 +288,8 @@ public final class WorkerThreads {
         interrupted = true;
         fail(cancelled());
       } catch (RuntimeException | Error e) {
-        // Thrown only after the threads have ended, since the caller frees what they use.
+        // The failure is thrown only after the threads have ended, since the caller frees what they
+        // use.
         fail(e);
       }
     }

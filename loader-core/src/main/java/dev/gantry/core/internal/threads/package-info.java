@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Threads that share a job. They are kept for the next one.
+/// Threads that share a job, and are kept for the next one.
 @NullMarked
 package dev.gantry.core.internal.threads;
 
