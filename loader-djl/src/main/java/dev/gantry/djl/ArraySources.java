@@ -20,17 +20,17 @@ import java.util.SequencedMap;
 /// NDArrays as the writers of shards take them, of any dtype and from any device: [#fields] and
 /// [#values] for a [ShardWriter][dev.gantry.formats.shards.ShardWriter]. A [WeightsWriter] takes the arrays themselves.
 ///
-/// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C
-/// order. Until this is closed their memory stays, also if the arrays are closed; they must not
-/// change while a writer reads them. Close it after the write. Thread-safe.
+/// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C order. Their
+/// memory stays until this is closed, even if the arrays are closed before; they must not change while a
+/// writer reads them. Close this after the write. Thread-safe.
 public final class ArraySources implements AutoCloseable {
   private final SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
 
   private ArraySources() {}
 
-  /// Arrays by their own names.
+  /// Takes arrays under their own names.
   ///
-  /// @throws MisuseException if one has no name or that of another; else as [#of(Map)]
+  /// @throws MisuseException if an array has no name, or two have the same one; also as [#of(Map)]
   public static ArraySources of(NDList arrays) {
     MisuseException.requireGiven("arrays", arrays);
     SequencedMap<String, NDArray> byName = new LinkedHashMap<>();
@@ -47,7 +47,7 @@ public final class ArraySources implements AutoCloseable {
     return of(byName);
   }
 
-  /// Arrays by these names, in the map's order.
+  /// Takes arrays under the names of the map, in its order.
   ///
   /// @throws MisuseException if one is sparse, of strings, of a type that
   ///     [DType][dev.gantry.core.DType] does not have, or another engine's
@@ -62,7 +62,7 @@ public final class ArraySources implements AutoCloseable {
         sources::close);
   }
 
-  /// As tensors of new weights.
+  /// Returns the arrays as tensors for a writer of weights.
   List<NewTensor> tensors() {
     List<NewTensor> tensors = new ArrayList<>(memories.size());
     memories.forEach((name, memory) ->
@@ -70,7 +70,7 @@ public final class ArraySources implements AutoCloseable {
     return tensors;
   }
 
-  /// As fields of samples: the first axis of each array counts the samples.
+  /// Returns the arrays as fields of a shard's samples: the first axis of each array counts the samples.
   ///
   /// @throws MisuseException if an array is a scalar
   public List<Field> fields() {
@@ -117,7 +117,7 @@ public final class ArraySources implements AutoCloseable {
     return Collections.unmodifiableSequencedMap(values);
   }
 
-  /// Idempotent.
+  /// Gives up the arrays' memory. Idempotent.
   @Override
   public void close() {
     memories.values().forEach(ArrayMemory::close);

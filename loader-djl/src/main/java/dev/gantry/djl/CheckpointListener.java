@@ -46,10 +46,10 @@ import org.slf4j.LoggerFactory;
 /// `EarlyStoppingListener`, which ends the training at the end of an epoch and so skips the
 /// listeners after it.
 ///
-/// At the first batch, the listener throws a [dev.gantry.core.MisuseException] if
-/// `EarlyStoppingListener` comes first, if it saves epochs and `optKeepBest` names a metric that this
-/// training does not have, or if the optimizer is Adadelta, whose updates DJL does not count. For one
-/// training, on its thread.
+/// At the first batch, the listener throws a [dev.gantry.core.MisuseException] if `EarlyStoppingListener`
+/// comes first, if it saves epochs and `optKeepBest` names a metric that this training does not have, or if
+/// the optimizer is Adadelta, whose updates DJL does not count. Use a listener for one training only, on that
+/// training's thread.
 public final class CheckpointListener extends TrainingListenerAdapter {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointListener.class);
 
@@ -113,7 +113,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     this.lastSave = clock.instant();
   }
 
-  /// A builder; its saver must be set, and when to save: by steps, epochs or time.
+  /// Returns a builder; you must set its saver, and when to save: by steps, epochs or time.
   public static Builder builder() {
     return new Builder();
   }
@@ -121,7 +121,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData batchData) {
     if (!begun) {
-      // Not when training begins: listeners may be added to a trainer that is there already.
+      // Checked here and not when training begins, because listeners may be added to an existing
+      // trainer.
       checkListeners(trainer);
       var _ = saver.prepare(trainer.getModel(), trainer);
       restoredState
@@ -136,7 +137,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     savedInStep = false;
     epochOver = datasetEpochOver.getAsBoolean();
     if (isDue(step + 1)) {
-      // First what may fail: the copy must be closed.
+      // Asks the dataset before the copy is made: if that threw afterwards, nobody would close the
+      // copy.
       Optional<String> dataset = datasetState.get();
       due = new Due(false, saver.moment(trainer), dataset, Map.of());
       if (saver.overlaps()) {
@@ -146,7 +148,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  /// As soon as the step is made, so that the snapshot overlaps the next batch.
+  /// Saves as soon as the step is made, so that the snapshot overlaps the next batch.
   private void saveInStep(Trainer trainer) {
     Due now = due;
     // The end of an epoch is saved by onEpoch.
@@ -182,7 +184,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  /// The state is that with which the next epoch begins.
+  /// Saves the end of an epoch; the dataset's state is then the beginning of the next one.
   private void saveEpoch(Trainer trainer) {
     drop();
     save(
@@ -239,13 +241,13 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Saves the end of a training unless the trainer has other values by now.
   private void saveEnd(Trainer trainer, Due end) {
     if (counter(trainer).isUnchanged() && saver.restores() == restoresBefore) {
-      // A save under way might have this one skipped.
+      // Waits for the save under way: the busy policy might otherwise skip this one.
       boolean _ = orLog(saver::await);
       save(trainer, Optional.of(end.moment()), end.datasetState(), end.metrics());
     }
   }
 
-  /// Drops a moment that is saved only if the training ends.
+  /// Closes the copy that is saved only if the training ends here: it goes on.
   private void dropEpochEnd() {
     if (due != null && due.epochEnd()) {
       drop();
@@ -307,14 +309,14 @@ public final class CheckpointListener extends TrainingListenerAdapter {
           var _ = saver.save(request.build(), moment);
           savedStep = step;
         };
-    // The failure may be an earlier save's, which is thrown once.
+    // Tries again: the failure may be that of an earlier save, which is thrown only once.
     if (!orLog(save) && saver.isAsync()) {
       boolean _ = orLog(save);
     }
     lastSave = clock.instant();
   }
 
-  /// A save that files or devices fail does not end the training, if that was chosen.
+  /// Runs a save. With `optLogFailedSaves`, logs a failure of a file or device instead of throwing it.
   ///
   /// @return false where it failed and was logged
   private boolean orLog(Runnable save) {
@@ -384,9 +386,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Whether a save that fails, of a full disk for one, is logged as an error and the training goes on: the
-    /// next save is made when it is due. Default: the failure is thrown into the training. Misuse is thrown
-    /// always.
+    /// Whether a save that fails, for example because the disk is full, is logged as an error while the
+    /// training goes on: the next save is made when it is due. Default: the failure is thrown into the
+    /// training. Misuse is thrown always.
     public Builder optLogFailedSaves(boolean chosen) {
       logsFailedSaves = chosen;
       return this;
@@ -420,13 +422,13 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// A clock that nobody sets, as one may set the wall clock.
+    /// A clock that only goes forward: the wall clock may be set back.
     private static InstantSource monotonic() {
       long begin = System.nanoTime();
       return () -> Instant.EPOCH.plusNanos(System.nanoTime() - begin);
     }
 
-    /// For tests.
+    /// Replaces the clock in tests.
     Builder optClock(InstantSource chosen) {
       clock = chosen;
       return this;

@@ -35,12 +35,12 @@ import org.slf4j.LoggerFactory;
 
 /// Saves checkpoints of a training into a folder, and restores them, in this process or another.
 ///
-/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators,
-/// step and epoch. A training that resumes from it makes the same steps as the uninterrupted one,
-/// bit for bit, if its kernels are deterministic. Gradients that wait for a step are not saved. A
-/// save that has been reported is complete on the disk. If the process or the machine dies before,
-/// the earlier checkpoints stay as they are. The parameters are ordinary safetensors files: you can
-/// open a checkpoint's folder as a model, with [Weights] or another reader.
+/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators, step and
+/// epoch. A training that resumes from it makes the same steps as the uninterrupted one, bit for bit, if its
+/// kernels are deterministic. Gradients that wait for a step are not saved. A save that has been reported is
+/// complete on the disk. If the process or the machine dies before that, the earlier checkpoints stay as they
+/// are. The parameters are ordinary safetensors files: you can open a checkpoint's folder as a model, with
+/// [Weights] or another reader.
 ///
 /// Parameters are named by their paths, as in `Block#getParameters`; one with several paths is saved
 /// once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and
@@ -75,7 +75,7 @@ public final class CheckpointSaver implements AutoCloseable {
     this.saves = new Saves(builder, path, store, userStates);
   }
 
-  /// A builder; its path must be set.
+  /// Returns a builder; you must set its path.
   public static Builder builder() {
     return new Builder();
   }
@@ -115,7 +115,8 @@ public final class CheckpointSaver implements AutoCloseable {
   /// snapshots, and this does nothing. If there is no room, the log says so.
   ///
   /// @param trainer that has been initialised; it may train meanwhile
-  /// @return ends when the memory is there, or cannot be had; a save that comes sooner waits for it
+  /// @return a future that completes when the memory is allocated, or cannot be; a save that comes sooner
+  ///     waits for it
   /// @throws MisuseException as [#save(SaveRequest)]
   public CompletableFuture<Void> prepare(Model model, Trainer trainer) {
     MisuseException.requireGiven("model", model);
@@ -202,9 +203,9 @@ public final class CheckpointSaver implements AutoCloseable {
   /// first.
   ///
   /// If that checkpoint is damaged, and the other store has a whole copy of it, the copy takes its place on
-  /// the disk. If there is none and `optFallBack` is set, the last intact one before it is
-  /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or
-  /// the rest of the manifest shows that another was saved after it.
+  /// the disk. If there is no such copy and `optFallBack` is set, the last intact checkpoint before it is
+  /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or the rest
+  /// of the manifest shows that another was saved after it.
   ///
   /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
   /// @throws MalformedFileException if the checkpoint is damaged; names the file and, if one is
@@ -230,18 +231,18 @@ public final class CheckpointSaver implements AutoCloseable {
     return RestoredTraining.of(restored);
   }
 
-  /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
-  /// checked before anything changes. Then the checkpoint is loaded part by part into the existing
-  /// arrays, which takes no more memory on the trainer's device than one part (512 MiB, or a single
-  /// larger row). An exception from between two parts says that the training's values are mixed:
-  /// restore again before you go on.
+  /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are checked
+  /// before anything changes. Then the checkpoint is loaded part by part into the existing arrays, which
+  /// takes no more memory on the trainer's device than one part (512 MiB, or a single larger row). If the
+  /// load fails after the first part, the exception says that the training's values are mixed: restore again
+  /// before you go on.
   ///
   /// A random number generator that was not saved, such as another device's, stays as it is.
   ///
   /// @param trainer that has been initialised; or null to restore the model's parameters only. Then
   ///     a parameter without an array gets the loaded one, and an initialised one keeps its array,
   ///     into which the values are copied, cast where both types are floating-point
-  /// @throws MisuseException if there is none of that step, it is of another model or optimizer, or
+  /// @throws MisuseException if there is no checkpoint of that step, it is of another model or optimizer, or
   ///     it was saved without a trainer and is restored with one. Nothing has changed then
   /// @throws MalformedFileException if it is damaged; names the file, and the tensor if one is.
   ///     Nothing has changed then
@@ -350,7 +351,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// As [#optRemote(String)], with rules of its own for the copies.
+    /// Does what [#optRemote(String)] does, with separate rules that say which copies stay.
     public Builder optRemote(String folder, Retention kept) {
       remoteRetention = MisuseException.requireGiven("retention of optRemote", kept);
       return optRemote(folder);
@@ -362,7 +363,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// For tests, which hold the thread that takes snapshots.
+    /// Replaces the thread that takes snapshots, which tests hold up.
     Builder optCopier(Supplier<ExecutorService> chosen) {
       copier = chosen;
       return this;
@@ -433,7 +434,8 @@ public final class CheckpointSaver implements AutoCloseable {
                   folder, Objects.requireNonNullElseGet(remoteRetention, this::retention)));
     }
 
-    /// Opens the folder, and removes the files of saves that were interrupted; with `optRemote`, also there.
+    /// Opens the folder, and removes the files of interrupted saves; with `optRemote`, also from the other
+    /// store.
     ///
     /// @throws MisuseException if there is no directory, another saver has it open, `optSnapshots`
     ///     is chosen with [SaveMode#SYNC], or files cannot be copied to where `optRemote` says

@@ -20,10 +20,9 @@ import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Function;
 
-/// The checkpoints that a [CheckpointSaver] saved into a folder, to read them only: a training may have the
-/// folder open and save meanwhile. A training that removes old checkpoints may remove one before it is
-/// loaded: the load fails with ENOENT then, and the latest can be opened anew. Nothing is held open between
-/// calls. Immutable.
+/// Reads the checkpoints that a [CheckpointSaver] saved into a folder. A training may have the folder open
+/// and save meanwhile. If it removes an old checkpoint before that is loaded, the load fails with ENOENT:
+/// open the latest anew. Nothing is held open between calls. Immutable.
 public final class Checkpoints {
   private final Location folder;
   private final GantrySession session;
@@ -33,32 +32,34 @@ public final class Checkpoints {
     this.session = GantrySession.of(MisuseException.requireGiven("session", session));
   }
 
-  /// Those of a folder, with the process's shared session.
+  /// Reads a folder's checkpoints with the process's shared session.
   public static Checkpoints at(Path folder) {
     return at(folder, GantrySession.shared());
   }
 
-  /// Those of a folder, also in another store: where `optRemote` of a [CheckpointSaver] copies checkpoints
-  /// to, such as `s3://bucket/run-7`. Loads from there compare the checksum of each tensor, as with
-  /// [LoadOptions.Builder#optVerify].
+  /// Reads the checkpoints of a folder, which may be in another store: where `optRemote` of a
+  /// [CheckpointSaver] copies them to, such as `s3://bucket/run-7`. Loads from there compare the checksum of
+  /// each tensor, as with [LoadOptions.Builder#optVerify].
   ///
   /// @param folder a path or a URI
   public static Checkpoints at(String folder) {
     return at(folder, GantrySession.shared());
   }
 
-  /// With a session of yours, which must stay open for as long as weights are loaded.
+  /// Reads a folder's checkpoints with a session of yours, which must stay open for as long as weights are
+  /// loaded.
   public static Checkpoints at(Path folder, Session session) {
     return new Checkpoints(Location.of(MisuseException.requireGiven("folder", folder)), session);
   }
 
-  /// As [#at(String)], with a session of yours, which must stay open for as long as weights are loaded.
+  /// Does what [#at(String)] does, with a session of yours, which must stay open for as long as weights are
+  /// loaded.
   public static Checkpoints at(String folder, Session session) {
     return new Checkpoints(Location.of(MisuseException.requireGiven("folder", folder)), session);
   }
 
-  /// All of a local folder, in the order in which they were saved; of one step, only the last. Checkpoints
-  /// with a damaged manifest are left out, and the log warns of them.
+  /// Lists all checkpoints of a local folder, in the order in which they were saved; of one step, only the
+  /// last. Checkpoints with a damaged manifest are left out, and the log warns of them.
   ///
   /// @throws MisuseException if the folder is not local
   /// @throws dev.gantry.core.TransferException if the folder or a manifest cannot be read
@@ -82,8 +83,8 @@ public final class Checkpoints {
     };
   }
 
-  /// As [#openLatest], but the best one of a local folder by a metric that was saved with it. Checkpoints
-  /// with a damaged manifest are left out, and the log warns of them.
+  /// Opens the model of the best checkpoint of a local folder, by a metric that was saved with it; otherwise
+  /// as [#openLatest]. Checkpoints with a damaged manifest are left out, and the log warns of them.
   ///
   /// @return empty if there is none yet, none has metrics, or the metric of all is NaN
   /// @throws MisuseException if checkpoints have metrics, and none has this one

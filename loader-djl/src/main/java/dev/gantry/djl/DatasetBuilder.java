@@ -74,7 +74,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   DatasetBuilder() {}
 
-  /// This builder, by its own type.
+  /// Returns this builder as its own type.
   abstract T self();
 
   /// How many samples a batch has.
@@ -250,23 +250,23 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return floats;
   }
 
-  /// Makes the last axis of a field's samples the first, as images become what DJL's blocks take: of
-  /// (height, width, channels), (channels, height, width). For fields of [#optNormalize], which does both at
+  /// Moves the last axis of a field's samples to the front: an image of (height, width, channels) becomes
+  /// (channels, height, width), as DJL's blocks take it. Only for fields of [#optNormalize]; both are done at
   /// once.
   public T optChannelsFirst(String field) {
     channelsFirst.add(MisuseException.requireGiven("optChannelsFirst: field", field));
     return self();
   }
 
-  /// Is given each batch's data, on the device and normalised, and returns what becomes of it.
-  /// Arrays that it makes from these belong to the batch. What it throws is thrown in place of the
-  /// batch, which is left out then.
+  /// Sets a function that gets each batch's data, on the device and normalised, and returns what takes its
+  /// place. Arrays that it makes from the data belong to the batch. If it throws, the iteration throws that
+  /// instead of giving the batch, which is left out.
   public T optTransform(UnaryOperator<NDList> chosen) {
     transform = MisuseException.requireGiven("optTransform", chosen);
     return self();
   }
 
-  /// As [#optTransform], for the labels.
+  /// Does for the labels what [#optTransform] does for the data.
   public T optLabelTransform(UnaryOperator<NDList> chosen) {
     labelTransform = MisuseException.requireGiven("optLabelTransform", chosen);
     return self();
@@ -290,7 +290,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Whether reads go through the page cache; by default, where the bytes are in it.
+  /// Whether reads go through the page cache; by default, only where it holds the bytes already.
   public T optCachePolicy(CachePolicy policy) {
     transfer = transfer.withCachePolicy(MisuseException.requireGiven("optCachePolicy", policy));
     return self();
@@ -349,7 +349,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return all;
   }
 
-  /// Has the fields of batches normalised.
+  /// Returns batches whose fields are normalised as `roles` say.
   ///
   /// @param batches closed if this throws
   /// @param fields of the dataset
@@ -370,7 +370,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return session;
   }
 
-  /// How reads are cut.
+  /// The limits by which reads are cut into requests.
   PlanLimits limits() {
     return transfer.limits();
   }

@@ -16,24 +16,24 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// A dataset in files, as batches that are read ahead into memory of the device, where their arrays
-/// lie without a copy.
+/// Gives the samples of files as batches. It reads them ahead into memory of the device, and the batches'
+/// arrays lie in that memory, without a copy.
 ///
 /// When you close a batch, and the kernels queued until then have run, its memory is filled again. So
 /// close batches, as `EasyTrain.fit` does. You may keep an array or view longer: it keeps its memory,
 /// and the dataset allocates other memory. At most `optPrefetch` batches may be open at once.
 ///
 /// Each iteration of `getData` covers the next epoch, or as many epochs as `optRepeat` says. Only one
-/// iteration runs at a time: beginning another one ends it, logs a warning and skips its other batches
-/// (without end, those of its epoch); it throws if you ask it for more. If you leave an iteration
-/// early, begin another one or call [#close]; closing the manager ends it, too. For one thread, except
-/// [#state], [#statistics] and [#close].
+/// iteration runs at a time: beginning another one ends it, logs a warning and skips its other batches (if it
+/// repeats without end, those of its current epoch); it throws if you ask it for more. If you leave an
+/// iteration early, begin another one or call [#close]; closing the manager ends it, too. For one thread,
+/// except [#state], [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
     permits ShardDataset, TfRecordDataset {
   private final Batches batches;
   private final DatasetSettings settings;
 
-  /// What goes to each device.
+  /// The batches of each device, one element per device.
   private final List<Batches> parts;
 
   /// The state in which the next iteration begins.
@@ -98,15 +98,15 @@ public abstract sealed class GantryDataset implements ResumableDataset
     next = restored;
   }
 
-  /// @throws MisuseException if that is no state of this dataset
+  /// @throws MisuseException if `state` is not one of this dataset
   DatasetState check(String state) {
     DatasetState parsed = DatasetState.parse(state);
-    // It says whether it is its own.
+    // Opening the batches throws if the state is of another dataset.
     batches.from(parsed).close();
     return parsed;
   }
 
-  /// How many batches an epoch has, the same on every rank; empty where only reading it would tell.
+  /// How many batches an epoch has, the same on every rank; empty if only reading the files would tell.
   public OptionalLong batchesPerEpoch() {
     return batches.batchesPerEpoch();
   }

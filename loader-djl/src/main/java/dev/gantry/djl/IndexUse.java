@@ -4,9 +4,9 @@ package dev.gantry.djl;
 /// Whether TFRecord files are read by their indexes or as streams. An index that is damaged is an
 /// error, unless none is to be used.
 public enum IndexUse {
-  /// Files are read by their indexes, where each has one of it as it is now and they serve all features; else as
-  /// streams, for a reason that is logged. Ranks that shuffle then have another order than those that have indexes: by
-  /// default that is refused.
+  /// Files are read by their indexes if each file has an up-to-date one and the indexes hold all features.
+  /// Otherwise all files are read as streams, and the log says why. Ranks that shuffle streams have another
+  /// order than ranks that shuffle by indexes: by default that is refused.
   WHERE_THERE,
   /// Files are read by their indexes, which are built where they are missing or old, or lack a feature: that reads the
   /// files once, and writes beside them. Compressed files cannot be indexed, and features cannot be read by an index
@@ -14,6 +14,6 @@ public enum IndexUse {
   BUILD,
   /// Files are read by their indexes, or not at all.
   REQUIRE,
-  /// As streams.
+  /// Files are read as streams.
   NONE
 }

@@ -26,7 +26,7 @@ public final class LoadOptions {
   private final boolean verify;
   private final @Nullable Slice slice;
 
-  /// One rank's part.
+  /// The rule for which part of each tensor rank `rank` of `world` loads.
   record Slice(TensorSelection.Slices slices, int rank, int world) {}
 
   private LoadOptions(
@@ -40,12 +40,12 @@ public final class LoadOptions {
     this.slice = slice;
   }
 
-  /// Everything, onto the manager's device, as it is in the file.
+  /// Returns options that load all tensors, in their stored types, onto the manager's device.
   public static LoadOptions defaults() {
     return builder().build();
   }
 
-  /// A builder, which begins with [#defaults].
+  /// Returns a builder that begins with [#defaults].
   public static Builder builder() {
     return new Builder();
   }
@@ -80,14 +80,14 @@ public final class LoadOptions {
 
     private Builder() {}
 
-    /// The device that the tensors go to; else the manager's.
+    /// The device that the tensors go to; default: the manager's.
     public Builder optDevice(Device chosen) {
       device = MisuseException.requireGiven("optDevice", chosen);
       return this;
     }
 
-    /// Chooses tensors, and rows of them; else all. Only their bytes are read. Not for loads into parameters, whose
-    /// names choose.
+    /// Chooses tensors, and rows of them; default: all tensors, whole. Only their bytes are read. Not for
+    /// loads into parameters, whose names choose.
     public Builder optSelection(TensorSelection chosen) {
       selection = MisuseException.requireGiven("optSelection", chosen);
       return this;
@@ -107,8 +107,8 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Turns floating-point tensors into this type, on the device, after they are read; the others
-    /// stay as they are. Else arrays have the stored type, parameters without an array get FLOAT32,
+    /// Turns floating-point tensors into this type, on the device, after they are read; the others stay as
+    /// they are. Without this option, arrays have the stored type, parameters without an array get FLOAT32,
     /// and parameters that have one always keep its type.
     ///
     /// FP8 tensors are multiplied by their scales, and so are I8 tensors that have scales: for a
@@ -123,8 +123,8 @@ public final class LoadOptions {
       return this;
     }
 
-    /// As [#optCast(DataType)], for tensors whose names match only; the first pattern that matches
-    /// decides, before a cast for all.
+    /// Turns only the floating-point tensors whose names match into this type. The first pattern that matches
+    /// decides, and goes before [#optCast(DataType)].
     ///
     /// @param tensors a pattern as in [ParameterNames], such as `{layer*}.norm.weight`
     public Builder optCast(String tensors, DataType type) {
@@ -175,7 +175,8 @@ public final class LoadOptions {
       return this;
     }
 
-    /// For tests, whose files are small: how much memory a load takes as one piece.
+    /// The size of a slab, in bytes: the memory that a load takes as one piece. For tests, whose files are
+    /// small.
     Builder slabBytes(long bytes) {
       PlanLimits limits = transfer.limits();
       transfer =
@@ -189,35 +190,35 @@ public final class LoadOptions {
       return this;
     }
 
-    /// The only transport to use; else the load chooses one for each file by evidence.
+    /// The only transport to use; by default the load chooses one for each file by what it has observed.
     public Builder optTransport(Transport transport) {
       MisuseException.requireGiven("optTransport", transport);
       transfer = transfer.withTransport(transport);
       return this;
     }
 
-    /// Whether reads go through the page cache; else by looking what lies there.
+    /// Whether reads go through the page cache; by default, only where it holds the bytes already.
     public Builder optCachePolicy(CachePolicy policy) {
       MisuseException.requireGiven("optCachePolicy", policy);
       transfer = transfer.withCachePolicy(policy);
       return this;
     }
 
-    /// Hears how far the load is, on the loading thread.
+    /// Sets a listener that is told, on the loading thread, how many bytes are loaded.
     public Builder optProgress(ProgressListener listener) {
       MisuseException.requireGiven("optProgress", listener);
       transfer = transfer.withProgress(listener);
       return this;
     }
 
-    /// Ends the load early.
+    /// Sets what can end the load early.
     public Builder optCancellation(Cancellation cancellation) {
       MisuseException.requireGiven("optCancellation", cancellation);
       transfer = transfer.withCancellation(cancellation);
       return this;
     }
 
-    /// Is told afterwards which transports brought the bytes.
+    /// Sets a consumer that is told, after the load, which transports brought the bytes.
     public Builder optReport(Consumer<TransferReport> listener) {
       report = MisuseException.requireGiven("optReport", listener);
       return this;

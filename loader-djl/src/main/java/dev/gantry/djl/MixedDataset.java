@@ -18,7 +18,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Several datasets as one: each batch comes from one of them, by its weight.
+/// Mixes several datasets into one: each batch comes from one of them, as often as its weight says.
 ///
 /// An epoch takes each dataset's next iteration. Which dataset gives a batch depends only on the
 /// weights, the seed and the epoch. The mixture owns the datasets and closes them. For threads, the
@@ -34,14 +34,15 @@ public final class MixedDataset implements ResumableDataset {
 
   private @Nullable MixedIteration current;
 
-  /// Whether the epoch that was settled is one that came to its end, and nothing has begun since.
+  /// Whether the last epoch that [#settle] ended had given all of its batches, and no iteration has begun
+  /// since.
   private boolean over;
 
-  /// When an epoch is over.
+  /// Says when an epoch is over.
   public enum End {
-    /// When the next batch is due from a dataset that has no more.
+    /// The epoch is over when the next batch is due from a dataset that has no more.
     FIRST,
-    /// When no dataset has any more. Those that have ended are passed over.
+    /// The epoch is over when no dataset has any more. Datasets that have ended are passed over.
     ALL
   }
 
@@ -51,7 +52,7 @@ public final class MixedDataset implements ResumableDataset {
     seed = builder.seed;
     end = builder.end;
     next = start(0);
-    // It says whether the weights are any.
+    // The constructor refuses weights that make no order.
     MixedOrder _ = order(next);
   }
 
@@ -116,7 +117,7 @@ public final class MixedDataset implements ResumableDataset {
       iteration = new MixedIteration(begins, this::states, order(next), next);
     } finally {
       if (iteration == null) {
-        // Some have begun: they stand where they stood.
+        // Some datasets have begun an iteration already: puts them back to where they stood.
         restoreParts(next);
       }
     }
@@ -195,7 +196,7 @@ public final class MixedDataset implements ResumableDataset {
       return this;
     }
 
-    /// From which the order comes; else 0.
+    /// The seed from which the order of the datasets comes; default: 0.
     public Builder optSeed(long chosen) {
       seed = chosen;
       return this;

@@ -43,8 +43,8 @@ public final class ParameterNames {
     return rules;
   }
 
-  /// These names for a block that answers only if all of its parameters have a value: `optPartial`
-  /// then lets tensors over pass, and no parameter without a tensor.
+  /// Returns these names for a block that needs a value for each of its parameters: `optPartial` then allows
+  /// tensors without a parameter, but no parameter without a tensor.
   public ParameterNames complete() {
     return new ParameterNames(rules.withComplete());
   }
@@ -92,7 +92,7 @@ public final class ParameterNames {
               NamePattern.literal(parameter), List.of(tensor), 0, List.of(), false));
     }
 
-    /// A parameter is this tensor, transformed if need be.
+    /// Adds a rule: a parameter gets this tensor, after these transforms.
     ///
     /// @param parameter a name with captures; it must match one parameter or more
     /// @param tensor a template for the tensor's name
@@ -102,15 +102,15 @@ public final class ParameterNames {
       return add(parameter, 0, List.of(required("tensor of rule", tensor)), false, transforms);
     }
 
-    /// As [#rule], but no parameter need match: for a layer that only some blocks have.
+    /// Adds a rule that may match no parameter: for a layer that only some blocks have.
     public Builder optRule(String parameter, String tensor, TensorTransform... transforms) {
       return add(parameter, 0, List.of(required("tensor of optRule", tensor)), true, transforms);
     }
 
-    /// A parameter is several tensors, one behind the other along an axis.
+    /// Adds a rule: a parameter gets several tensors, concatenated along an axis.
     ///
     /// @param tensors templates for their names, in order
-    /// @param eachOfThem transforms that apply to each tensor before
+    /// @param eachOfThem transforms that apply to each tensor before it is concatenated
     /// @throws MisuseException as [#rule], and if there is no tensor or the axis is less than 0
     public Builder concat(
         String parameter, int axis, List<String> tensors, TensorTransform... eachOfThem) {
@@ -138,7 +138,7 @@ public final class ParameterNames {
       return this;
     }
 
-    /// A parameter has the value of another parameter, as an output layer that shares the embedding's
+    /// Adds a rule: a parameter has the value of another one, as an output layer that shares the embedding's
     /// weights. They share one array if neither has one yet.
     ///
     /// @param other a template for the other parameter's name
@@ -147,21 +147,21 @@ public final class ParameterNames {
       return this;
     }
 
-    /// All elements of a parameter have this value; it has no tensor.
+    /// Adds a rule: all elements of a parameter have this value; it has no tensor.
     public Builder constant(String parameter, float value) {
       rules.add(new NameRules.Rule.Constant(pattern("parameter", parameter), value));
       return this;
     }
 
-    /// Tensors that no parameter needs, such as counters; a tensor that a rule uses is loaded all the
+    /// Names tensors that no parameter needs, such as counters; a tensor that a rule uses is loaded all the
     /// same.
     public Builder ignore(String tensors) {
       ignored.add(pattern("tensors", tensors));
       return this;
     }
 
-    /// Tensors without which the block would be another model than the file's: a load refuses them unless a
-    /// rule uses them, also with `optPartial`.
+    /// Names tensors without which the block would be another model than the file's: a load refuses files
+    /// that have them unless a rule uses them, also with `optPartial`.
     ///
     /// @param reason for the message, as a sentence without its full stop
     public Builder refuse(String tensors, String reason) {
@@ -205,7 +205,7 @@ public final class ParameterNames {
       return this;
     }
 
-    /// The rules in the order in which they were given.
+    /// Returns names with the rules given so far.
     public ParameterNames build() {
       return new ParameterNames(
           new NameRules(rules, aliases, ignored, refused, rest, strict, false));

@@ -11,7 +11,7 @@ import java.util.Optional;
 
 /// Several devices of this process onto which weights are loaded. The CPU may be one of them. Immutable.
 ///
-/// @param devices each once
+/// @param devices the devices, each named once
 /// @param slices which part of each tensor a device gets; empty if each device gets all of it
 public record Placement(List<Device> devices, Optional<TensorSelection.Slices> slices) {
   /// @throws MisuseException if a device is named twice, or none is

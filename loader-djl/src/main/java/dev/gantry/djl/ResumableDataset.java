@@ -22,15 +22,15 @@ public interface ResumableDataset extends Dataset, AutoCloseable {
     return getData(manager);
   }
 
-  /// Nothing: a dataset is ready when it is built.
+  /// Does nothing: a dataset is ready when it is built.
   @Override
   default void prepare(Progress progress) throws IOException, TranslateException {}
 
   /// The position after the last batch that was taken, as one line of text. Any thread may call it.
   ///
-  /// Behind the last batch of an epoch that is the next one's beginning. But a stream of TFRecord
-  /// knows its end only when it was asked for more: until then, as `EasyTrain.fit` does, the state
-  /// says that nothing is left of this epoch.
+  /// After the last batch of an epoch, the position is the beginning of the next epoch. A stream of TFRecord,
+  /// however, knows that it has ended only when it is asked for another batch, as `EasyTrain.fit` asks; until
+  /// then the position is the end of this epoch.
   String state();
 
   /// Whether the batch that was taken last was the epoch's last, and [#state] is already where the
@@ -41,9 +41,8 @@ public interface ResumableDataset extends Dataset, AutoCloseable {
 
   /// Goes on from `state`, with the next call of `getData`.
   ///
-  /// @throws dev.gantry.core.MisuseException if that is no state of this dataset, with these files,
-  ///     this batch size, order and world, and of streams this rank; the prefetch depth, device and
-  ///     transforms may be others
+  /// @throws dev.gantry.core.MisuseException if `state` is not of a dataset with the same files, batch size,
+  ///     order, world and, for streams, rank; the prefetch depth, device and transforms may differ
   void restore(String state);
 
   /// Ends the iterations under way and frees their memory. Batches that are out stay valid until

@@ -44,7 +44,8 @@ final class Saves {
   private final UserStates userStates;
   private WeakReference<Model> saved = new WeakReference<>(null);
   private boolean finite;
-  // The last one of finite values that took time.
+  // The last save of only finite values that another thread wrote: until it completes, the store does not
+  // count it.
   private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private boolean warned;
 
@@ -99,7 +100,7 @@ final class Saves {
                 request.step()));
   }
 
-  /// The checkpoints of two models in one folder would take each other's place.
+  /// Refuses another model: the checkpoints of two models in one folder would replace each other.
   private void requireSameModel(SaveRequest request) {
     Model before = saved.get();
     Model now = request.model();
@@ -147,7 +148,7 @@ final class Saves {
     if (moment.isPresent()) {
       unsaved = unsaved(request, moment);
     } else {
-      // The next forward pass changes what this copies, while the rest is being copied.
+      // Copies first what the next forward pass changes while the rest is being copied.
       try (TrainingMoment now = TrainingMoment.copy(trainer, userStates)) {
         unsaved = unsaved(request, Optional.of(now));
       }
@@ -159,7 +160,7 @@ final class Saves {
     return save.saved();
   }
 
-  /// A checkpoint, and the arrays that it is of, whose memory stays until this is closed.
+  /// A checkpoint and the arrays that it holds, whose memory stays until this is closed.
   private record Unsaved(UnsavedCheckpoint checkpoint, List<ArraySources> sources)
       implements AutoCloseable {
     @Override
@@ -218,7 +219,7 @@ final class Saves {
         .orElseGet(() -> TrainingContents.of(model, epoch, dataset));
   }
 
-  /// As [CheckpointSaver#prepare].
+  /// Does what [CheckpointSaver#prepare] says.
   CompletableFuture<Void> prepare(Model model, Trainer trainer) {
     if (queue.isEmpty()) {
       return CompletableFuture.completedFuture(null);

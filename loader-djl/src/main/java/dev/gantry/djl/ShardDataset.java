@@ -12,8 +12,8 @@ import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/// Raw tensor shards as batches. In the order of the files, a batch is one aligned read a field,
-/// and its arrays lie where the read put them.
+/// Gives the samples of raw tensor shards as batches. Unshuffled, a batch is one aligned read for each field,
+/// and its arrays lie where the read put the bytes.
 ///
 /// A field becomes an array of its dtype with the batch's axis before its shape.
 public final class ShardDataset extends GantryDataset {

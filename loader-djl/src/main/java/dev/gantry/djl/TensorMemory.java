@@ -38,7 +38,7 @@ public final class TensorMemory implements AutoCloseable {
     }
   }
 
-  /// What was loaded, in the order of the weights.
+  /// The tensors that were loaded, in the order of the weights.
   public SequencedMap<String, TensorInfo> tensors() {
     return Collections.unmodifiableSequencedMap(tensors);
   }
@@ -48,7 +48,7 @@ public final class TensorMemory implements AutoCloseable {
     return device;
   }
 
-  /// How the bytes came.
+  /// Which transports brought the bytes.
   public TransferReport report() {
     return loaded.report();
   }

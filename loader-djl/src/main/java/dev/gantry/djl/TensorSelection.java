@@ -38,22 +38,22 @@ public final class TensorSelection {
     this.rows = rows;
   }
 
-  /// All tensors, with all of their rows.
+  /// Selects all tensors, with all of their rows.
   public static TensorSelection all() {
     return ALL;
   }
 
-  /// Exactly these; a load with a name that the weights do not have is refused.
+  /// Selects the tensors of these names; a load is refused if the weights lack one.
   public static TensorSelection names(Collection<String> names) {
     return new TensorSelection(new Named(Set.copyOf(names)), Map.of());
   }
 
-  /// Those whose names begin so; possibly none.
+  /// Selects the tensors whose names begin with `prefix`; possibly none.
   public static TensorSelection prefix(String prefix) {
     return matching(tensor -> tensor.name().startsWith(prefix));
   }
 
-  /// Those for which `predicate` holds; possibly none.
+  /// Selects the tensors for which `predicate` holds; possibly none.
   public static TensorSelection matching(Predicate<TensorInfo> predicate) {
     return new TensorSelection(new Matching(predicate), Map.of());
   }

@@ -29,17 +29,17 @@ import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// TFRecord files of `tf.train.Example` or `SequenceExample` as batches.
+/// Gives the records of TFRecord files, `tf.train.Example` or `SequenceExample`, as batches.
 ///
-/// With an index beside each file ([IndexUse]), bytes and floats of a fixed length go from the file
-/// to the device as they are, in any order: their arrays step over what lies between the values,
-/// where that is possible, or are packed on the device. Without, records are read in the order of
-/// the files, checked and decoded by the CPU, and shuffled as far as a buffer reaches. A state of
-/// the one is none of the other.
+/// With an index beside each file ([IndexUse]), bytes and floats of a fixed length go from the file to the
+/// device as they are, in any order: their arrays step over what lies between the values, where that is
+/// possible, or are packed on the device. Without indexes, the files are streams: records are read in the
+/// order of the files, checked and decoded by the CPU, and shuffled as far as a buffer reaches. A state that
+/// was saved with indexes cannot be restored without them, nor the other way round.
 ///
-/// A feature becomes an array of its dtype with the batch's axis before its shape. One that is padded
-/// is followed by a field of the lengths that its values had, which is named after it and ends in
-/// `_length`; it is data, as all fields that are no labels, unless `optData` says otherwise.
+/// A feature becomes an array of its dtype with the batch's axis before its shape. A padded feature is
+/// followed by a field of the lengths that its values had, named after it with the ending `_length`; that
+/// field is data, like all fields that are no labels, unless `optData` says otherwise.
 public final class TfRecordDataset extends GantryDataset {
   private final Batches source;
 
@@ -64,8 +64,8 @@ public final class TfRecordDataset extends GantryDataset {
         .forEach(TfRecordDataset::buildIndex);
   }
 
-  /// As [#buildIndexes(List)], of files and folders by their paths or by URLs such as `s3://bucket/folder/`.
-  /// The index of a remote file is uploaded.
+  /// Does what [#buildIndexes(List)] does, for files and folders named by paths or by URLs such as
+  /// `s3://bucket/folder/`. The index of a remote file is uploaded.
   ///
   /// @throws MisuseException also if a store takes no files
   public static void buildIndexes(String... names) {
@@ -92,7 +92,7 @@ public final class TfRecordDataset extends GantryDataset {
     return records().isEmpty();
   }
 
-  /// What was read of streams since this was built, and how many faults were passed over; empty
+  /// Counts what was read from streams since this was built, and the faults that were passed over; empty
   /// where files are read by their indexes.
   public Optional<TfRecordReader.Statistics> records() {
     return source instanceof StreamedBatches streamed
@@ -102,7 +102,7 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Makes [TfRecordDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    /// Finds the files by the session, which may be chosen after them.
+    /// Finds the files when the dataset is built: the session that lists them may be chosen after them.
     private Function<GantrySession, List<Location>> chosenFiles = _ -> List.of();
 
     private final List<FeatureSpec> features = new ArrayList<>();
@@ -117,8 +117,9 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order; no folders. Some files of a set may be read without the others; [#build] refuses
-    /// them where a file is missing that the set's list beside them (`_gantry-files-NAME`) names.
+    /// The files, in their order; no folders. You may name some files of a set without the others; but
+    /// [#build] refuses them if any file is missing that the set's list beside them (`_gantry-files-NAME`)
+    /// names.
     public Builder setPath(List<Path> chosen) {
       List<Path> given = requireFiles("setPath", chosen);
       chosenFiles = session -> RecordFolder.files(session, given);
@@ -136,16 +137,16 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// One more feature that is a field. Without any, they are told by the first 100 records: see
-    /// [Schema#infer]; better name them, since later records that differ are errors.
+    /// Adds a feature that becomes a field. If you add none, the features are inferred from the first 100
+    /// records ([Schema#infer]); better name them, since a later record that differs is an error.
     public Builder addFeature(FeatureSpec feature) {
       features.add(MisuseException.requireGiven("addFeature", feature));
       return this;
     }
 
-    /// Whether indexes are used; by default, where they are there. Several workers that shuffle must all
-    /// read by indexes or all as streams: where this one has no index then, that is refused unless this was
-    /// called.
+    /// Whether indexes are used; by default, where they are there. Several workers that shuffle must all read
+    /// by indexes or all as streams: if this worker would then read streams because an index is missing, that
+    /// is refused unless you called this.
     public Builder optIndex(IndexUse chosen) {
       indexUse = MisuseException.requireGiven("optIndex", chosen);
       isIndexUseChosen = true;
@@ -205,7 +206,8 @@ public final class TfRecordDataset extends GantryDataset {
       return new TfRecordDataset(batches, normalized(batches, fields, roles), settings);
     }
 
-    /// The first axis of samples that are padded to the longest of their batch has another length in each.
+    /// Refuses a scale for each element of an axis that is padded to the batch's longest sample: its length
+    /// differs from batch to batch.
     private static void requireOneScale(FeatureSpec feature, @Nullable FieldNormalization how) {
       FeatureSpec.PadTo padTo =
           switch (feature) {

@@ -38,7 +38,7 @@ import java.util.SequencedMap;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Named tensors in files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
+/// Loads named tensors from files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
 /// NumPy `.npy` or `.npz`, or any other format that is registered
 /// ([WeightsFormat][dev.gantry.formats.spi.WeightsFormat]). The files' first bytes tell the format.
 ///
@@ -116,8 +116,8 @@ public final class Weights implements AutoCloseable {
   /// cannot hold.
   public synchronized SequencedMap<String, TensorInfo> tensors() {
     if (tensors == null) {
-      // Not when the weights are opened: loads do not
-      // need it, and it takes milliseconds for 20,000.
+      // Made at the first call, not when the weights are opened: loads do not need it, and it takes
+      // milliseconds for 20,000 tensors.
       SequencedMap<String, TensorInfo> infos =
           LinkedHashMap.newLinkedHashMap(contents.tensors().size());
       contents.tensors().forEach((name, tensor) -> infos.put(name, TensorInfo.of(tensor)));
@@ -291,7 +291,7 @@ public final class Weights implements AutoCloseable {
     return options.selection().orElseGet(TensorSelection::all).of(tensors(options));
   }
 
-  /// All of them, or a rank's part of each.
+  /// The tensors, each whole or cut to a rank's part, as the options say.
   private SequencedMap<String, StoredTensor> tensors(LoadOptions options) {
     return options
         .slice()
@@ -347,8 +347,8 @@ public final class Weights implements AutoCloseable {
   }
 
   /// Loads parameters as [#load(NDManager, Block, ParameterNames, LoadOptions, Shape...)] does, but
-  /// initialises nothing: of a parameter that has no array, the tensor's type stays unless
-  /// `optCast` says otherwise, and without a tensor, too, it stays without one.
+  /// initialises nothing: a parameter that has no array gets one of the tensor's type, unless `optCast` says
+  /// otherwise; if it has no tensor either, it stays without an array.
   ///
   /// @throws dev.gantry.core.MisuseException as there
   public LoadReport load(
@@ -360,10 +360,10 @@ public final class Weights implements AutoCloseable {
     return LoadReport.of(parameterLoad(manager, options).into(parameters, names.rules()));
   }
 
-  /// For DJL's `Criteria`: a block factory that makes a block and loads its parameters from the weights
-  /// files in the model's folder, on the model's device. Give it as the argument `blockFactory`. With
-  /// `optEngine("PyTorch")`, set the option `hasParameter` to `false`, too: DJL looks for a file of
-  /// its own format otherwise. `optEngine("Gantry")` needs no such option.
+  /// Returns a block factory for DJL's `Criteria`: it makes a block and loads its parameters from the weights
+  /// files in the model's folder, onto the model's device. Give it as the argument `blockFactory`. With
+  /// `optEngine("PyTorch")`, set the option `hasParameter` to `false`, too: DJL looks for a file of its own
+  /// format otherwise. `optEngine("Gantry")` needs no such option.
   ///
   /// @param blocks makes the block without parameters; called once for each model
   /// @param inputShapes of one batch, as [Block#initialize] takes them
@@ -378,7 +378,8 @@ public final class Weights implements AutoCloseable {
       try (Weights weights = open(folder)) {
         weights.load(model.getNDManager(), block, names, options, inputShapes);
       }
-      // Models of our engine load nothing more then. Those of DJL's engines do not look at it.
+      // Tells a model of the engine Gantry to load nothing more. Models of DJL's engines do not
+      // look at this.
       model.setProperty("hasParameter", "false");
       return block;
     };

@@ -49,14 +49,14 @@ public final class WeightsWriter {
     this.shapes = builder.shapes;
   }
 
-  /// A builder; a file or a folder must be set.
+  /// Returns a builder; you must set a file or a folder.
   public static Builder builder() {
     return new Builder();
   }
 
   /// Writes arrays by their own names; see [#write(Map)].
   ///
-  /// @throws MisuseException if an array has no name, or that of another; else as there
+  /// @throws MisuseException if an array has no name, or two have the same one; also as [#write(Map)]
   public void write(NDList arrays) {
     try (ArraySources sources = ArraySources.of(arrays)) {
       write(sources);
@@ -112,7 +112,7 @@ public final class WeightsWriter {
     var _ = made.write(session, options);
   }
 
-  /// The options that all have that write tensors. For one thread.
+  /// The options of all builders of something that writes tensors. For one thread.
   ///
   /// @param <T> the builder itself
   public abstract static sealed class Options<T extends Options<T>>
@@ -123,11 +123,11 @@ public final class WeightsWriter {
 
     Options() {}
 
-    /// This builder, by its own type.
+    /// Returns this builder as its own type.
     abstract T self();
 
-    /// The session that moves the bytes; default: the process's shared one. It must stay open as long
-    /// as what this makes.
+    /// The session that moves the bytes; default: the process's shared one. It must stay open for as long as
+    /// the built object is used.
     public T optSession(Session chosen) {
       session = GantrySession.of(MisuseException.requireGiven("optSession", chosen));
       return self();
@@ -167,13 +167,13 @@ public final class WeightsWriter {
       return self();
     }
 
-    /// Is told how many bytes are written.
+    /// Sets a listener that is told how many bytes are written.
     public T optProgress(ProgressListener listener) {
       options = options.withProgress(MisuseException.requireGiven("optProgress", listener));
       return self();
     }
 
-    /// Ends the current write early, and every later one.
+    /// Sets what can end the current write early, and every later one.
     public T optCancellation(Cancellation cancellation) {
       options =
           options.withCancellation(MisuseException.requireGiven("optCancellation", cancellation));
@@ -210,7 +210,7 @@ public final class WeightsWriter {
       return this;
     }
 
-    /// What the names of a folder's files begin with; else `model`.
+    /// What the names of a folder's files begin with; default: `model`.
     public Builder optName(String name) {
       MisuseException.requireGiven("optName", name);
       files = files.withStem(name);

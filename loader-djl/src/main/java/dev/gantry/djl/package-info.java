@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// DJL's face of Gantry: checkpoints as NDArrays that own their memory, files of samples as batches
-/// that are read ahead, and trainings that are saved and go on.
+/// Gantry for DJL: loads weights as NDArrays that own their memory, reads files of samples ahead as batches,
+/// and saves and resumes trainings.
 @NullMarked
 package dev.gantry.djl;
 

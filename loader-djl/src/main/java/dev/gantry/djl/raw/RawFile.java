@@ -17,7 +17,7 @@ import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import java.nio.file.Path;
 import java.util.List;
 
-/// The bytes of a file, whatever they mean: reads into memory that is there, and writes from it, at any
+/// Reads the bytes of a file, whatever they mean, into existing memory, and writes them from it, at any
 /// offset, address and length.
 ///
 /// ```java
@@ -42,19 +42,20 @@ public final class RawFile {
     this.session = session;
   }
 
-  /// With the process's own session.
+  /// Names a file, to be read and written with the process's shared session.
   public static RawFile of(Path file) {
     MisuseException.requireGiven("file", file);
     return new RawFile(Location.of(file), GantrySession.shared());
   }
 
-  /// A file of any store: a path, or a URL, as of [dev.gantry.djl.Weights#open(String)].
+  /// Names a file of any store by a path or a URL, as [dev.gantry.djl.Weights#open(String)] takes it.
   public static RawFile of(String location) {
     MisuseException.requireGiven("location", location);
     return new RawFile(Location.of(location), GantrySession.shared());
   }
 
-  /// With a session of yours, which must stay open for as long as this is used.
+  /// Names a file, to be read and written with a session of yours, which must stay open for as long as this
+  /// is used.
   public static RawFile of(Path file, Session session) {
     MisuseException.requireGiven("file", file);
     MisuseException.requireGiven("session", session);
@@ -64,7 +65,7 @@ public final class RawFile {
   /// Fills an array, on any device, with the bytes from `offset` on; see [#read(List)]. The array must
   /// lie densely in C order, as a slice of rows does, too.
   ///
-  /// @throws MisuseException if it does not; else as there
+  /// @throws MisuseException if the array does not lie so; also as [#read(List)]
   public TransferReport read(long offset, NDArray array) {
     try (ArrayMemory memory = ArrayMemory.inPlace(MisuseException.requireGiven("array", array))) {
       return read(offset, memory.memory());
@@ -81,8 +82,8 @@ public final class RawFile {
   ///
   /// @throws MisuseException if memory is read-only, closed, of another device than it says or not
   ///     all there, or if two parts overlap in memory; nothing has changed then
-  /// @throws dev.gantry.core.TransferException if the file cannot be opened or ends before; nothing has
-  ///     changed then
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened or ends before the last byte;
+  ///     nothing has changed then
   /// @throws dev.gantry.core.TransferException.IncompleteRead if file or device fail later: it says
   ///     which extents are complete
   public TransferReport read(List<Part> parts) {
@@ -97,7 +98,7 @@ public final class RawFile {
         TransferOptions.defaults());
   }
 
-  /// Writes an array's bytes to the file from `offset` on; see [#write(List)]. One that does not lie
+  /// Writes an array's bytes to the file from `offset` on; see [#write(List)]. An array that does not lie
   /// densely in C order is copied first.
   public TransferReport write(long offset, NDArray array) {
     try (ArrayMemory memory = ArrayMemory.of(MisuseException.requireGiven("array", array))) {

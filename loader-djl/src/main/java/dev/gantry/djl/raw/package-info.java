@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Bytes of files, whatever they mean, into memory that is there and out of it.
+/// Reads bytes of files, whatever they mean, into existing memory, and writes them from it.
 @NullMarked
 package dev.gantry.djl.raw;
 
