@@ -8,27 +8,27 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import java.util.List;
 
-/// The place where the bytes of a load go. For one load.
+/// Where the bytes of a load go. For one load.
 sealed interface Destination permits NewSlabs, GivenMemory {
   /// The devices that get bytes, each once.
   List<Device> devices();
 
-  /// What is read, in the order of files and offsets.
+  /// The reads of the load, in the order of files and offsets.
   List<Read> reads();
 
-  /// Who gets the bytes of a read.
+  /// Which devices get the bytes of a read.
   Spread spread();
 
-  /// How many things are loaded, for events.
+  /// The number of things that are loaded, for events.
   int parts();
 
-  /// Makes the memory ready: allocates it, or waits for work that uses it. Called once, after the files were found
-  /// long enough.
+  /// Makes the memory ready: allocates it, or waits for work that uses it. Called once, after all files were found to
+  /// be long enough.
   ///
-  /// @return the reads with the memory that each of them fills
+  /// @return the reads, each with the memory that it fills
   List<Task> prepare();
 
-  /// Called when all bytes are there.
+  /// Called when all bytes have arrived.
   ///
   /// @return the report that the caller gets
   TransferReport finish(TransferReport report);

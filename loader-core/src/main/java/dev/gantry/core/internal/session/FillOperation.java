@@ -21,8 +21,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// The part of a load that the CPU makes: allocate host memory, have it written, copy it to the
-/// device. Neighbours share a slab. All or nothing.
+/// The part of a load whose bytes the CPU makes: allocates host memory, has the writers fill it, and copies it to the
+/// device. Neighbours share a slab. If anything fails, nothing stays allocated.
 final class FillOperation {
   private static final int ALIGNMENT_BYTES = 64;
 
@@ -67,12 +67,12 @@ final class FillOperation {
         new TransferReport(Map.of(Transport.HOST, total), 0, 0, fills.size(), List.of(), elapsed));
   }
 
-  /// Aligned so that elements are, whatever they are.
+  /// Lays the fills out in slabs, aligned for elements of any dtype.
   private static SlabLayout layout(List<Long> bytes, PlanLimits limits) {
     return SlabLayout.of(bytes, ALIGNMENT_BYTES, limits.slabBytes());
   }
 
-  /// The bytes of one slab at a time are in host memory on their way to a device.
+  /// The most memory that the fills take at once: on the way to a device, one slab at a time is also in host memory.
   private static MemoryUse most(SlabLayout layout, Device device) {
     MemoryUse all = MemoryUse.on(device, layout.bytes());
     long largest = layout.slabSizes().stream().mapToLong(Long::longValue).max().orElse(0);

@@ -67,7 +67,7 @@ public final class GantrySession implements Session {
 
   private final SessionCache cache;
 
-  /// Whether this is the process's own, which stays open.
+  /// Whether this is the process's own session, which stays open.
   private final boolean stays;
 
   private GantrySession(
@@ -84,9 +84,9 @@ public final class GantrySession implements Session {
     cache.use(new CacheSettings(folder, mostBytes));
   }
 
-  /// What is in the cache of remote files, if there is one.
+  /// The state of the cache of remote files; empty if there is none.
   ///
-  /// @throws TransferException if it cannot be listed
+  /// @throws TransferException if the cache cannot be listed
   public Optional<RemoteCache.Use> cacheUse() {
     return cache.content();
   }
@@ -100,24 +100,24 @@ public final class GantrySession implements Session {
     return new GantrySession(FileCalls.ofPlatform(), List.of(), settings, false);
   }
 
-  /// For tests, which replace the kernel's file calls by failing ones.
+  /// Opens a session on other file calls than the kernel's, for tests that make these fail.
   public static GantrySession open(FileCalls calls) {
     return open(calls, List.of());
   }
 
-  /// For tests: with stores besides those that are registered.
+  /// Opens a session with stores besides the registered ones, for tests.
   public static GantrySession open(FileCalls calls, List<Store> stores) {
     return new GantrySession(calls, stores, null, false);
   }
 
-  /// The implementation of the public interface, which has no other.
+  /// Casts a session to its only implementation.
   public static GantrySession of(Session session) {
     return (GantrySession) session;
   }
 
   /// The process's own session, which stays open, for callers that do not keep one.
   ///
-  /// @throws MisuseException if the process was told of a cache in a wrong way; the next call tries again
+  /// @throws MisuseException if the cache is configured wrongly; the next call tries again
   public static GantrySession shared() {
     GantrySession present = shared;
     return present == null ? openShared() : present;
@@ -134,7 +134,7 @@ public final class GantrySession implements Session {
 
   /// Loads extents into memory of `device`.
   ///
-  /// @param wanted in any order; overlaps are read once
+  /// @param wanted extents in any order; bytes in several of them are read once
   /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays
   ///     allocated then
   /// @throws DeviceUnavailableException if there is no such device, or the only transport asked
@@ -153,7 +153,7 @@ public final class GantrySession implements Session {
     return slabs.loaded(LoadOperation.run(engine, slabs, options));
   }
 
-  /// Reads files into memory that stays, for processes that map it: those of a server of resident weights.
+  /// Reads files into memory that other processes can map: the clients of a server of resident weights.
   ///
   /// @param version of the weights
   /// @param entry the file that clients open; empty if they open a folder
@@ -168,58 +168,56 @@ public final class GantrySession implements Session {
     return engine.using(() -> ResidentLoad.keep(engine, version, entry, sources, device, options));
   }
 
-  /// Loads extents into memory of each of several devices, and reads each byte once: see
+  /// Loads extents into memory of each of several devices, and reads each byte once; see
   /// [TransferEngine#transfer].
   ///
-  /// @return one for each device, in their order, all with the report of the whole load
-  /// @throws dev.gantry.core.MisuseException if a device is named twice, none is, or a transport was
-  ///     asked for that serves one device only; else throws as [#load(List, Device, TransferOptions)]
+  /// @return one result for each device, in the devices' order, all with the report of the whole load
+  /// @throws dev.gantry.core.MisuseException if a device is named twice, none is named, or a transport was asked for
+  ///     that serves one device only; otherwise throws what [#load(List, Device, TransferOptions)] throws
   public List<Loaded> loadOnEach(
       List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);
     return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
-  /// Loads parts that strided ranges of files fill. Each device has its own parts. Each byte is read once, also
-  /// if several parts want it.
+  /// Loads pieces of memory that strided ranges of files fill; each device gets its own pieces. Each byte is read once,
+  /// even if several pieces want it.
   ///
-  /// @param devices each once
-  /// @param parts of each device
-  /// @return one for each device, in their order, all with the report of the whole load
-  /// @throws dev.gantry.core.MisuseException as [#loadOnEach], else throws as
-  ///     [#load(List, Device, TransferOptions)]
+  /// @param devices the devices, each once
+  /// @param parts the pieces of each device
+  /// @return one result for each device, in the devices' order, all with the report of the whole load
+  /// @throws dev.gantry.core.MisuseException as [#loadOnEach] does; otherwise throws what
+  ///     [#load(List, Device, TransferOptions)] throws
   public List<Loaded> loadSlices(
       List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
     Replicas.require(devices);
     return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 
-  /// Reads bytes of files into memory that is there, and returns when all are there. Before that it
-  /// waits for work that was queued on the memory's devices. Exactly the memory's bytes change.
+  /// Reads bytes of files into memory of the caller, and returns when all bytes are there. First waits for work that
+  /// was queued on the memory's devices. No other bytes of the memory change.
   ///
-  /// @throws MisuseException if memory has another length than its extent, is read-only, closed, of
-  ///     another device than it says, or not all there; or if two parts overlap. Nothing has changed
-  ///     then
+  /// @throws MisuseException if a piece of memory has another length than its extent, is read-only or closed, is not on
+  ///     the device that it names, or reaches past its allocation; or if two parts overlap. Nothing has changed then
   /// @throws TransferException if a file cannot be opened or is too short; nothing has changed then
   /// @throws TransferException.IncompleteRead if a file or device fails later, or the caller cancels
   public TransferReport read(List<ReadInto> parts, TransferOptions options) {
     return engine.using(() -> new ReadIntoOperation(engine, parts, options).run());
   }
 
-  /// Brings bytes that the CPU makes into memory of `device`: those of a load that do not lie in
-  /// their files as memory holds them.
+  /// Fills memory of `device` with bytes that the CPU makes, such as tensors that are not stored as memory holds them.
   ///
-  /// @return with a region for each of `fills`, aligned to 64 bytes
-  /// @throws TransferException if there is no room, the copy to the device fails, or the caller
-  ///     cancels; nothing stays allocated then, nor where a writer throws
+  /// @return a region for each of `fills`, aligned to 64 bytes
+  /// @throws TransferException if there is too little memory, the copy to the device fails, or the caller cancels.
+  ///     Nothing stays allocated then, nor if a writer throws
   public Loaded fill(List<HostFill> fills, Device device, TransferOptions options) {
     return engine.using(() -> new FillOperation(fills, device, options).run());
   }
 
   /// Maps extents as private, copy-on-write host memory: bytes are read when they are first touched.
   ///
-  /// An extent whose place in the file breaks its alignment is copied. The files must not shrink
-  /// while they are mapped. Where the file calls have no descriptors, all bytes are read now.
+  /// An extent whose offset in the file breaks its alignment is copied instead. The files must not shrink while they
+  /// are mapped. Where files have no descriptors of the kernel, all bytes are read at once.
   ///
   /// @throws MisuseException if a file is not local
   public Loaded map(List<ExtentRequest> wanted) {
@@ -238,34 +236,33 @@ public final class GantrySession implements Session {
 
   /// Opens a ring that fills batches ahead; see [PrefetchRing].
   ///
-  /// @param options slots and pinned memory for host writes are allocated now. Each reader pins its
+  /// @param options the slots and the pinned memory for host writes are allocated now. Each reader pins its
   ///     staging buffers when it first stages; a batch fails if that is impossible
-  /// @param source owned by the ring, which closes it; closed also if this throws
+  /// @param source the ring owns it and closes it; it is closed also if this throws
   /// @throws TransferException if the memory cannot be allocated; nothing stays allocated then
   /// @throws DeviceUnavailableException if there is no such device
   public <T> PrefetchRing<T> ring(RingOptions options, BatchPlanSource<T> source) {
     return rings.open(options, source);
   }
 
-  /// Writes files, and returns when all of them are on the disk under their names. All of them are on
-  /// the disk before the first gets its name, so a crash or failure at any point leaves each name to
-  /// the old file or to the complete new one.
+  /// Writes files, and returns when all of them are durable under their names. All bytes are on the disk before the
+  /// first file gets its name, so after a crash or failure at any point each name has either the old file or the
+  /// complete new one.
   ///
-  /// @param files not written by others meanwhile; they get their names in this order
-  /// @throws TransferException if a file or device fails, or the caller cancels. What was written
-  ///     is removed then, and nothing has changed unless a `rename` failed, or the synchronisation
-  ///     of a folder after it
+  /// @param files no one else may write them meanwhile; they get their names in this order
+  /// @throws TransferException if a file or device fails, or the caller cancels. What was written is removed then. No
+  ///     name has changed, unless a `rename` failed, or a folder's synchronisation after it
   /// @throws DeviceUnavailableException if the only transport asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return engine.using(() -> new WriteOperation(engine, files, options).run());
   }
 
-  /// Writes ranges of a file in place, and returns when they are on the disk. The file is created if
-  /// it is not there, and grows if a range reaches past its end; its other bytes stay as they are.
+  /// Writes ranges of a file in place, and returns when they are durable. Creates the file if it is not there, and
+  /// extends it if a range reaches past its end; its other bytes stay as they are.
   ///
-  /// @throws MisuseException if ranges overlap, or memory is closed, of another device than it says,
-  ///     or not all there; nothing has changed then
+  /// @throws MisuseException if ranges overlap, or memory is closed, is not on the device that it names, or reaches
+  ///     past its allocation; nothing has changed then
   /// @throws TransferException if the file or a device fails, or the caller cancels; ranges may be
   ///     written in part then
   public TransferReport write(Path file, List<RangeWrite.Range> ranges, WriteOptions options) {
@@ -275,15 +272,15 @@ public final class GantrySession implements Session {
     });
   }
 
-  /// Begins a file of unknown size. It outlives the session.
+  /// Begins a file whose size is not known yet. The file may outlive the session.
   ///
-  /// @param file gets this name only by [AppendedFile#commit]
+  /// @param file the name that the file gets by [AppendedFile#commit], not before
   /// @throws TransferException if no file can be created in its folder
   public AppendedFile append(Path file) {
     return new AppendedFile(engine.calls(), file, engine.counters());
   }
 
-  /// The CRC32C of a source's bytes, after all work queued on its device.
+  /// Computes the CRC32C of a source's bytes, after all work queued on its device.
   ///
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
@@ -291,14 +288,14 @@ public final class GantrySession implements Session {
     return engine.using(() -> new SourceReading(engine).checksum(source));
   }
 
-  /// The CRC32C of each block of a source, in one pass; as [#checksum] otherwise.
+  /// Computes the CRC32C of each block of a source, in one pass; otherwise as [#checksum].
   ///
   /// @param blockBytes the size of a block; the last may be shorter
   public int[] checksums(Source source, long blockBytes) {
     return engine.using(() -> new SourceReading(engine).checksums(source, blockBytes));
   }
 
-  /// The CRC32C of each of some ranges of files, read on several threads.
+  /// Computes the CRC32C of ranges of files, on several threads.
   ///
   /// @throws TransferException if a file cannot be opened or read, or ends before a range
   public int[] checksums(List<Extent> extents) {
@@ -317,31 +314,31 @@ public final class GantrySession implements Session {
     });
   }
 
-  /// Opens a file for a caller that reads it piece by piece. It outlives the session.
+  /// Opens a file for a caller that reads it piece by piece. The file may outlive the session.
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
   public SourceFile openFile(Location file) {
     return engine.openFile(file, CachePolicy.BUFFERED);
   }
 
-  /// The files in a folder of a remote store, as of [Store#list].
+  /// Lists the files in a folder of a remote store, as [Store#list] does.
   public Optional<List<Location>> list(Location.Remote folder) {
     return engine.list(folder);
   }
 
-  /// The store of a file or folder, to write there. Closed with the session.
+  /// The store of a file or folder, for writing. The session closes it.
   ///
-  /// @throws MisuseException if no store serves it, or its store takes no files
+  /// @throws MisuseException if no store serves the location, or the store takes no files
   public WritableStore writable(Location.Remote file) {
     return engine.writable(file);
   }
 
-  /// For durable changes of folders.
+  /// Makes durable changes of folders.
   public Folders folders() {
     return new Folders(engine.calls());
   }
 
-  /// Converts bytes that were loaded; see [Converters#convert].
+  /// Converts bytes that were loaded, as [Converters#convert] does.
   public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
     engine.using(() -> {
       converters.convert(tasks, device, cancellation);
@@ -349,7 +346,7 @@ public final class GantrySession implements Session {
     });
   }
 
-  /// Prepares conversions ahead, best while the bytes are being loaded; see [Converters#prepare].
+  /// Prepares conversions, best while the bytes are being loaded; see [Converters#prepare].
   public void prepareConversions(DType to, Device device) {
     engine.using(() -> {
       converters.prepare(to, device);
@@ -363,8 +360,8 @@ public final class GantrySession implements Session {
     DevicePreparation.begin(() -> device);
   }
 
-  /// Begins to open the device of a server's weights in the background: the libraries that the program
-  /// starts meanwhile take longer.
+  /// Begins to open the device of a server's weights in the background, since that takes long: programs start their
+  /// libraries meanwhile.
   public void prepareResident(ResidentWeights weights) {
     if (weights.areOnGpu()) {
       DevicePreparation.beginContext(weights::device);
@@ -383,17 +380,17 @@ public final class GantrySession implements Session {
         .snapshot(LiveResources.snapshot().holdings(), LiveResources.mostUsed());
   }
 
-  /// What the disks gave to this session's reads past the page cache.
+  /// The speeds at which the disks served this session's reads past the page cache.
   public List<DiskSpeeds.Disk> disks() {
     return engine.counters().disks().disks();
   }
 
-  /// What this machine has, and why it lacks the rest.
+  /// What this machine has for transports, and why it lacks the rest.
   public Diagnosis diagnose() {
     return Diagnosis.of(engine);
   }
 
-  /// Finds the transport that a file would use to `device`; does not read it.
+  /// Finds the transport that loads of a file to `device` would use, without reading it.
   ///
   /// @throws TransferException if the file cannot be opened
   /// @throws DeviceUnavailableException if there is no such device
@@ -411,21 +408,21 @@ public final class GantrySession implements Session {
   /// Closes the open rings and waits for the running loads, then frees what is idle and closes the
   /// cuFile driver. What was loaded stays, and so do batches that a consumer has.
   ///
-  /// @throws MisuseException if a ring's source or host writer calls this, also a source that is
-  ///     being closed, or a load's own listener: each would wait for itself
+  /// @throws MisuseException if a ring's source (even one that is being closed), a host writer or a load's listener
+  ///     calls this: it would wait for itself
   @Override
   public void close() {
     if (stays) {
       throw new MisuseException("the process's own session stays open; open one to close it");
     }
-    // Before anything is closed: a refusal leaves the session as it is.
+    // Checked before anything is closed, so that a refusal leaves the session as it is.
     rings.requireMayClose();
     engine.requireMayClose();
     try {
       rings.close();
     } finally {
       engine.close();
-      // After the running conversions, for which the engine waited.
+      // Converters close after the running conversions, for which the engine waited.
       converters.close();
     }
   }

@@ -17,7 +17,7 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.List;
 import java.util.function.ObjIntConsumer;
 
-/// Memory of one device that is there, and stays as it is but for the bytes that the load wants.
+/// Memory of the caller on one device. Only the bytes that the load wants change.
 final class GivenMemory implements Destination {
   private final Device device;
   private final List<Memory> memories;
@@ -26,9 +26,10 @@ final class GivenMemory implements Destination {
   private final Runnable begin;
   private final ObjIntConsumer<Long> arrived;
 
-  /// @param regions of the parts, to register with cuFile
+  /// @param regions the memory to register with cuFile for each part
   /// @param begin run when nothing uses the memory any more, before it changes
-  /// @param arrived told, on any thread, how many more bytes of a part are there, also before a failure
+  /// @param arrived called on any thread with the number of bytes that have arrived, and their part; also before a
+  ///     failure
   GivenMemory(
       Device device,
       List<ReadInto> parts,
@@ -54,8 +55,8 @@ final class GivenMemory implements Destination {
 
   /// The memory that a read fills.
   ///
-  /// @param memories of the parts
-  /// @param regions of the parts, to register with cuFile
+  /// @param memories the memory of each part
+  /// @param regions the memory to register with cuFile for each part
   static Target target(Step step, List<Memory> memories, List<Memory> regions) {
     return new Target.Scattered(
         step.pieces().stream()
@@ -65,7 +66,7 @@ final class GivenMemory implements Destination {
             .toList());
   }
 
-  /// Waits for kernels that use the memory: copies are ordered with no stream.
+  /// Waits for kernels that use the memory, since the copies that follow are not ordered after them.
   static void synchronize(Device device) {
     if (device instanceof Device.Cuda cuda) {
       CudaContext.of(cuda).synchronize();
@@ -110,7 +111,7 @@ final class GivenMemory implements Destination {
     return report;
   }
 
-  /// The memory is its owner's.
+  /// Frees nothing, since the caller owns the memory.
   @Override
   public void undo(Throwable failure) {}
 }

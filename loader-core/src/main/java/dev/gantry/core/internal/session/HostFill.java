@@ -6,6 +6,6 @@ import java.util.function.Consumer;
 
 /// Bytes that the CPU makes for a load, such as a tensor that must be decompressed.
 ///
-/// @param bytes how many, 0 or more
-/// @param writer writes all of them, into native memory of this size; on the loading thread
+/// @param bytes the number of bytes, 0 or more
+/// @param writer writes all bytes into native memory of this size, on the loading thread
 public record HostFill(long bytes, Consumer<MemorySegment> writer) {}

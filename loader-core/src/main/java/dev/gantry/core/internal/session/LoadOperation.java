@@ -8,7 +8,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 
-/// One load, whatever its destination: reads bring the bytes there, or nothing stays of it.
+/// One load to any destination. If it fails, nothing that it allocated stays.
 final class LoadOperation {
   private LoadOperation() {}
 
@@ -41,7 +41,7 @@ final class LoadOperation {
     }
   }
 
-  /// New slabs are filled once: their registrations with cuFile end here.
+  /// Does the reads. Registrations of new slabs with cuFile end here, since the slabs are filled only once.
   private static TransferReport transfer(
       TransferEngine engine, Destination destination, TransferOptions options) {
     try {

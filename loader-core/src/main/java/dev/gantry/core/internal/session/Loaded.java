@@ -10,8 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// The extents of one load, in memory. Closing it releases its own shares of the slabs; retained
-/// regions stay.
+/// The extents of one load, in memory. Closing this releases its own shares of the slabs; regions that were retained
+/// stay.
 ///
 /// Thread-safe.
 public final class Loaded implements AutoCloseable {
@@ -26,7 +26,7 @@ public final class Loaded implements AutoCloseable {
     this.report = report;
   }
 
-  /// The regions of pieces that lie in slabs.
+  /// The regions of a layout's pieces.
   static List<Region> regions(SlabLayout layout, List<? extends Slab> slabs) {
     List<Region> regions = new ArrayList<>(layout.placements().size());
     for (Placement place : layout.placements()) {
@@ -36,7 +36,7 @@ public final class Loaded implements AutoCloseable {
     return regions;
   }
 
-  /// One for each extent, in the order of the request.
+  /// The regions, one for each extent, in the order of the request.
   public List<Region> regions() {
     return regions;
   }

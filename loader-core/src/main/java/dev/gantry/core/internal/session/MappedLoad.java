@@ -24,8 +24,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// A load that maps what is there, as the files of a lazy load and a server's memory are, and reads the rest: what no
-/// mapping has, or not at an address of its alignment. All or nothing.
+/// A load that maps what can be mapped, such as the files of a lazy load or a server's memory, and reads the rest:
+/// extents that no mapping has, or not at an address of their alignment. If anything fails, nothing stays.
 final class MappedLoad {
   private final Function<Location, Optional<FileMapping>> mapper;
   private final Map<Location, Optional<FileMapping>> mappings = new HashMap<>();
@@ -35,8 +35,8 @@ final class MappedLoad {
     this.mapper = mapper;
   }
 
-  /// @param mapper maps a file, of which not all is wanted; the mapping's slab is owned by the result
-  /// @param read reads the rest
+  /// @param mapper maps a file, or the wanted part of it; the result owns the mapping's slab
+  /// @param read reads what is not mapped
   static Loaded run(
       List<ExtentRequest> wanted,
       Function<Location, Optional<FileMapping>> mapper,
@@ -79,7 +79,7 @@ final class MappedLoad {
     return mapping;
   }
 
-  /// Maps local files, each from the first wanted page to the last.
+  /// Maps local files, each from its first wanted page to its last one.
   static Function<Location, Optional<FileMapping>> ofFiles(
       TransferEngine engine, List<ExtentRequest> wanted) {
     Map<Location, Extent> spans = new HashMap<>();
@@ -100,7 +100,7 @@ final class MappedLoad {
     try (SourceFile file = engine.openFile(span.file(), CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
-        // Touching bytes that the file does not have would be a bus error later.
+        // Refuses a file that is too short: touching bytes that it lacks would be a bus error later.
         throw new TransferException(
             "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
       }

@@ -15,8 +15,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Checks memory that is there before it is overwritten: each mistake is one line, and nothing has
-/// changed then. Finds out which device memory to register together, too.
+/// Checks memory of the caller before it is overwritten: each mistake has a message of one line, and nothing has
+/// changed then. Also finds out which device memory to register with cuFile together.
 final class MemoryCheck {
   private static final long PAGE_BYTES = 64 << 10;
 
@@ -26,15 +26,15 @@ final class MemoryCheck {
     this.regions = regions;
   }
 
-  /// @throws MisuseException if memory has another length than its extent, is read-only, closed, of
-  ///     another device than it says, or not all there; or if two parts overlap
+  /// @throws MisuseException if a piece of memory has another length than its extent, is read-only or closed, is not on
+  ///     the device that it names, or reaches past its allocation; or if two parts overlap
   static MemoryCheck ofTargets(List<ReadInto> parts) {
     parts.forEach(MemoryCheck::requireFits);
     requireApart(parts);
     return new MemoryCheck(regions(parts));
   }
 
-  /// @throws MisuseException if memory is closed, of another device than it says, or not all there
+  /// @throws MisuseException if memory is closed, is not on the device that it names, or reaches past its allocation
   static void ofSources(List<Memory> memories) {
     Extent nowhere = new Extent(Path.of("memory"), 0, 0);
     List<ReadInto> parts =
@@ -43,7 +43,7 @@ final class MemoryCheck {
     var _ = regions(parts);
   }
 
-  /// The memory to register for a part: with its neighbours in the same allocation.
+  /// The memory to register for a part: that of the part and its neighbours in the same allocation.
   Memory region(int part) {
     return regions.get(part);
   }
@@ -89,7 +89,7 @@ final class MemoryCheck {
     }
   }
 
-  /// Addresses compare within one space: a device's memory, the host's, or an array of the heap.
+  /// The space in which an address counts: a device's memory, the host's, or one array of the Java heap.
   private static Object space(Memory memory) {
     return switch (memory) {
       case Memory.OnDevice device -> device.device();
@@ -119,7 +119,7 @@ final class MemoryCheck {
     return regions;
   }
 
-  /// Neighbours in one allocation, which may share a page of the registration, get one region.
+  /// Gives neighbours in one allocation the same region, since they may share a page of the registration.
   private static void joinNeighbours(
       Device.Cuda device, List<ReadInto> parts, List<Integer> sorted, List<Memory> regions) {
     CudaPointers.Allocation allocation = null;
@@ -170,7 +170,7 @@ final class MemoryCheck {
     return allocation;
   }
 
-  /// Virtual memory may go on in another mapping.
+  /// The end of a part's memory, which must be within its allocation. Only virtual memory may go on in another mapping.
   private static long end(ReadInto part, CudaPointers.Allocation allocation) {
     long end = address(part.memory()) + part.memory().length();
     if (end > allocation.end() && allocation.kind() != CudaPointers.Kind.MAPPED) {

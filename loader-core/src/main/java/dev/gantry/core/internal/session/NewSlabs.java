@@ -29,7 +29,7 @@ import java.util.stream.IntStream;
 
 /// Slabs that the load allocates, on one device or several.
 abstract sealed class NewSlabs implements Destination {
-  /// What a user can do where there is too little memory.
+  /// What a user can do if there is too little memory.
   static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
 
   private final List<Device> devices;
@@ -40,15 +40,15 @@ abstract sealed class NewSlabs implements Destination {
   /// The regions of each device, one for each part.
   private final List<List<Region>> regions = new ArrayList<>();
 
-  /// @param layouts of each device
-  /// @param capacity the least that a slab takes of a GPU
+  /// @param layouts the layout of each device's slabs
+  /// @param capacity the least memory that a slab takes on a GPU, in bytes
   private NewSlabs(List<Device> devices, List<SlabLayout> layouts, long capacity) {
     this.devices = List.copyOf(devices);
     this.layouts = List.copyOf(layouts);
     this.capacity = capacity;
   }
 
-  /// Extents, all of which each device gets.
+  /// Slabs for extents. Each device gets all of them.
   static final class Whole extends NewSlabs {
     private final ReadPlan plan;
 
@@ -90,7 +90,7 @@ abstract sealed class NewSlabs implements Destination {
           : new Target.OnEach(all.stream().map(each -> each.get(read.slab())).toList());
     }
 
-    /// Moves the extents whose place in the file breaks their alignment.
+    /// Copies extents to other places if their offsets in the file broke their alignment.
     @Override
     public TransferReport finish(TransferReport report) {
       if (!plan.relocations().isEmpty()) {
@@ -123,12 +123,12 @@ abstract sealed class NewSlabs implements Destination {
     }
   }
 
-  /// Pieces of memory that strided ranges fill, of which each device has its own. Each byte is read once, also where
-  /// several devices want it.
+  /// Pieces of memory that strided ranges fill; each device has its own. Each byte is read once, even if several
+  /// devices want it.
   static final class Slices extends NewSlabs {
     private final ReadIntoPlan plan;
 
-    /// @param parts of each device
+    /// @param parts the pieces of each device
     Slices(List<List<Sliced>> parts, List<Device> devices, TransferOptions options) {
       super(devices, parts.stream().map(each -> layout(each, options)).toList(), 0);
       plan =
@@ -169,7 +169,8 @@ abstract sealed class NewSlabs implements Destination {
           .toList();
     }
 
-    /// Ranges fill all of each part, none twice.
+    /// Reports the size of a device's regions as the bytes that it got: ranges fill each region, and no byte of it
+    /// twice.
     @Override
     public TransferReport finish(TransferReport report) {
       return devices().size() == 1
@@ -209,14 +210,14 @@ abstract sealed class NewSlabs implements Destination {
     return slabs;
   }
 
-  /// The regions of each device, one for each part. They are there from [#allocate] on.
+  /// The regions of each device, one for each part; empty before [#allocate].
   final List<List<Region>> regions() {
     return regions;
   }
 
-  /// What was loaded.
+  /// Hands over what was loaded.
   ///
-  /// @return one for each device, in their order, all with the report of the whole load
+  /// @return one result for each device, in the devices' order, all with the report of the whole load
   final List<Loaded> loaded(TransferReport report) {
     return IntStream.range(0, devices.size())
         .mapToObj(i -> new Loaded(regions.get(i), slabs.get(i), report))

@@ -18,11 +18,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Host memory to which pieces of a device's memory go for a time, pinned where the device is a GPU.
-/// On the device they come back in slabs that are laid out alike, so that few copies bring them. For
-/// one thread at a time.
+/// Host memory to which pieces of a device's memory are moved for a time; pinned if the device is a GPU. On their
+/// return to the device the pieces lie in slabs of the same layout, so that few copies bring them. For one thread at a
+/// time.
 public final class OffloadBuffer implements AutoCloseable {
-  /// A slab is as large as one of a load at most, so that memory goes back piece by piece.
+  /// The most bytes of a slab, as in a load: smaller allocations give memory back piece by piece.
   private static final long SLAB_BYTES = 512L << 20;
 
   private static final int ALIGNMENT_BYTES = 512;
@@ -39,10 +39,10 @@ public final class OffloadBuffer implements AutoCloseable {
     this.slabs = slabs;
   }
 
-  /// Takes the host memory, and pins it.
+  /// Allocates the host memory, and pins it if the device is a GPU.
   ///
   /// @param sizes of the pieces in bytes, 1 or more each
-  /// @throws dev.gantry.core.TransferException if the host has not that much
+  /// @throws dev.gantry.core.TransferException if the host has too little memory
   public static OffloadBuffer prepare(Device device, List<Long> sizes) {
     SlabLayout layout = SlabLayout.of(sizes, ALIGNMENT_BYTES, SLAB_BYTES);
     List<CpuSlab> slabs = new ArrayList<>();
@@ -67,14 +67,14 @@ public final class OffloadBuffer implements AutoCloseable {
     return device;
   }
 
-  /// Whether this has room for exactly these pieces.
+  /// Whether the buffer is made for pieces of exactly these sizes on this device.
   public boolean suits(Device other, List<Long> otherSizes) {
     return device.equals(other) && sizes.equals(otherSizes);
   }
 
   /// Copies the pieces to the host, after all work that was queued on the device.
   ///
-  /// @param addresses of the pieces, in the order of their sizes
+  /// @param addresses the pieces' addresses, in the order of their sizes
   /// @throws dev.gantry.core.TransferException if the device fails
   public void save(List<Long> addresses) {
     if (addresses.size() != sizes.size()) {
@@ -106,7 +106,7 @@ public final class OffloadBuffer implements AutoCloseable {
     return slabs.get(place.slab()).segment().asSlice(place.offset(), place.length());
   }
 
-  /// Copies the pieces to new memory of the device. The caller closes the result.
+  /// Copies the pieces to new memory of the device. The caller closes the result. The buffer stays as it is.
   ///
   /// @throws dev.gantry.core.TransferException if the device fails or has no room
   public Loaded restore() {
@@ -132,7 +132,7 @@ public final class OffloadBuffer implements AutoCloseable {
       }
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
-        // The memory stays until the queue is closed, which waits for its copies.
+        // Closing the queue waits for its copies, so the memory stays until they are done.
         try (CopyQueue queue = new CopyQueue(context)) {
           for (CpuSlab slab : slabs) {
             DeviceSlab copy = DeviceSlab.allocate(context, slab.size());
@@ -145,12 +145,12 @@ public final class OffloadBuffer implements AutoCloseable {
     }
   }
 
-  /// The host memory in bytes.
+  /// The size of the host memory in bytes.
   public long bytes() {
     return slabs.stream().mapToLong(Slab::size).sum();
   }
 
-  /// Frees the host memory. Idempotent.
+  /// Frees the host memory. Closing twice does nothing.
   @Override
   public void close() {
     List<CpuSlab> all = List.copyOf(slabs);

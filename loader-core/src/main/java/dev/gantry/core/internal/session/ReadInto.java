@@ -4,8 +4,8 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 
-/// Bytes of a file to be read into memory that is there.
+/// Bytes of a file to read into memory of the caller.
 ///
-/// @param name for messages, such as a tensor's
-/// @param memory of the extent's length
+/// @param name what messages call it, such as a tensor's name
+/// @param memory memory of the extent's length
 public record ReadInto(String name, Extent extent, Memory memory) {}

@@ -14,15 +14,14 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/// One read into memory that is there, of one device after the other. All is checked before the first
-/// byte changes.
+/// A read into memory of the caller, one device after the other. Everything is checked before the first byte changes.
 final class ReadIntoOperation {
   private final TransferEngine engine;
   private final List<ReadInto> parts;
   private final TransferOptions options;
   private final MemoryCheck memories;
 
-  /// How many bytes of each part are still to come.
+  /// The number of bytes of each part that have not arrived yet.
   private final AtomicLongArray missing;
 
   ReadIntoOperation(TransferEngine engine, List<ReadInto> parts, TransferOptions options) {
@@ -54,14 +53,14 @@ final class ReadIntoOperation {
       if (!begun[0]) {
         throw wrong;
       }
-      // The others were not all compared.
+      // No part counts as complete, since not all checksums were compared.
       TransferException failed = TransferException.of("load", wrong);
       throw new TransferException.IncompleteRead(List.of(), parts.size(), failed);
     }
   }
 
-  /// @param wanted the parts in memory of `device`
-  /// @param begun is set when memory may change
+  /// @param wanted indices of the parts in memory of `device`
+  /// @param begun its element is set to true before memory changes
   private TransferReport run(Device device, List<Integer> wanted, boolean[] begun) {
     List<Integer> which =
         ResidentLoad.copy(

@@ -22,21 +22,21 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Loads of weights that a server keeps in memory: nothing is read, the memory is mapped. Also
-/// the server's own load.
+/// Loads weights that a server keeps in memory: nothing is read, the server's memory is mapped. Also loads them in the
+/// server itself.
 final class ResidentLoad {
   private ResidentLoad() {}
 
-  /// Whether bytes of a server may be mapped: checksums are of bytes that are read.
+  /// Whether weights of a server may be mapped: checksums are computed only of bytes that are read.
   static boolean serves(List<ExtentRequest> wanted, TransferOptions options) {
     return options.checksums() == null
         && !wanted.isEmpty()
         && ResidentWeights.isHeld(wanted.getFirst().extent().file());
   }
 
-  /// Maps what lies on this device in files of a server.
+  /// Maps the extents that a server has in memory of this device.
   ///
-  /// @param read reads the rest, as that of any store
+  /// @param read reads the other extents, as from any store
   static Loaded map(
       List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, Loaded> read) {
     return MappedLoad.run(wanted, file -> map(file, device), read);
@@ -51,11 +51,11 @@ final class ResidentLoad {
         });
   }
 
-  /// Copies what lies in a server's memory on the device that wants it, and returns when it is there.
+  /// Copies what a server has in memory of this device to other memory of it, and returns when the bytes are there.
   ///
-  /// @param which of the parts want it on this device
-  /// @param begin is run before memory changes
-  /// @return those that were not copied
+  /// @param which indices of the parts whose memory is on this device
+  /// @param begin run before memory changes
+  /// @return indices of the parts that were not copied
   static List<Integer> copy(
       List<ReadInto> parts, List<Integer> which, Device device, Runnable begin) {
     if (!(device instanceof Device.Cuda)

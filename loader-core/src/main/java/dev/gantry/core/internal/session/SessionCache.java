@@ -18,7 +18,7 @@ final class SessionCache {
     this.engine = engine;
   }
 
-  /// Has files that are opened from now on cached so.
+  /// Caches files that are opened from now on with these settings.
   synchronized void use(CacheSettings chosen) {
     if (!chosen.equals(settings)) {
       RemoteCache opened = new RemoteCache(engine.calls(), chosen.folder(), chosen.mostBytes());
@@ -33,7 +33,7 @@ final class SessionCache {
     }
   }
 
-  /// What is in the cache, if there is one.
+  /// The state of the cache; empty if there is none.
   synchronized Optional<RemoteCache.Use> content() {
     return Optional.ofNullable(cache).map(RemoteCache::use);
   }

@@ -4,10 +4,10 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.internal.plan.StridedRange;
 import java.util.List;
 
-/// A piece of memory that a load allocates, and what of files fills it.
+/// A piece of memory that a load allocates, and the ranges of files that fill it.
 ///
-/// @param ranges which fill all of it, none twice
-/// @param bytes its size
+/// @param ranges they fill all of the piece, and no byte twice
+/// @param bytes the size of the piece
 public record Sliced(List<StridedRange> ranges, long bytes) {
   public Sliced {
     ranges = List.copyOf(ranges);

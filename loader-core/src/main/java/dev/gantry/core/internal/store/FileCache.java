@@ -11,26 +11,26 @@ import java.util.function.Supplier;
 public interface FileCache extends AutoCloseable {
   /// An open file whose bytes lie in one file on this machine's disk.
   interface OnDisk {
-    /// That file's identity.
+    /// The identity of that file on the disk.
     SourceFile.Identity onDisk();
   }
 
-  /// A remote file whose blocks come into the cache as they are read.
+  /// A remote file whose blocks are added to the cache as they are read.
   interface Filling extends StoredFile {
-    /// Whether all of it is in the cache.
+    /// Whether the whole file is in the cache.
     boolean isWhole();
 
-    /// Opens it there, once it is whole.
+    /// Opens the cached file, which must be whole.
     LocalFile local(CachePolicy policy);
   }
 
-  /// Opens a file, out of the cache as far as it lies there.
+  /// Opens a file, and reads what the cache has of it from there.
   ///
-  /// @param remote opens the file itself; not called where the caller asks for a version that is in the
-  ///     cache as a whole
+  /// @param remote opens the file in its store; not called if the caller asks for a version of which the cache has the
+  ///     whole file
   StoredFile open(Location.Remote file, CachePolicy policy, Supplier<StoredFile> remote);
 
-  /// All files are closed before.
+  /// Frees the cache. All its files are closed before this call.
   @Override
   void close();
 }

@@ -8,19 +8,19 @@ import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
 
-/// Turns what `java.nio` throws into the kernel's words, which the rest of Gantry speaks.
+/// Turns exceptions of `java.nio` into the kernel's error codes, which the rest of Gantry uses.
 ///
 /// `java.nio` keeps the meaning of an `errno` but not its number; the numbers here are Linux's.
 public final class FileErrors {
   private FileErrors() {}
 
   /// @param operation what was tried, such as `open`
-  /// @param subject on what: the file, with offset and length where they matter
+  /// @param subject what it was tried on: the file, with offset and length where they matter
   public static TransferException of(String operation, String subject, IOException cause) {
     return new TransferException(operation, subject, failure(cause), cause);
   }
 
-  /// A directory where a file was expected.
+  /// Makes the error for a directory where a file was expected.
   public static TransferException isDirectory(String operation, String subject) {
     return new TransferException(operation, subject, Errno.failure(Errno.EISDIR.code()));
   }

@@ -3,8 +3,8 @@ package dev.gantry.core.internal.store;
 
 import dev.gantry.core.Cancellation;
 
-/// Interrupts the thread that made this when it is cancelled, until this is closed: what a store waits for
-/// then ends.
+/// Interrupts the thread that made this when an operation is cancelled, so that what a store waits for ends. Works
+/// until it is closed.
 final class Interruption implements AutoCloseable {
   private final Thread thread = Thread.currentThread();
   private final boolean wasInterrupted = thread.isInterrupted();
@@ -23,7 +23,7 @@ final class Interruption implements AutoCloseable {
     }
   }
 
-  /// Closed by the thread that made this, which is then interrupted as it was before.
+  /// Ends this. The thread that made it must call this; it is then interrupted only if it was so before.
   @Override
   public synchronized void close() {
     closed = true;

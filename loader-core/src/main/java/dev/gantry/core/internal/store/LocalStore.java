@@ -10,7 +10,7 @@ import java.util.Set;
 
 /// The file systems of this machine.
 ///
-/// @param calls by which they are read
+/// @param calls the calls that read the files
 public record LocalStore(FileCalls calls) implements Store {
   @Override
   public Set<String> schemes() {

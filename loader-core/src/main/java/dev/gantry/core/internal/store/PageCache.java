@@ -10,13 +10,13 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 
-/// The page cache's share in one local file, for those who measure.
+/// Measures and changes how much of a local file is in the page cache, for benchmarks.
 public final class PageCache {
   private static final int CHUNK_BYTES = 16 << 20;
 
   private PageCache() {}
 
-  /// Reads all of a file, so that its pages come into the cache.
+  /// Reads a whole file, so that its pages are in the page cache.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public static void warm(Path file) {
@@ -40,17 +40,17 @@ public final class PageCache {
     }
   }
 
-  /// Asks the kernel to drop a file's pages. It keeps those that are mapped, and all of a file system
-  /// in memory: what stays, this tells.
+  /// Asks the kernel to drop a file's pages from the page cache. It keeps pages that are mapped, and all pages of a
+  /// file system in memory.
   ///
-  /// @return how many bytes stay; -1 where the kernel does not say
+  /// @return how many bytes stay in the page cache; -1 where the kernel does not say
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long drop(Path file) {
     FileCalls calls = FileCalls.ofPlatform();
     try (PosixFile open = PosixFile.open(calls, file, CachePolicy.BUFFERED)) {
       int descriptor = open.descriptors().buffered();
       if (calls instanceof Libc libc && descriptor >= 0) {
-        // Pages that are not on the disk yet would stay.
+        // Pages must be on the disk first, since the kernel would keep the others.
         var _ = libc.fsync(descriptor);
         var _ = libc.fadvise(descriptor, 0, 0, Libc.POSIX_FADV_DONTNEED);
       }

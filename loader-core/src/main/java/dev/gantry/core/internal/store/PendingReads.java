@@ -12,23 +12,22 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Reads of remote files: one thread starts them, and has many under way at once. The first failure
-/// ends all of them.
+/// Reads of remote files: one thread starts them, and many are under way at once. The first failure ends all of them.
 public final class PendingReads implements AutoCloseable {
   private final int most;
   private final Set<Pending> underWay = new HashSet<>();
   private @Nullable Throwable failure;
 
-  /// @param most reads that are under way at once
+  /// @param most the most reads that are under way at once
   public PendingReads(int most) {
     this.most = most;
   }
 
-  /// Starts to fill the first `required` bytes of `target` from `offset` on. Waits before that while
-  /// too many reads are under way.
+  /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First waits until fewer than
+  /// the most reads are under way.
   ///
-  /// @param file which is not local
-  /// @param whenDone run on any thread, once the bytes are there; what it throws fails the read
+  /// @param file a remote file
+  /// @param whenDone run on any thread when the bytes are there; if it throws, the read has failed
   /// @throws GantryException if a read that was started here has failed
   public void start(
       SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
@@ -45,7 +44,7 @@ public final class PendingReads implements AutoCloseable {
     }
   }
 
-  /// Waits until all reads have ended. Others may be started then, also after a failure.
+  /// Waits until all reads have ended. Afterwards others may be started, even if one had failed.
   ///
   /// @throws GantryException if one has failed
   public void drain() {
@@ -57,14 +56,15 @@ public final class PendingReads implements AutoCloseable {
     rethrow(reason);
   }
 
-  /// Ends the reads that are under way, and waits until no target is touched any more.
+  /// Ends the reads that are under way, and returns when none of them touches memory any more.
   @Override
   public void close() {
     cancel();
     await(0);
   }
 
-  /// An interruption cancels. The wait goes on: targets are touched until the reads have ended.
+  /// Waits until at most `reads` reads are under way. An interruption of the caller cancels them, but the wait goes on:
+  /// their targets are touched until they have ended.
   private void await(int reads) {
     boolean interrupted = false;
     while (!awaited(reads)) {
@@ -94,7 +94,7 @@ public final class PendingReads implements AutoCloseable {
     cancel();
   }
 
-  /// Not under the lock: the store's own threads may wait for it.
+  /// Cancels all reads without holding the lock, since the store's own threads may wait for it.
   private void cancel() {
     List<Pending> ending;
     synchronized (this) {
@@ -149,7 +149,7 @@ public final class PendingReads implements AutoCloseable {
           reason instanceof GantryException || reason instanceof Error
               ? reason
               : new IllegalStateException("reading " + file.file() + " at " + offset(), reason);
-      // In this order: a thread that waits for the last read then finds the failure.
+      // The failure is noted before the read ends, so that a thread that waits for the last read finds it.
       fail(shown);
       end();
     }

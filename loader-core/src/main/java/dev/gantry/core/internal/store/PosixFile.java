@@ -29,12 +29,12 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
         new SourceFile.Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
     probe = new ResidencyProbe(calls, file.descriptor());
     if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
-      // Newer kernels take O_DIRECT there, and read as ever.
+      // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
       file.refuseDirect("the file system keeps its files in memory");
     } else if (policy != CachePolicy.BUFFERED) {
       int opened = file.openDirect(path, FileCalls.O_RDONLY);
       if (opened == -Errno.EMFILE.code() || opened == -Errno.ENFILE.code()) {
-        // This error says nothing of direct reads.
+        // Too many open files: this says nothing about direct reads.
         throw refused("open", path, -opened);
       }
     }
@@ -55,7 +55,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return identity.size();
   }
 
-  /// Looks at the open descriptor, and not at what has the file's name now.
+  /// The identity of the open file, even if another file has its name now.
   @Override
   public SourceFile.Identity identity() {
     return identity;
@@ -81,7 +81,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return probe.residentBytes(size());
   }
 
-  /// Follows the policy and, where that says so, looks.
+  /// Decides by the policy; only `BY_RESIDENCY` asks the kernel.
   @Override
   public Residency residency(long offset, long length) {
     if (!file.hasDirect()) {

@@ -15,9 +15,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 
 /// A local file that is open through the page cache, and past it if [#openDirect] was called and the file system can.
 ///
-/// Its reads and writes are the only ones that move a range as a whole: they continue after short counts, repeat calls
-/// that a signal interrupted, and go on through the page cache where direct I/O is refused. Thread-safe, but [#close]
-/// only when no read or write is running.
+/// All reads and writes of whole ranges go through this class: it continues after short counts, repeats calls that a
+/// signal interrupted, and goes on through the page cache where direct I/O is refused. Thread-safe, except that
+/// [#close] may run only when no read or write does.
 public final class RegularFile {
   private static final int NONE = -1;
 
@@ -33,10 +33,10 @@ public final class RegularFile {
   private final AtomicBoolean closed = new AtomicBoolean();
   private int direct = NONE;
 
-  /// Why direct I/O is not used; empty where it is.
+  /// Why direct I/O is not used; empty if it is used.
   private volatile String directAbsence = "not wanted";
 
-  /// A file that is open already.
+  /// Wraps a file that is open already.
   ///
   /// @param shown its name in messages
   public RegularFile(FileCalls calls, Object shown, int descriptor) {
@@ -52,13 +52,13 @@ public final class RegularFile {
     this.offsetAlignment = orBlock(stat.directOffsetAlignment());
   }
 
-  /// A block where the kernel does not say: every disk and file system accepts that.
+  /// The alignment, or a block if the kernel tells none: every disk and file system accepts blocks.
   private static int orBlock(int alignment) {
     return alignment > 0 ? alignment : PlanLimits.BLOCK_BYTES;
   }
 
-  /// @param flags of `open`
-  /// @param mode of a file that this makes
+  /// @param flags the flags of `open(2)`
+  /// @param mode the mode of a file that this creates
   /// @param shown its name in messages
   /// @throws TransferException if it cannot be opened, or is a directory
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
@@ -78,7 +78,8 @@ public final class RegularFile {
     throw notRegular(shown);
   }
 
-  /// As [#open] for those who then open the file by the JDK, which waits for the other end of a pipe.
+  /// Opens and closes a file for writing, with [#open]'s errors. Callers then open it with the JDK, which would wait
+  /// for the other end of a pipe.
   public static void requireWritable(Path path) {
     boolean _ = open(FileCalls.ofPlatform(), path, FileCalls.O_WRONLY, 0, path).close();
   }
@@ -92,7 +93,7 @@ public final class RegularFile {
     if (errno == Errno.ENOENT.code()
         && !NAMES.equals("UTF-8")
         && (name.indexOf('?') >= 0 || name.indexOf('\uFFFD') >= 0)) {
-      // The JVM has put one of these for each byte of the name that it could not decode.
+      // The JVM replaces each byte of a name that it cannot decode by one of these characters.
       String meaning =
           failure.meaning()
               + "; this JVM takes names as "
@@ -107,11 +108,11 @@ public final class RegularFile {
     return new MalformedFileException(shown, 0, "not-a-regular-file", "a pipe, socket or device");
   }
 
-  /// Opens the same file past the page cache, before anything is read or written. If that fails, [#directAbsence] has
-  /// the reason, which is `ESTALE` if another file has the name by now.
+  /// Opens the same file for direct I/O, before anything is read or written. If that fails, [#directAbsence] has the
+  /// reason, which is `ESTALE` if another file has the name by now.
   ///
-  /// @param path under which it was opened
-  /// @param flags of `open`, but for the one that says so
+  /// @param path the path under which the file was opened
+  /// @param flags the flags of `open(2)`, without that for direct I/O
   /// @return the descriptor, or the negated `errno`
   public int openDirect(Path path, int flags) {
     int opened = FileCalls.retried(() -> calls.open(path, flags | calls.directFlag(), 0));
@@ -124,7 +125,7 @@ public final class RegularFile {
     return opened;
   }
 
-  /// Keeps to the page cache, instead of [#openDirect].
+  /// Has all I/O go through the page cache, instead of calling [#openDirect].
   public void refuseDirect(String reason) {
     directAbsence = reason;
   }
@@ -133,7 +134,7 @@ public final class RegularFile {
     return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
   }
 
-  /// What the kernel said of the file when it was opened; that may have failed.
+  /// The result of `statx(2)` when the file was opened; the call may have failed.
   public FileCalls.StatResult stat() {
     return stat;
   }
@@ -143,7 +144,7 @@ public final class RegularFile {
     return buffered;
   }
 
-  /// For libraries that read and write by descriptor.
+  /// The file's descriptors, for libraries that read and write by themselves.
   public Descriptors descriptors() {
     String absence = calls.descriptorAbsence();
     return absence.isEmpty()
@@ -151,17 +152,17 @@ public final class RegularFile {
         : Descriptors.none(absence);
   }
 
-  /// Why bytes go through the page cache; empty if they need not.
+  /// Why all bytes go through the page cache; empty if direct I/O is possible.
   public String directAbsence() {
     return directAbsence;
   }
 
-  /// Whether the file is open past the page cache, too.
+  /// Whether the file is also open for direct I/O.
   public boolean hasDirect() {
     return direct != NONE;
   }
 
-  /// Whether all of this memory can go directly from or to this offset.
+  /// Whether direct I/O can move all of this memory from or to this offset.
   public boolean isAligned(MemorySegment memory, long offset) {
     return offset % offsetAlignment == 0
         && memory.byteSize() % offsetAlignment == 0
@@ -202,8 +203,7 @@ public final class RegularFile {
         continue;
       }
       if (count == -Errno.EINVAL.code() && directly) {
-        // Some file systems take O_DIRECT when a file is opened, and refuse it when it is read or
-        // written.
+        // Some file systems take O_DIRECT when a file is opened, but refuse it on reads or writes.
         directly = false;
         if (writes) {
           directAbsence = refusal("pwrite", Errno.EINVAL.code());
@@ -215,7 +215,7 @@ public final class RegularFile {
       }
       done += count;
       wentDirectly &= directly;
-      // After a short count the next offset may be in mid-block, where direct I/O is refused.
+      // After a short count the next offset may be within a block, where direct I/O is refused.
       directly = directly && count % offsetAlignment == 0 && count % memoryAlignment == 0;
     }
     return wentDirectly;
@@ -231,7 +231,7 @@ public final class RegularFile {
         writes ? "pwrite" : "pread", shown + " offset " + offset + " length " + length, failure);
   }
 
-  /// A failing close loses nothing: what was written was synchronised before, or is abandoned.
+  /// Closes the file. An error of `close` loses nothing: what was written was synchronised before, or is abandoned.
   ///
   /// @return whether the file was still open
   public boolean close() {

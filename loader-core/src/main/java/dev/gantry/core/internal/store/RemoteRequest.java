@@ -9,15 +9,15 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// A request to the server of a remote file. Attempts follow one another until one of them ends the request, or it is
-/// cancelled; no thread waits meanwhile.
+/// A request to the server of a remote file. It makes one attempt after another until one of them ends it, or it is
+/// cancelled. No thread waits meanwhile.
 ///
-/// The request ends once, on whichever thread that happens first, and nothing of its attempts touches memory after
-/// that. Thread-safe.
+/// The request ends once, on whichever thread that happens first. None of its attempts touches memory afterwards.
+/// Thread-safe.
 public abstract class RemoteRequest {
-  /// One attempt.
+  /// One attempt at the request.
   public interface Attempt {
-    /// Ends the attempt. It touches no memory from the return of this call on; what it brings later counts for nothing.
+    /// Ends the attempt. When this returns, the attempt touches no memory any more, and its results are ignored.
     void stop();
   }
 
@@ -30,23 +30,23 @@ public abstract class RemoteRequest {
   private boolean ended;
 
   /// @param operation what is asked for, such as `GET`, for messages
-  /// @param subject of which file, with offset and length where they matter
+  /// @param subject the file, with offset and length where they matter, for messages
   protected RemoteRequest(String operation, String subject, Cancellation cancellation) {
     this.operation = operation;
     this.subject = subject;
     this.cancellation = cancellation;
   }
 
-  /// Makes an attempt, which calls [#begins] before all else. On any thread.
+  /// Makes an attempt, which calls [#begins] first. Called on any thread.
   protected abstract void attempt();
 
-  /// The request was cancelled, or an attempt failed that no other follows. Called once, instead of [#completed].
+  /// Called once, instead of [#completed], when the request was cancelled or its last attempt failed.
   protected abstract void failed(Throwable reason);
 
-  /// The request is done.
+  /// Called once, instead of [#failed], when the request is done.
   protected abstract void completed();
 
-  /// Call it once.
+  /// Starts the request. Callers call this once.
   public final void start() {
     Runnable registered = cancellation.whenCancelled(this::cancel);
     synchronized (this) {
@@ -58,7 +58,9 @@ public abstract class RemoteRequest {
     attempt();
   }
 
-  /// Whether the request goes on, with this attempt.
+  /// Notes that an attempt begins.
+  ///
+  /// @return whether the request goes on; if not, the attempt must end
   protected final synchronized boolean begins(Attempt attempt) {
     if (ended) {
       return false;
@@ -68,12 +70,12 @@ public abstract class RemoteRequest {
     return true;
   }
 
-  /// How many attempts have begun.
+  /// The number of attempts that have begun.
   protected final synchronized int attempts() {
     return attempts;
   }
 
-  /// Has another attempt follow this one after a pause.
+  /// Stops an attempt, and makes another one after a pause.
   protected final void retry(Attempt attempt, Duration pause) {
     if (stops(attempt, false)) {
       CompletableFuture.delayedExecutor(pause.toMillis(), TimeUnit.MILLISECONDS)
@@ -81,10 +83,10 @@ public abstract class RemoteRequest {
     }
   }
 
-  /// Ends the request by this attempt, unless it has ended or another attempt is running.
+  /// Ends the request with this attempt's result, unless the request has ended or another attempt is running.
   ///
-  /// @param reason why the attempt failed; null if it is what was asked for
-  /// @return whether it ended
+  /// @param reason why the attempt failed; null if it succeeded
+  /// @return whether this call ended the request
   protected final boolean end(Attempt attempt, @Nullable Throwable reason) {
     if (!stops(attempt, true)) {
       return false;
@@ -129,7 +131,7 @@ public abstract class RemoteRequest {
     failed(failure(new Failure.Cancelled(), null));
   }
 
-  /// This request's failure.
+  /// Makes the exception for a failure of this request.
   protected final TransferException failure(Failure failure, @Nullable Throwable cause) {
     return new TransferException(operation, subject, failure, cause);
   }
@@ -142,7 +144,7 @@ public abstract class RemoteRequest {
     return subject;
   }
 
-  /// Names a part of a file, for messages.
+  /// Names a range of a file, for messages.
   ///
   /// @param length in bytes
   public static String subject(Object file, long offset, long length) {

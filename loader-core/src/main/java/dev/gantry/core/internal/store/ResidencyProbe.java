@@ -7,34 +7,33 @@ import dev.gantry.core.spi.Residency;
 import java.lang.foreign.Arena;
 import java.util.concurrent.ThreadLocalRandom;
 
-/// Asks the kernel which bytes of an open file are in memory, by the first means that it answers
-/// to. Thread-safe.
+/// Asks the kernel which bytes of an open file are in memory, by the first means that the kernel supports. Thread-safe.
 final class ResidencyProbe {
 
-  /// linux/magic.h
+  /// The magic numbers of file systems, as in `linux/magic.h`.
   private static final long TMPFS = 0x01021994;
 
   private static final long RAMFS = 0x858458f6L;
   private static final long OVERLAYFS = 0x794c7630;
 
-  /// A few windows stand for a range: to ask about every page of it would cost some percent of the
-  /// time that reading it from the cache takes.
+  /// A few windows stand for a whole range: asking about each of its pages would cost some percent of the time that
+  /// reading it from the page cache takes.
   private static final int WINDOWS = 4;
 
   private static final long WINDOW_BYTES = 16 << 10;
 
-  /// Up to here one question is asked about the whole range.
+  /// A range of at most this size is one window.
   private static final long ONE_WINDOW_BYTES = 256 << 10;
 
   private static final long MAPPING_BYTES = 1L << 30;
 
   private enum Means {
-    /// Nothing is asked: the file system has no other place for bytes.
+    /// Asks nothing: the file system keeps all bytes in memory.
     IN_MEMORY,
     CACHESTAT,
-    /// `mincore(2)` on a mapping.
+    /// Asks `mincore(2)` about a mapping.
     MINCORE,
-    /// One byte, read without waiting, stands for its window.
+    /// Reads one byte of each window without waiting; the byte stands for the window.
     NO_WAIT,
     NONE
   }
@@ -43,7 +42,7 @@ final class ResidencyProbe {
   private final int descriptor;
   private volatile Means means;
 
-  /// @param descriptor that reads through the page cache, and stays open
+  /// @param descriptor a descriptor that reads through the page cache, and stays open
   ResidencyProbe(FileCalls calls, int descriptor) {
     this.calls = calls;
     this.descriptor = descriptor;
@@ -51,8 +50,8 @@ final class ResidencyProbe {
     if (fileSystem == TMPFS || fileSystem == RAMFS) {
       means = Means.IN_MEMORY;
     } else if (fileSystem == OVERLAYFS) {
-      // Its files have no pages of their own, so cachestat finds none. A mapping is of the file
-      // below; but mincore says "all" to those whom cachestat refuses.
+      // Overlayfs files have no pages of their own, so cachestat finds none; a mapping is of the underlying file. But
+      // mincore reports all pages to callers whom cachestat refuses.
       means = calls.cachedBytes(descriptor, 0, 1) < 0 ? Means.NONE : Means.MINCORE;
     } else {
       means = Means.CACHESTAT;
@@ -87,7 +86,7 @@ final class ResidencyProbe {
     }
   }
 
-  /// Asks until the rest cannot change the answer.
+  /// Asks about one window after another, until the rest cannot change the answer.
   private Residency ask(Means asked, long offset, long length) {
     int windows = length <= ONE_WINDOW_BYTES ? 1 : WINDOWS;
     long window = windows == 1 ? length : WINDOW_BYTES;
@@ -117,8 +116,8 @@ final class ResidencyProbe {
     };
   }
 
-  /// Anywhere in the window: the kernel brings a page that it did not have, which must not answer
-  /// for its window when it is asked about again.
+  /// Reads one byte at a random place of the window. The kernel then fetches a page that was not in memory; a later
+  /// call must not take this page for the whole window.
   private long readWithoutWaiting(long offset, long length) {
     long at = offset + (length > 1 ? ThreadLocalRandom.current().nextLong(length) : 0);
     try (Arena arena = Arena.ofConfined()) {

@@ -8,14 +8,14 @@ import java.util.Map;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 
-/// Finds the stores and formats that jars register. Where a container gives programs a class loader of their own, those of
-/// the program are found, too.
+/// Finds the stores and formats that jars register. Also finds those of the program where a container gives programs
+/// class loaders of their own.
 public final class Services {
   private Services() {}
 
-  /// One instance of each registered class, those beside `type` first.
+  /// Makes one instance of each registered class; those that the class loader of `type` finds come first.
   ///
-  /// @throws MisuseException if a registered class is not there, or cannot be made; names it
+  /// @throws MisuseException if a registered class does not exist, or cannot be made; the message names it
   public static <T> List<T> find(Class<T> type) {
     Map<String, T> found = new LinkedHashMap<>();
     try {
@@ -38,7 +38,7 @@ public final class Services {
         .forEach(service -> found.computeIfAbsent(service.type().getName(), _ -> service.get()));
   }
 
-  /// Whether a class loader has this class, and not another of its name.
+  /// Whether a class loader sees this very class, and not another one of the same name.
   private static boolean sees(ClassLoader loader, Class<?> type) {
     try {
       return type.equals(Class.forName(type.getName(), false, loader));

@@ -23,11 +23,11 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// An open file of any store, as transports see it: what a store need not have is answered here.
+/// An open file of any store, as transports see it: supplies what its store does not offer.
 ///
 /// Thread-safe, but [#close] only when no read is under way.
 public final class SourceFile implements AutoCloseable {
-  /// The size of a remote file's request; a larger read takes several.
+  /// The most bytes of one request to a remote file; a larger read takes several requests.
   private static final long REQUEST_BYTES = 8L << 20;
 
   private final Location file;
@@ -36,25 +36,25 @@ public final class SourceFile implements AutoCloseable {
   private final Cancellation ended = new Cancellation();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// The marks by which a local file that is opened again is known to be the same, with the same bytes. A change that
-  /// keeps all of it goes unnoticed.
+  /// Tells whether a local file that is opened again is the same, with the same bytes. A change that keeps all four
+  /// values goes unnoticed.
   ///
   /// @param device that holds the file: its major number in the upper half, its minor in the lower
   /// @param inode of the file on that device
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   public record Identity(long device, long inode, long size, long modifiedNanos) {
-    /// Looks at the file that has a name now, and at its state, without opening it.
+    /// Looks at the file that has a name now, without opening it.
     ///
-    /// @throws dev.gantry.core.TransferException if there is none
+    /// @throws dev.gantry.core.TransferException if no file has the name
     public static Identity look(Path file) {
       StatResult found = JdkFiles.stat(file);
       Errno.check(found.status(), "stat", file);
       return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
     }
 
-    /// As records have it. The JVM would make theirs at the first call, which is a part of each process's
-    /// first load and takes 10 ms.
+    /// Written by hand: the JVM makes a record's `equals` at its first call, which takes 10 ms of each process's first
+    /// load.
     @Override
     public boolean equals(@Nullable Object other) {
       return other instanceof Identity that
@@ -70,7 +70,7 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  /// @param stored owned by this
+  /// @param stored the store's file, which this closes
   public SourceFile(Location file, StoredFile stored) {
     this.file = file;
     this.stored = stored;
@@ -82,22 +82,22 @@ public final class SourceFile implements AutoCloseable {
     return file;
   }
 
-  /// In bytes, when the file was opened.
+  /// The file's size in bytes when it was opened.
   public long size() {
     return stored.size();
   }
 
-  /// As of [StoredFile#identity].
+  /// The same as [StoredFile#identity].
   public Object identity() {
     return stored.identity();
   }
 
-  /// As of [StoredFile#version].
+  /// The same as [StoredFile#version].
   public String version() {
     return stored.version();
   }
 
-  /// As of [StoredFile#modified].
+  /// The same as [StoredFile#modified].
   public Optional<Instant> modified() {
     return stored.modified();
   }
@@ -114,25 +114,25 @@ public final class SourceFile implements AutoCloseable {
     return local != null;
   }
 
-  /// The identity of the file of this machine that holds the bytes, which is not that of a cached file; null for a
-  /// remote file.
+  /// The identity of the file on this machine's disk that has the bytes: the file itself, or for a cached file the file
+  /// in the cache. Null for a remote file.
   public @Nullable Identity onDisk() {
     return stored instanceof FileCache.OnDisk present ? present.onDisk() : null;
   }
 
-  /// Whether this is a remote file that is read out of the cache.
+  /// Whether this is a remote file that is read from the cache.
   public boolean isCached() {
     return local != null && file instanceof Location.Remote;
   }
 
-  /// Whether this file is remote, and by now lies in the cache as a whole: see [#local].
+  /// Whether this is a remote file that is wholly in the cache by now: see [#local].
   public boolean isWhole() {
     return stored instanceof FileCache.Filling filling && filling.isWhole();
   }
 
-  /// The same file out of the cache. The caller closes both.
+  /// Opens the same file in the cache. The caller closes both.
   ///
-  /// @throws TransferException if that cannot be opened
+  /// @throws TransferException if the cached file cannot be opened
   public SourceFile local(CachePolicy policy) {
     if (!(stored instanceof FileCache.Filling filling)) {
       throw new IllegalStateException("not cached: " + file);
@@ -146,7 +146,7 @@ public final class SourceFile implements AutoCloseable {
     return stored.requestsAtOnce();
   }
 
-  /// For transports that read by descriptor; a remote file has none.
+  /// The file's descriptors, for transports that read it themselves; a remote file has none.
   public Descriptors descriptors() {
     if (local != null) {
       return local.descriptors();
@@ -159,17 +159,17 @@ public final class SourceFile implements AutoCloseable {
             : absence);
   }
 
-  /// As of [LocalFile#inMemory].
+  /// The same as [LocalFile#inMemory]; false for a remote file.
   public boolean inMemory() {
     return local != null && local.inMemory();
   }
 
-  /// As of [LocalFile#residentBytes]; -1 for a remote file.
+  /// The same as [LocalFile#residentBytes]; -1 for a remote file.
   public long residentBytes() {
     return local == null ? -1 : local.residentBytes();
   }
 
-  /// As of [LocalFile#residency]; hot for a remote file, which has nothing to go past.
+  /// The same as [LocalFile#residency]; hot for a remote file, which has no direct reads.
   public Residency residency(long offset, long length) {
     return local == null ? Residency.HOT : local.residency(offset, length);
   }
@@ -178,7 +178,7 @@ public final class SourceFile implements AutoCloseable {
   /// bytes, not before.
   ///
   /// @param target native memory
-  /// @param direct whether to go past the page cache, as of [LocalFile#read]
+  /// @param direct whether to go past the page cache, as in [LocalFile#read]
   /// @return whether all bytes came past the page cache
   /// @throws TransferException on any failure, and at an end of the file before `required` bytes
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
@@ -201,21 +201,21 @@ public final class SourceFile implements AutoCloseable {
     ended.cancel();
   }
 
-  /// Has `action` run once by [#endReads].
+  /// Runs `action` once when [#endReads] is called.
   ///
-  /// @return forgets the action
+  /// @return makes this file forget the action
   Runnable whenEnded(Runnable action) {
     return ended.whenCancelled(action);
   }
 
-  /// The file behind this one, for reads that end later.
+  /// The store's file, for reads that end later than their call.
   StoredFile stored() {
     return stored;
   }
 
-  /// The bytes that a map of this file needs a descriptor for.
+  /// The descriptor by which the file can be mapped.
   ///
-  /// @throws MisuseException if the file has none
+  /// @throws MisuseException if the file has no descriptor
   public int mappable() {
     Descriptors descriptors = descriptors();
     if (descriptors.buffered() < 0) {

@@ -32,7 +32,7 @@ public final class Stores implements AutoCloseable {
     this(calls, List.of());
   }
 
-  /// @param given come before those that are found, and are closed with this
+  /// @param given stores that come before those that are found; closed with this
   public Stores(FileCalls calls, List<Store> given) {
     local = new LocalStore(calls);
     remote.addAll(given);
@@ -56,10 +56,10 @@ public final class Stores implements AutoCloseable {
         opened::close);
   }
 
-  /// As [#open(Location, CachePolicy)], but for a remote file only until `cancellation`: the store is
-  /// interrupted then.
+  /// Does the same as [#open(Location, CachePolicy)]. If `cancellation` comes while a remote file is being opened,
+  /// interrupts the store.
   ///
-  /// @throws TransferException also if that has happened
+  /// @throws TransferException also if the opening was cancelled
   public SourceFile open(Location file, CachePolicy policy, Cancellation cancellation) {
     if (file instanceof Location.Local) {
       return open(file, policy);
@@ -72,7 +72,7 @@ public final class Stores implements AutoCloseable {
     }
   }
 
-  /// The files in a folder of a remote store, as of [Store#list].
+  /// Lists the files in a folder of a remote store, as [Store#list] does.
   public Optional<List<Location>> list(Location.Remote folder) {
     return serving(folder).list(folder);
   }
@@ -85,15 +85,15 @@ public final class Stores implements AutoCloseable {
         : present.open(file, policy, () -> store.open(file, policy));
   }
 
-  /// Remote files that are opened from now on go through `cache`, which is closed with this.
+  /// Opens remote files through `given` from now on; it is closed with this.
   public synchronized void use(FileCache given) {
     caches.add(given);
     cache = given;
   }
 
-  /// The store of a file or folder, to write there.
+  /// The store of a file or folder, for writing.
   ///
-  /// @throws MisuseException if no store serves it, or its store takes no files
+  /// @throws MisuseException if no store serves the location, or the store takes no files
   public WritableStore writable(Location.Remote file) {
     if (serving(file) instanceof WritableStore store) {
       return store;
