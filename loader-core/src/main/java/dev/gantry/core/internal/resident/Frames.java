@@ -60,7 +60,10 @@ final class Frames {
         int to = Math.min(fds.size(), from + LocalSockets.MAX_DESCRIPTORS);
         left.add(new Piece(new byte[1], List.copyOf(fds.subList(from, to))));
       }
-      left.add(new Piece(catalogue, List.of()));
+      if (catalogue.length > 0) {
+        // The client does not wait for a piece without bytes, and may have gone by then.
+        left.add(new Piece(catalogue, List.of()));
+      }
     }
 
     /// Sends as much as the socket takes now.
