@@ -44,7 +44,8 @@ final class Saves {
   private final UserStates userStates;
   private WeakReference<Model> saved = new WeakReference<>(null);
   private boolean finite;
-  // The last save of only finite values that another thread wrote: until it completes, the store does not
+  // The last save of only finite values that another thread wrote: until it completes, the store
+  // does not
   // count it.
   private CompletableFuture<?> finiteSave = CompletableFuture.completedFuture("none");
   private boolean warned;

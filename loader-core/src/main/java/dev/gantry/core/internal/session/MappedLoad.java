@@ -100,7 +100,8 @@ final class MappedLoad {
     try (SourceFile file = engine.openFile(span.file(), CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
-        // Refuses a file that is too short: touching bytes that it lacks would be a bus error later.
+        // Refuses a file that is too short: touching bytes that it lacks would be a bus error
+        // later.
         throw new TransferException(
             "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
       }

@@ -149,7 +149,8 @@ public final class PendingReads implements AutoCloseable {
           reason instanceof GantryException || reason instanceof Error
               ? reason
               : new IllegalStateException("reading " + file.file() + " at " + offset(), reason);
-      // The failure is noted before the read ends, so that a thread that waits for the last read finds it.
+      // The failure is noted before the read ends, so that a thread that waits for the last read
+      // finds it.
       fail(shown);
       end();
     }

@@ -14,8 +14,8 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Queues copies between a device and two pinned buffers, on its own stream or a given one. For each
-/// buffer, an event tells when the copies from or into it are done. For one thread.
+/// Queues copies between a device and two pinned buffers, on its own stream or a given one. An event for each buffer
+/// tells when the copies from or into it are done. For one thread.
 public final class CopyQueue implements AutoCloseable {
   private static final int BUFFERS = 2;
 
@@ -25,26 +25,25 @@ public final class CopyQueue implements AutoCloseable {
   private CudaDriver.Stream stream;
   private final List<CudaDriver.Event> copied = new ArrayList<>(BUFFERS);
 
-  /// The copies that were queued since the last [#record].
+  /// The event of the copies that were queued since the last [#record].
   private CopyEvent queued = new CopyEvent();
 
-  /// Whether there are any.
+  /// Whether any copies were queued since the last [#record].
   private boolean unmarked;
 
-  /// Whether [#record] marked copies of a buffer that nothing has awaited yet, by buffer. A queue that had none of
-  /// a buffer's copies asks the driver nothing.
+  /// Whether [#record] marked copies of a buffer that nothing has awaited yet, by buffer. If not, the queue need not
+  /// ask the driver.
   private final boolean[] running = new boolean[BUFFERS];
 
-  /// The copies of each buffer that [#record] marked and nothing has awaited yet.
+  /// The event of the copies of each buffer that [#record] marked and nothing has awaited yet.
   private final CopyEvent[] marked = {new CopyEvent(), new CopyEvent()};
 
-  /// Opens a queue with short waits, which keep a processor busy.
+  /// Opens a queue whose waits are short: a thread that waits keeps a processor busy.
   public CopyQueue(CudaContext context) {
     this(context, false);
   }
 
-  /// @param sleepers whether threads sleep while they wait for a buffer, because its copies may wait
-  ///     long
+  /// @param sleepers whether threads sleep while they wait for a buffer, because its copies may take long to begin
   CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     this.sleepers = sleepers;
@@ -70,7 +69,7 @@ public final class CopyQueue implements AutoCloseable {
     return context;
   }
 
-  /// Queues on `chosen` from now on, or on this queue's own stream if that is null.
+  /// Queues copies on `chosen` from now on, or on this queue's own stream if that is null.
   void turnTo(CudaDriver.@Nullable Stream chosen) {
     stream = chosen == null ? own : chosen;
   }
@@ -146,7 +145,7 @@ public final class CopyQueue implements AutoCloseable {
     queued.add(where, bytes);
   }
 
-  /// Marks all copies queued so far as those of `buffer`.
+  /// Marks all copies since the last call as those of `buffer`.
   public void record(int buffer) {
     if (!unmarked) {
       return;
@@ -161,7 +160,7 @@ public final class CopyQueue implements AutoCloseable {
     queued = new CopyEvent();
   }
 
-  /// Waits for all copies on its own stream.
+  /// Waits for all copies on the queue's own stream.
   public void drain() {
     try (var _ = context.enter()) {
       context.driver().synchronize(own);
@@ -171,8 +170,8 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Waits for all copies on its own stream, and gives back what it holds. Given streams must have done
-  /// its copies by then.
+  /// Waits for all copies on the queue's own stream, and gives back the stream and the events. Copies on given streams
+  /// must be done before.
   @Override
   public void close() {
     Cleanup.orUndo(
@@ -187,7 +186,8 @@ public final class CopyQueue implements AutoCloseable {
     endAll();
   }
 
-  /// What a device that failed may still use is not for others.
+  /// Destroys the stream and events of a device that failed: the device may still use them, so nobody else may get
+  /// them.
   private void destroy() {
     List<Runnable> actions = new ArrayList<>();
     copied.forEach(event -> actions.add(() -> context.driver().destroy(event)));
@@ -198,7 +198,7 @@ public final class CopyQueue implements AutoCloseable {
     endAll();
   }
 
-  /// Closes all of them, also if one fails.
+  /// Closes all queues, even if closing one of them fails.
   public static void closeAll(Collection<CopyQueue> queues) {
     Cleanup.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
   }

@@ -19,29 +19,29 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
-/// Calls cuFile as a [CuFileRule] says. Collects reads that go in a batch until there are enough. For
-/// one thread.
+/// Reads by cuFile in the way that a [CuFileRule] chooses. Collects reads for a batch until there are enough. For one
+/// thread.
 final class CuFileReader {
   private final CuFileRule rule;
   private final int depth;
   private final BooleanSupplier mayContinue;
   private final List<Deferred> collected = new ArrayList<>();
 
-  /// A read that waits for others.
+  /// A read that was collected for a batch.
   ///
-  /// @param event begun when the read was collected
+  /// @param event the read's event, which began when the read was collected
   record Deferred(OpenFile file, Read read, Target target, Residency residency, TimedEvent event) {
     CuFileTransport cuFile() {
       return file.transport().cuFile();
     }
 
-    /// Whether to go past the page cache.
+    /// Whether the read should go past the page cache.
     boolean wantDirect() {
       return residency != Residency.HOT;
     }
   }
 
-  /// @param depth how many reads this thread has to do
+  /// @param depth the number of reads that this thread has to do
   /// @param mayContinue whether to go on waiting for room in a batch
   CuFileReader(CuFileRule rule, int depth, BooleanSupplier mayContinue) {
     this.rule = rule;
@@ -49,12 +49,12 @@ final class CuFileReader {
     this.mayContinue = mayContinue;
   }
 
-  /// Whether to go on waiting.
+  /// Whether to go on waiting for room in a batch.
   boolean mayContinue() {
     return mayContinue.getAsBoolean();
   }
 
-  /// Chooses the way of the read.
+  /// Chooses the way of calling cuFile for a read.
   Way way(CuFileTransport file, Read read, Target target) {
     Way way =
         rule.choose(
@@ -75,16 +75,16 @@ final class CuFileReader {
 
   /// Collects a read for a batch.
   ///
-  /// @return whether there are enough: see [#flush]
+  /// @return whether a batch is full: see [#flush]
   boolean collect(Deferred read) {
     collected.add(read);
     return collected.size() >= BatchTransfers.MAX_ENTRIES;
   }
 
-  /// Does what was collected.
+  /// Does the collected reads.
   ///
   /// @param done called with each read whose bytes are there
-  /// @param failed called with each read that has to go another way
+  /// @param failed called with each read that has to be done another way
   void flush(Consumer<Deferred> done, Consumer<Deferred> failed) {
     if (collected.isEmpty()) {
       return;
@@ -110,7 +110,8 @@ final class CuFileReader {
       if (e.failure() instanceof Failure.Cancelled) {
         throw e;
       }
-      // One at a time they go, or say which of them fails, and how the others go on.
+      // The reads are then done one by one, which shows which of them fails and how the others go
+      // on.
       for (int i = 0; i < reads.size(); i++) {
         if (!arrived.get(i)) {
           failed.accept(reads.get(i));

@@ -33,22 +33,21 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// The cuFile driver, opened for the first file that needs it, for [Transport#GDS] or
-/// [Transport#COMPAT]. It serves one of them at a time, and can change when no file is open.
-/// Thread-safe.
+/// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
+/// serves one of these transports at a time, and can change when no file is open. Thread-safe.
 ///
-/// By default libcufile copies through the CPU, without telling, for every file that it cannot reach
-/// directly. For [Transport#GDS] that is switched off, and the driver is used only if the switch is
-/// in force: the whole process has one, which is set when its first user opens the driver.
+/// By default libcufile silently copies through the CPU every file that it cannot reach directly. For [Transport#GDS]
+/// this is switched off, and the driver is used only if the switch took effect: the whole process has one, and it is
+/// set when the process first opens the driver.
 public final class CuFileSession implements AutoCloseable {
   private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
 
   /// The open driver.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
-  /// @param registrations of memory, which only [Transport#GDS] gains from
-  /// @param budget of batches
-  /// @param streams that requests are queued on, until their owners destroy them
+  /// @param registrations registered memory, from which only [Transport#GDS] gains
+  /// @param budget the budget of batches
+  /// @param streams transfers by the stream that they are queued on, until the stream's owner destroys it
   record Opened(
       CuFile cuFile,
       Transport kind,
@@ -59,8 +58,7 @@ public final class CuFileSession implements AutoCloseable {
       this(cuFile, kind, registrations, BatchBudget.of(cuFile), new ConcurrentHashMap<>());
     }
 
-    /// Requests in the order of the target's stream; absent if libcufile has none. For
-    /// [Transport#GDS].
+    /// Transfers in the order of the target's stream; absent if libcufile has none. For [Transport#GDS].
     Availability<StreamTransfers> streamTransfers(CudaContext context, Target.Ordered order) {
       return cuFile
           .streams()
@@ -85,10 +83,10 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// Why there is no driver for a kind, so that it is not tried again for every file.
+  /// Why a transport has no driver, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
 
-  /// Null for libcufile's own.
+  /// The session's settings; null for libcufile's own.
   private final @Nullable CuFileConfig settings;
 
   private @Nullable Opened opened;
@@ -99,12 +97,12 @@ public final class CuFileSession implements AutoCloseable {
     this(null);
   }
 
-  /// @param settings null for libcufile's own
+  /// @param settings the session's settings; null for libcufile's own
   public CuFileSession(@Nullable CuFileConfig settings) {
     this.settings = settings;
   }
 
-  /// The open driver, or why there is none.
+  /// Opens the driver unless it is open; absent with the reason if there is none.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public synchronized Availability<CuFile> driver(Transport kind) {
@@ -144,9 +142,10 @@ public final class CuFileSession implements AutoCloseable {
     return new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile));
   }
 
-  /// Registers a file, which the caller closes before the file; or why cuFile does not take it.
+  /// Registers a file with cuFile; absent with the reason if cuFile does not take it. The caller closes the
+  /// registration before the file.
   ///
-  /// @param descriptors with one past the page cache for [Transport#GDS]
+  /// @param descriptors the file's descriptors; [Transport#GDS] needs the direct one
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public Availability<CuFileTransport> open(
       Path file, Descriptors descriptors, CudaContext context, Transport kind) {
@@ -198,7 +197,7 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// Deregisters memory that will not be read into again.
+  /// Deregisters slabs that will not be read into again.
   public void deregister(List<Slab> slabs) {
     Opened now = opened();
     if (now != null) {
@@ -218,7 +217,7 @@ public final class CuFileSession implements AutoCloseable {
     return opened;
   }
 
-  /// Closes the driver; all files must be closed.
+  /// Closes the driver. All files must be closed.
   @Override
   public synchronized void close() {
     closed = true;
@@ -236,7 +235,7 @@ public final class CuFileSession implements AutoCloseable {
     }
   }
 
-  /// The driver, to be closed by [#closeDriver]; or why it cannot be opened this way.
+  /// Opens the driver, which [#closeDriver] closes; absent with the reason if it cannot serve this transport.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   private static Availability<CuFile> openDriver(CuFile cuFile, Transport kind) {
@@ -262,9 +261,9 @@ public final class CuFileSession implements AutoCloseable {
 
   /// Closes the driver, and restores libcufile's default for other users in this process.
   ///
-  /// Our threads that called libcufile have ended before: on an H200 host a process in which they ended some
-  /// seconds after the driver was closed was aborted by the C library ("free(): invalid pointer"). Files are
-  /// open until the jobs that read or write them are over.
+  /// Waits first for the end of Gantry's threads that called libcufile: when such threads ended some seconds after the
+  /// driver was closed, the C library aborted the process on an H200 host ("free(): invalid pointer"). Every file is
+  /// open until the job that uses it is over, so no other job runs then.
   private static void closeDriver(CuFile cuFile, Transport kind) {
     WorkerThreads.awaitCallersOfCuFile();
     try {
@@ -286,8 +285,8 @@ public final class CuFileSession implements AutoCloseable {
               parameters.set(Flag.FORCE_COMPAT_MODE, on);
             }
           } catch (TransferException _) {
-            // Another user in this process has the driver
-            // open; objection() looks at what is in force.
+            // Another user in this process has the driver open; objection() looks at the setting
+            // that is in force.
           }
         });
   }

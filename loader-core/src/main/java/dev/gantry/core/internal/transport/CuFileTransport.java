@@ -28,10 +28,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// `gds` and `compat`: libcufile moves one file's bytes between the file and device memory, past the
-/// CPU or through it.
+/// `gds` and `compat`: libcufile moves the bytes of one file between the file and device memory, directly or through
+/// the CPU.
 ///
-/// Owns the file's registrations with cuFile. Thread-safe; [#close] only when no transfer is running.
+/// Owns the file's registrations with cuFile. Thread-safe, except that [#close] may run only when no transfer does.
 public final class CuFileTransport implements AutoCloseable {
   private final CuFileSession.Opened driver;
   private final CudaContext context;
@@ -40,13 +40,13 @@ public final class CuFileTransport implements AutoCloseable {
   private final Runnable whenClosed;
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// The streams that have requests of this file, or had some.
+  /// The streams on which requests of this file were ever queued.
   private final Set<StreamTransfers> streams = ConcurrentHashMap.newKeySet();
 
   private volatile String bounced = "";
 
-  /// @param handle past the page cache for [Transport#GDS], through it for [Transport#COMPAT]
-  /// @param direct past the page cache for [Transport#COMPAT], or null if the file has none
+  /// @param handle the direct descriptor's for [Transport#GDS], the buffered one's for [Transport#COMPAT]
+  /// @param direct the direct descriptor's for [Transport#COMPAT], or null if the file has none
   CuFileTransport(
       CuFileSession.Opened driver,
       CudaContext context,
@@ -60,23 +60,22 @@ public final class CuFileTransport implements AutoCloseable {
     this.whenClosed = whenClosed;
   }
 
-  /// [Transport#GDS] or [Transport#COMPAT].
+  /// Either [Transport#GDS] or [Transport#COMPAT].
   public Transport transport() {
     return driver.kind();
   }
 
-  /// Why some memory was not registered, so that it was filled through a buffer; empty if all was.
+  /// Why some memory was not registered, so that cuFile filled it through a buffer; empty if all was registered.
   String bounced() {
     return bounced;
   }
 
-  /// Writes device memory to the file, past the page cache if the file is open so. Work that was
-  /// queued on the device for that memory must be done. cuFile may write less than it is asked to, so
-  /// this continues.
+  /// Writes device memory to the file, past the page cache if the file has a direct descriptor. Work that was queued on
+  /// the device for that memory must be done. Goes on where cuFile writes less than it is asked to.
   ///
-  /// @param file for messages
+  /// @param file the file's name in messages
   /// @param memory the context of the device whose memory this is
-  /// @return whether it went past the page cache
+  /// @return whether the bytes went past the page cache
   public boolean write(Path file, CudaContext memory, long address, long bytes, long fileOffset) {
     CuFileHandle to = direct != null ? direct : handle;
     MemorySegment base = MemorySegment.ofAddress(address).reinterpret(bytes);
@@ -105,7 +104,7 @@ public final class CuFileTransport implements AutoCloseable {
     switch (target) {
       case Target.InSlab in -> {
         if (in.free() != null) {
-          // cuFile's reads are ordered with no stream.
+          // cuFile's reads wait for no stream, so the host waits until the memory is free.
           try (var _ = context.enter()) {
             context.driver().synchronize(in.free());
           }
@@ -143,8 +142,8 @@ public final class CuFileTransport implements AutoCloseable {
     }
   }
 
-  /// Reads up to `length` bytes, of which the file must have the first `required`. cuFile may read
-  /// fewer than it is asked to.
+  /// Reads up to `length` bytes, of which the file must have the first `required`. Goes on where cuFile reads less than
+  /// it is asked to.
   private void read(
       SourceFile file,
       CuFileHandle handle,
@@ -169,7 +168,7 @@ public final class CuFileTransport implements AutoCloseable {
     }
   }
 
-  /// Whether all of this memory can be registered; if not, the report has the reason.
+  /// Whether all of this memory can be registered; if not, the report gets the reason.
   boolean registers(Target.Scattered target) {
     for (Target.Piece piece : target.pieces()) {
       try (RegistrationCache.Use use = use(piece)) {
@@ -204,7 +203,7 @@ public final class CuFileTransport implements AutoCloseable {
 
   /// Queues a read in the order of the target's stream.
   ///
-  /// @param wantDirect as of [#read]
+  /// @param wantDirect as for [#read]
   /// @return whether the bytes go past the page cache
   boolean queue(Read read, Target target, Target.Ordered order, boolean wantDirect) {
     CuFileHandle handle = handle(wantDirect);
@@ -222,9 +221,9 @@ public final class CuFileTransport implements AutoCloseable {
     return passesCache(handle);
   }
 
-  /// The request of a read for [#batches].
+  /// Makes a read's request for [#batches].
   ///
-  /// @param wantDirect as of [#read]
+  /// @param wantDirect as for [#read]
   BatchTransfers.Request request(Read read, Target target, boolean wantDirect) {
     return new BatchTransfers.Request(
         handle(wantDirect),
@@ -236,12 +235,12 @@ public final class CuFileTransport implements AutoCloseable {
         read.required());
   }
 
-  /// Whether reads that want to go past the page cache do so.
+  /// Whether reads with this `wantDirect` go past the page cache.
   boolean passesCache(boolean wantDirect) {
     return passesCache(handle(wantDirect));
   }
 
-  /// Many requests at once, of any files of this driver; absent if libcufile has no batches.
+  /// Batches of requests, for any files of this driver; absent if libcufile has none.
   Availability<BatchTransfers> batches() {
     return driver
         .cuFile()
@@ -249,7 +248,7 @@ public final class CuFileTransport implements AutoCloseable {
         .then(api -> Availability.present(new BatchTransfers(api, driver.budget(), context)));
   }
 
-  /// Makes readers that wait for room in a batch ask whether they may continue.
+  /// Makes readers that wait for room in a batch evaluate again whether to go on waiting.
   void wake() {
     driver.budget().wake();
   }
@@ -289,7 +288,7 @@ public final class CuFileTransport implements AutoCloseable {
       if (direct != null) {
         actions.add(direct::close);
       }
-      // Last: the driver may be closed from then on.
+      // This comes last, since the driver may be closed from then on.
       actions.add(whenClosed);
       Cleanup.runAll(actions);
     }

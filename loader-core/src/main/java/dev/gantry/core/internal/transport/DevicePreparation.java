@@ -21,7 +21,7 @@ public final class DevicePreparation {
 
   private DevicePreparation() {}
 
-  /// The JVM's exit waits, since libcuda may not be torn down while it starts.
+  /// Makes the JVM's exit wait for the preparations: libcuda must not be torn down while it starts.
   private static final class ExitHook {
     static {
       Runtime.getRuntime().addShutdownHook(new Thread(DevicePreparation::await));
@@ -30,20 +30,20 @@ public final class DevicePreparation {
     static void add() {}
   }
 
-  /// Begins to make what a load with default options takes of a device, and returns. What fails is left
-  /// to the load, which says so.
+  /// Begins to make what a load with default options needs on a device, and returns. Failures are ignored: the load
+  /// meets them again, and reports them.
   ///
-  /// @param choice of the device; asked in the background, since it may have to start libcuda
+  /// @param choice chooses the device; called in the background, since it may have to start libcuda
   public static void begin(Supplier<Device> choice) {
     begin(choice, DevicePreparation::warmUp);
   }
 
-  /// As [#begin], but only what memory of others needs to be mapped there: the CUDA context.
+  /// Does the same as [#begin], but makes only the CUDA context, which is enough for mapping memory of other processes.
   public static void beginContext(Supplier<Device> choice) {
     begin(choice, CudaContext::of);
   }
 
-  /// Makes the context, streams, events and pinned buffers, and leaves them idle.
+  /// Makes the context, streams, events and pinned buffers, and leaves them to be reused.
   private static void warmUp(Device.Cuda device) {
     TransferOptions options = TransferOptions.defaults();
     int threads = ReaderRule.threads(device, options, false);

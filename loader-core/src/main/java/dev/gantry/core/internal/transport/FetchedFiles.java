@@ -19,16 +19,17 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// `mapped`: decides whether a batch is fetched by a kernel, or by the CPU out of copies of its files.
+/// Decides whether a batch is gathered without reads: by a kernel that fetches it from the page cache (`mapped`), or by
+/// the CPU from copies of the files.
 ///
-/// @param context whose kernels fetch, or null for the CPU
-/// @param asked whether no other transport may serve
+/// @param context the context of the kernels, or null for the CPU
+/// @param asked whether the caller asked for this transport, so that no other may serve
 record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean asked) {
-  /// What a read of a short row costs the CPU: as much as that of so many bytes. Where rows are longer on
-  /// average, it reads them as fast as it copies them.
+  /// Reading a row shorter than this costs the CPU as much as reading this many bytes. If rows are longer on average,
+  /// the CPU reads them as fast as it would copy them, so it gathers nothing.
   private static final long SHORT_BYTES = 16 << 10;
 
-  /// Whether batches are likely to be fetched: files are kept for it.
+  /// Whether the next batches are likely to be gathered: files are kept for that.
   boolean isReady() {
     return mapped.keepsAny(context == null);
   }
@@ -69,13 +70,13 @@ record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean ask
     }
   }
 
-  /// The CPU normalises what it has gathered.
+  /// Makes the gathering. A kernel normalises rows while it gathers them; the CPU does so afterwards.
   private Gathering gathering(KeptFiles.Lease lease, BatchPlan<?> plan) {
     return new Gathering(
         mapped, lease, plan.gathers(), context == null ? List.of() : plan.normalized());
   }
 
-  /// What reading the rows of each file costs, in bytes.
+  /// The cost of reading each file's rows, in bytes.
   private long[] costs(Gathers gathers) {
     long least = context == null ? SHORT_BYTES : 0;
     long[] costs = new long[gathers.files().size()];

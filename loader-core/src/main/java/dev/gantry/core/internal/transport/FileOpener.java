@@ -19,14 +19,14 @@ record FileOpener(SessionGate gate, Stores stores, CuFileSession cuFile) {
     return stores.open(file, policy);
   }
 
-  /// Opens a file and chooses its transport. The options' cancellation ends the opening.
+  /// Opens a file and chooses its transport. The cancellation in the options ends the opening.
   OpenFile open(Location file, Device device, TransferOptions options) {
     return open(file, device, options, (_, _) -> {});
   }
 
-  /// As [#open(Location, Device, TransferOptions)].
+  /// Does the same as [#open(Location, Device, TransferOptions)].
   ///
-  /// @param opened called with the file's identity; may refuse it by throwing
+  /// @param opened called with the file's identity; throws to refuse the file
   OpenFile open(
       Location location,
       Device device,
@@ -54,7 +54,7 @@ record FileOpener(SessionGate gate, Stores stores, CuFileSession cuFile) {
             file.isCached()));
   }
 
-  /// Opens a remote file out of the cache.
+  /// Opens a remote file in the cache, which has all of it by now.
   OpenFile reopen(OpenFile filling, Device device, TransferOptions options) {
     SourceFile file = filling.source().local(options.cachePolicy());
     return Cleanup.orUndo(() -> withTransport(file, device, options), file::close);

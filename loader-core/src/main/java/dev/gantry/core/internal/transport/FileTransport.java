@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The transport of one open file: asks the [TransportOracle], holds the file's registration with
-/// cuFile, and falls back if cuFile fails. Thread-safe; [#close] only when no transfer is running.
+/// Knows the transport of one open file: asks the [TransportOracle], holds the file's registration with cuFile, and
+/// falls back if cuFile fails. Thread-safe, except that [#close] may run only when no transfer does.
 public final class FileTransport implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(FileTransport.class);
 
@@ -39,16 +39,17 @@ public final class FileTransport implements AutoCloseable {
   private final CuFileSession cuFileSession;
   private final boolean fromCache;
 
-  /// Null for host memory.
+  /// The context of the device whose memory is used; null for host memory.
   private final @Nullable CudaContext context;
 
   private volatile Question question;
 
-  /// Kept until [#close], also after a fallback: other threads may still use it.
+  /// The file's registration with cuFile. It is kept until [#close], even after a fallback, since other threads may
+  /// still use it.
   private volatile @Nullable CuFileTransport cuFile;
 
-  /// For bytes that are in the page cache, and for those that are not. The second is decided when
-  /// such bytes come: a file that is wholly in the page cache costs no registration with cuFile.
+  /// The answer for bytes in the page cache. That for other bytes, in `uncached`, is found only when such bytes come,
+  /// so that a file that is wholly in the page cache costs no registration with cuFile.
   private volatile Answer cached;
 
   private volatile @Nullable Answer uncached;
@@ -67,7 +68,7 @@ public final class FileTransport implements AutoCloseable {
     this(file, descriptors, device, only, cuFileSession, false);
   }
 
-  /// @param fromCache whether this is a remote file that the cache has as a whole
+  /// @param fromCache whether this is a remote file that is wholly in the cache
   FileTransport(
       Location file,
       Descriptors descriptors,
@@ -102,7 +103,7 @@ public final class FileTransport implements AutoCloseable {
     };
   }
 
-  /// For messages.
+  /// The file's name, for messages.
   private Path path() {
     return switch (question.file()) {
       case Location.Local(Path path, _) -> path;
@@ -148,12 +149,12 @@ public final class FileTransport implements AutoCloseable {
     };
   }
 
-  /// The file's registration with cuFile, once [#of] has named a transport that needs it.
+  /// The file's registration with cuFile. Callers must have got a transport from [#of] that uses cuFile.
   public synchronized CuFileTransport cuFile() {
     return Objects.requireNonNull(cuFile);
   }
 
-  /// Makes readers that wait for room in a batch ask whether they may continue.
+  /// Makes readers that wait for room in a batch evaluate again whether to go on waiting.
   void wake() {
     CuFileTransport waitedFor = cuFile;
     if (waitedFor != null) {
@@ -161,11 +162,11 @@ public final class FileTransport implements AutoCloseable {
     }
   }
 
-  /// From now on the whole file is staged, if cuFile failed and no transport was asked for.
+  /// Has the whole file staged from now on, if cuFile failed and the caller asked for no transport.
   ///
   /// @param used the transport that failed
-  /// @return whether this is the first failure
-  /// @throws TransferException the failure, if there is nothing to fall back to
+  /// @return whether this is the file's first failure
+  /// @throws TransferException `failed`, if there is nothing to fall back to
   public synchronized boolean fallBack(Transport used, TransferException failed) {
     if (!isByCuFile(used) || question.only() != null) {
       throw failed;
@@ -181,18 +182,18 @@ public final class FileTransport implements AutoCloseable {
     return true;
   }
 
-  /// The transport that was used. If all bytes came from the page cache, it is theirs.
+  /// Reports the transport of the bytes that were not in the page cache, or of all if all were there.
   public TransferReport.FileReport report() {
     Answer decided = uncached;
     return report(decided == null ? cached : decided);
   }
 
-  /// The transport that bytes which are not in the page cache would use.
+  /// Reports the transport that bytes which are not in the page cache would use.
   public TransferReport.FileReport prediction() {
     return report(uncached());
   }
 
-  /// Kernels fetch this file's bytes from now on.
+  /// Notes that kernels fetch this file's bytes from now on.
   void fetched() {
     fetched = true;
   }

@@ -15,10 +15,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// `host`, into memory that lies as it lies. Reads through the page cache take any address. Those past
-/// it need blocks: what does not lie on them comes through a buffer. For one thread.
+/// `host`: reads into memory of the caller, at any address. Reads through the page cache need no alignment. Direct
+/// reads need whole blocks: what does not lie on blocks goes through a buffer. For one thread.
 final class HostScatter implements AutoCloseable {
-  /// Shorter pieces of one read come together: a copy costs less than a call.
+  /// If the pieces of a read are shorter than this on average, one read brings them all, and they are copied out of it:
+  /// a copy costs less than a system call.
   private static final long SHORT_BYTES = 32 << 10;
 
   private @Nullable HostSlab bounce;
@@ -47,7 +48,7 @@ final class HostScatter implements AutoCloseable {
     return throughBuffer(file, read, pieces, true);
   }
 
-  /// Whether the kernel can read straight into the memory of a piece.
+  /// Whether the kernel can read a piece directly into its memory.
   static boolean isOneRow(Piece piece) {
     return piece.rows().rows() == 1 && segment(piece).isNative();
   }
@@ -73,7 +74,7 @@ final class HostScatter implements AutoCloseable {
         && (row(piece).address() + start - rows.source()) % BLOCK_BYTES == 0;
   }
 
-  /// Whole blocks go straight to their place, those at the ends through the buffer.
+  /// Reads whole blocks into their place, and the blocks at both ends through the buffer.
   private boolean onBlocks(SourceFile file, Read read, Piece piece) {
     Copy2D rows = piece.rows();
     long start = ceiling(rows.source());
@@ -93,7 +94,7 @@ final class HostScatter implements AutoCloseable {
     return direct;
   }
 
-  /// @param block bytes from the read's start
+  /// @param block where the block begins, in bytes from the read's start
   private boolean edge(SourceFile file, Read read, Piece piece, long block) {
     Copy2D rows = piece.rows();
     MemorySegment buffer = buffer(BLOCK_BYTES);
@@ -112,7 +113,7 @@ final class HostScatter implements AutoCloseable {
     return went;
   }
 
-  /// @param bytes those of the read
+  /// @param bytes the bytes of the read
   static void scatter(MemorySegment bytes, List<Piece> pieces) {
     pieces.forEach(piece -> piece.rows().run(bytes, segment(piece)));
   }

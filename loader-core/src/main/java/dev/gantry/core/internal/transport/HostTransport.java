@@ -10,13 +10,13 @@ import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// `host`: reads straight into host memory.
+/// `host`: reads directly into host memory.
 final class HostTransport {
   private HostTransport() {}
 
-  /// @param scatter of the calling thread
+  /// @param scatter the calling thread's
   /// @param direct whether to go past the page cache
-  /// @param sums takes the bytes into account; null for none
+  /// @param sums adds the bytes to checksums; null for none
   /// @return whether the bytes went past the page cache
   static boolean read(
       SourceFile file,
@@ -36,8 +36,8 @@ final class HostTransport {
     };
   }
 
-  /// Reads into memory of the read's length. What is to be summed comes through the page cache in
-  /// steps, each of which is in the processor's own cache when it is summed.
+  /// Reads into memory of the read's length. If checksums are wanted, reads through the page cache go in steps, so that
+  /// each step is still in the processor's cache when it is added.
   static boolean read(
       SourceFile file,
       Read read,
@@ -59,7 +59,7 @@ final class HostTransport {
     return went;
   }
 
-  /// Takes the bytes of a read into account that lie where they belong.
+  /// Adds the bytes of a read to checksums, in the memory that they were read into.
   static void sum(Read read, Target target, @Nullable KnownChecksums sums) {
     if (sums == null) {
       return;
@@ -68,7 +68,7 @@ final class HostTransport {
       case Target.InSlab in ->
           sums.add(read.file(), read.fileOffset(), place(read, in).asSlice(0, read.required()));
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-      // Sums are of whole tensors, of which several rows are only a part.
+      // Checksums are of whole tensors, and a piece of several rows has only a part of one.
       case Target.Scattered(var pieces) ->
           pieces.stream()
               .filter(piece -> piece.rows().rows() == 1)

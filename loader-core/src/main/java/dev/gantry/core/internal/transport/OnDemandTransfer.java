@@ -22,12 +22,12 @@ import java.util.Optional;
 import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// Reads that are not known in advance, as a ring's; a [PlannedTransfer] does those that are. Opens
-/// each file when it is first read, and keeps it open while it is among the last used ones.
+/// Does reads that are not known in advance, such as a ring's; a [PlannedTransfer] does the others. Opens each file
+/// when it is first read, and keeps the most recently used files open.
 ///
-/// Thread-safe; [#close] only when every reader is closed.
+/// Thread-safe, except that [#close] may run only when every reader is closed.
 public final class OnDemandTransfer implements AutoCloseable {
-  /// Files that stay open, however few descriptors the process may have.
+  /// The least number of files that stay open, however few descriptors the process may have.
   private static final int FEWEST_FILES = 8;
 
   private static final int MAX_FILES = 16_384;
@@ -40,11 +40,11 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final int threads;
   private final CuFileRule cuFileRule;
 
-  /// Ends the opening of remote files.
+  /// Cancelled by [#endReads], which ends the opening of remote files.
   private final Cancellation ended = new Cancellation();
 
-  /// @param opened called with each file that is opened, or opened again; may refuse it by throwing
-  /// @param mostDescriptors that the process may have
+  /// @param opened called with each file that is opened, or opened again; throws to refuse it
+  /// @param mostDescriptors the most descriptors that the process may have
   OnDemandTransfer(
       FileOpener opener,
       KeptFiles mapped,
@@ -66,13 +66,13 @@ public final class OnDemandTransfer implements AutoCloseable {
     this.counter = new TransferCounter(session);
   }
 
-  /// A quarter of the descriptors that this process may have, two for each file.
+  /// The most files to keep open: they use a quarter of the descriptors that this process may have, two for each file.
   private static int mostFiles(long mostDescriptors) {
     return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MAX_FILES);
   }
 
-  /// As many buffers as it has readers, whatever loads have: a ring that kept theirs for long would make
-  /// them wait.
+  /// Makes a pool of buffers for the readers alone. Loads have another pool: a ring keeps its buffers for long, and
+  /// loads would have to wait for them.
   ///
   /// @return null if nothing is staged
   static @Nullable StagedTransport staging(Device device, TransferOptions options, int threads) {
@@ -103,13 +103,13 @@ public final class OnDemandTransfer implements AutoCloseable {
     return threads;
   }
 
-  /// Whether the next batch is likely to be fetched without reads.
+  /// Whether the next batch is likely to be gathered without reads.
   public boolean isReadyToGather() {
     return fetched != null && fetched.isReady();
   }
 
-  /// How a kernel or the CPU fetches the batch without reads, if that can be done and pays; else reads bring
-  /// it. The caller closes it when that is done.
+  /// Gathers a batch by a kernel or the CPU, if that can be done and is faster than reading it; otherwise empty. The
+  /// caller closes the gathering when it is done.
   ///
   /// @throws dev.gantry.core.TransferException if a file cannot be opened, or is too short
   /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot
@@ -120,19 +120,18 @@ public final class OnDemandTransfer implements AutoCloseable {
         : fetched.gathering(plan, files, counter);
   }
 
-  /// Opens a reader, of which at most [#threads] may be open at once.
+  /// Opens a reader; at most [#threads] may be open at once.
   public Reader openReader() {
     return new Reader();
   }
 
-  /// What was read so far. Its files are those that are open now.
+  /// Reports what was read so far. It lists the files that are open now.
   public TransferReport report() {
     return counter.report(
         List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
-  /// Ends the reads of remote files that are open now, and the opening of others, so that the readers do not
-  /// wait for a slow server.
+  /// Ends the running reads of remote files, and the opening of others, so that readers do not wait for a slow server.
   public void endReads() {
     ended.cancel();
     files.endReads();
@@ -144,15 +143,14 @@ public final class OnDemandTransfer implements AutoCloseable {
     files.close();
   }
 
-  /// What one thread reads with.
+  /// Reads for one thread.
   public final class Reader implements AutoCloseable {
     private final TransportReader reader =
         new TransportReader(staged, counter, 1, new CuFileReader(cuFileRule, 1, () -> true), null);
 
     private Reader() {}
 
-    /// Reads into `target`. The bytes may still be on their way when this returns: see
-    /// [Target#ordered].
+    /// Reads into `target`. The bytes may not have arrived yet when this returns: see [Target#ordered].
     ///
     /// @throws dev.gantry.core.TransferException if the file cannot be opened or read, or ends
     ///     before the required bytes
@@ -161,7 +159,7 @@ public final class OnDemandTransfer implements AutoCloseable {
     public void read(Read read, Target target) {
       try (OpenFiles.Use use = files.use(read.file())) {
         if (ended.isCancelled()) {
-          // endReads may have come while the file was opened, and not have seen it.
+          // The file may have been opened while [#endReads] ran, which did not see it then.
           use.file().source().endReads();
         }
         use.file().source().checkHolds(read.fileOffset() + read.required());
@@ -172,7 +170,7 @@ public final class OnDemandTransfer implements AutoCloseable {
       }
     }
 
-    /// Waits for running copies, also after a failure, and frees the buffers.
+    /// Waits for running copies, even after a failure, and frees the buffers.
     @Override
     public void close() {
       reader.close();

@@ -17,19 +17,19 @@ import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps files open with their transports, and closes the least recently used to make room.
+/// Keeps files open with their transports, and closes the least recently used ones to make room.
 ///
-/// Bounded: at most `mostFiles`, or as many as are in use at once if that is more. Thread-safe;
-/// [#close] only when no file is in use.
+/// At most `mostFiles` are open, or as many as are in use at once if that is more. Thread-safe, except that [#close]
+/// may run only when no file is in use.
 final class OpenFiles implements AutoCloseable {
-  /// For the process, or for the whole system.
+  /// The errors that mean that the process, or the whole system, has no descriptor left.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final Function<Location, OpenFile> opener;
   private final UnaryOperator<OpenFile> reopener;
   private final int mostFiles;
 
-  /// In the order of their last use.
+  /// The files in the order of their last use.
   private final Map<Location, Entry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   /// A file that is open, or will be opened by its first user.
@@ -52,13 +52,13 @@ final class OpenFiles implements AutoCloseable {
       return now;
     }
 
-    /// Whether a file that is being cached was opened, and lies in the cache as a whole by now.
+    /// Whether this is a remote file that was opened before the cache had all of it, and by now the cache has.
     boolean isWhole() {
       OpenFile now = opened;
       return now != null && now.source().isWhole();
     }
 
-    /// One or none; does not wait for a thread that is opening it.
+    /// The file if it is open, or an empty list. Does not wait for a thread that is opening it.
     List<OpenFile> ifOpen() {
       OpenFile now = opened;
       return now == null ? List.of() : List.of(now);
@@ -85,8 +85,8 @@ final class OpenFiles implements AutoCloseable {
     }
   }
 
-  /// @param opener opens a file; several may be opened at once
-  /// @param reopener opens a file out of the cache, where it is whole by now
+  /// @param opener opens a file; called by several threads at once
+  /// @param reopener opens a file in the cache, when the cache has all of it
   OpenFiles(Function<Location, OpenFile> opener, UnaryOperator<OpenFile> reopener, int mostFiles) {
     this.opener = opener;
     this.reopener = reopener;
@@ -99,7 +99,7 @@ final class OpenFiles implements AutoCloseable {
     return Cleanup.orUndo(() -> new Use(entry, open(entry)), () -> leave(entry));
   }
 
-  /// If the process has no descriptor left, closes files that nothing reads.
+  /// Opens a file. If the process has no descriptor left, first closes files that nothing reads.
   private OpenFile open(Entry entry) {
     try {
       return entry.open(opener);
@@ -124,13 +124,13 @@ final class OpenFiles implements AutoCloseable {
     return entry;
   }
 
-  /// From now on the file is read out of the cache. Readers of the remote one finish.
+  /// Opens a file in the cache for the readers to come. Readers of the remote file finish with that.
   private Entry enterWhole(Entry filling) {
     Entry whole = new Entry(filling.file);
     try {
       OpenFile _ = whole.open(_ -> reopener.apply(filling.ifOpen().getFirst()));
     } catch (GantryException _) {
-      // The other one serves.
+      // The remote file goes on serving.
       return filling;
     }
     boolean first;
@@ -150,11 +150,11 @@ final class OpenFiles implements AutoCloseable {
     close(leftOver(entry));
   }
 
-  /// The entries to close when a user leaves `entry`. Closing them needs no lock.
+  /// Notes that a user left `entry`, and returns the entries to close. They are closed without the lock.
   private synchronized List<Entry> leftOver(Entry entry) {
     entry.users--;
     if (entry.users == 0 && entry.ifOpen().isEmpty()) {
-      // It could not be opened.
+      // The file could not be opened.
       entries.remove(entry.file);
     }
     List<Entry> unused = removeUnused(mostFiles);
@@ -164,7 +164,7 @@ final class OpenFiles implements AutoCloseable {
     return unused;
   }
 
-  /// Removes the least recently used that nothing reads, until `most` are left.
+  /// Removes the least recently used files that nothing reads, until `most` are left.
   private synchronized List<Entry> removeUnused(int most) {
     List<Entry> unused = new ArrayList<>();
     Iterator<Entry> eldest = entries.values().iterator();
@@ -186,7 +186,7 @@ final class OpenFiles implements AutoCloseable {
             .toList());
   }
 
-  /// Ends the reads of remote files.
+  /// Ends the running reads of remote files.
   void endReads() {
     List<Entry> all;
     synchronized (this) {
@@ -197,7 +197,7 @@ final class OpenFiles implements AutoCloseable {
         .forEach(file -> file.source().endReads());
   }
 
-  /// One report for each open file.
+  /// The reports of the open files.
   synchronized List<TransferReport.FileReport> reports() {
     return entries.values().stream()
         .flatMap(entry -> entry.ifOpen().stream())

@@ -19,35 +19,35 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Does reads that are known in advance with several reader threads. For one use, by one thread.
+/// Does reads that are known in advance, with several reader threads. For one use, by one thread.
 ///
-/// The first failure, or a cancellation, stops all readers. [#run] returns or throws only when all of
-/// them have ended and nothing is running any more, so that the caller can free the memory.
+/// The first failure, or a cancellation, stops all readers. [#run] returns or throws only when all of them have ended
+/// and nothing is running any more, so that the caller can then free the memory.
 public final class PlannedTransfer {
   /// One read, and the memory that it fills.
   ///
-  /// @param arrived run, on any thread, when all bytes are there: also before a failure of others
+  /// @param arrived run on any thread when all bytes of the read have arrived, even if other reads fail
   public record Task(Read read, Target target, Runnable arrived) {}
 
   private final Map<Location, OpenFile> files;
 
-  /// Readers take one of these each, in turn.
+  /// The staging of each device; readers take these in turn.
   private final List<StagedTransport> staged;
 
   private final AtomicInteger started = new AtomicInteger();
   private final TransferOptions options;
   private final WorkerThreads workers;
 
-  /// A reader that finds no staging buffers returns its read and waits. The last one at least goes on
-  /// waiting until another takes that read, or it gets buffers.
+  /// The reads that are left. A reader that finds no staging buffers returns its read and waits. At least the last
+  /// reader goes on waiting, until it gets buffers or another one takes the read.
   private final WorkQueue<Task> reads;
 
   private final long totalBytes;
 
   private final TransferCounter counter;
 
-  /// @param files all files of the tasks
-  /// @param staged of each device that is read to; none if nothing is staged
+  /// @param files the files of all tasks
+  /// @param staged the staging of each device that is read to; empty if nothing is staged
   PlannedTransfer(
       List<Task> tasks,
       Map<Location, OpenFile> files,
@@ -76,7 +76,7 @@ public final class PlannedTransfer {
         files.values().stream().map(file -> file.transport().report()).toList(), elapsed);
   }
 
-  /// Each reader's share of the requests that suit the files.
+  /// Each reader's share of the number of requests that suits the files.
   private int requestsAtOnce(int readers) {
     int most = 1;
     for (OpenFile file : files.values()) {
@@ -89,7 +89,7 @@ public final class PlannedTransfer {
     return staged.isEmpty() ? null : staged.get(started.getAndIncrement() % staged.size());
   }
 
-  /// The work of one thread.
+  /// Does the work of one reader thread.
   private void readAll(int requestsAtOnce, int depth) {
     CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
     List<Task> done = new ArrayList<>();
@@ -100,13 +100,13 @@ public final class PlannedTransfer {
       workers.fail(e);
       return;
     }
-    // The reader has waited for all copies.
+    // When the reader is closed, all its copies are done.
     done.forEach(task -> task.arrived().run());
   }
 
-  /// Reports a failure before the reader is closed, which may take a while.
+  /// Reads until nothing is left. A failure is noted at once, since closing the reader may take a while.
   ///
-  /// @param done gets the tasks whose bytes are there when the reader is closed
+  /// @param done gets the tasks whose bytes have arrived when the reader is closed
   private void readAll(TransportReader reader, List<Task> done) {
     List<Task> remote = new ArrayList<>();
     try {
@@ -127,7 +127,7 @@ public final class PlannedTransfer {
       }
     } catch (RuntimeException | Error e) {
       if (e instanceof TransferException failed && failed.failure() instanceof Failure.Cuda) {
-        // The device does not say which copy failed.
+        // The device does not tell which of the copies failed.
         done.clear();
       }
       workers.fail(e);

@@ -20,18 +20,18 @@ import java.util.stream.IntStream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The devices that get the same bytes by one load. Each byte is read once, by a reader of one of the
-/// devices. That device passes it on to those whose memory it reaches, and the reader copies it to
-/// the others out of its buffer. Thread-safe.
+/// Devices that get the same bytes in one load. Each byte is read once, by a reader of one of the devices. That device
+/// passes it on to the devices whose memory it can reach; the reader copies it to the others from its buffer.
+/// Thread-safe.
 public final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
 
-  /// The reasons that were logged: once a process.
+  /// The reasons that were logged: each is logged once a process.
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private final List<Device> devices;
 
-  /// Why a device does not pass bytes on to another: of each pair; empty where it does.
+  /// Why a device does not pass bytes on to another, by both devices' places; empty where it does.
   private final List<List<String>> refusals;
 
   private final List<LongAdder> fromHost;
@@ -64,7 +64,7 @@ public final class Replicas {
     return new Replicas(devices, refusals);
   }
 
-  /// @throws MisuseException unless there are devices, and each is there once
+  /// @throws MisuseException if there is no device, or one of them is named twice
   public static void require(List<Device> devices) {
     if (devices.isEmpty()) {
       throw new MisuseException("a load onto several devices needs one at least");
@@ -75,7 +75,7 @@ public final class Replicas {
     }
   }
 
-  /// Why `from` cannot pass bytes on to `to`; empty where it can, and where there is nothing to pass on.
+  /// Why `from` cannot pass bytes on to `to`; empty if it can, or if they are not two GPUs.
   public static String refusal(Device from, Device to) {
     return from instanceof Device.Cuda source
             && to instanceof Device.Cuda target
@@ -84,7 +84,7 @@ public final class Replicas {
         : "";
   }
 
-  /// The devices that have readers.
+  /// The GPUs among the devices, which have readers.
   static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
         .filter(Device.Cuda.class::isInstance)
@@ -92,7 +92,7 @@ public final class Replicas {
         .toList();
   }
 
-  /// What each device got.
+  /// Reports what each device got.
   List<DeviceReport> report() {
     return IntStream.range(0, devices.size())
         .mapToObj(to ->
@@ -110,12 +110,13 @@ public final class Replicas {
 
   /// The copies of one reader. For one thread.
   final class Copies {
-    /// Bytes that this reader's device has, or will have when its stream is there, and passes on.
+    /// Bytes that this reader's device passes on as soon as its stream has copied them to it.
     ///
-    /// @param offset in both slabs
+    /// @param offset the offset in both slabs
     private record Passed(
         int to, CudaContext peer, Slab target, Slab source, long offset, long bytes) {
-      /// Slabs may be neighbours, and are two allocations all the same: the driver refuses a copy across both.
+      /// Whether one copy can move both. Slabs may be adjacent, but they are two allocations, and the driver refuses a
+      /// copy across both.
       boolean isFollowedBy(Passed next) {
         return to == next.to
             && target.equals(next.target)
@@ -133,16 +134,16 @@ public final class Replicas {
     private final List<List<Passed>> passed;
 
     /// @param own the device whose reader this is
-    /// @param queues the reader's queue of copies to a device
+    /// @param queues gives the reader's queue of copies to a device
     Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
       this.place = devices.indexOf(own);
       this.queues = queues;
       this.passed = devices.stream().<List<Passed>>map(_ -> new ArrayList<>()).toList();
     }
 
-    /// Copies a read's bytes out of a buffer, and notes what its own device is to pass on.
+    /// Copies a read's bytes from a buffer to devices, and notes what the reader's own device passes on.
     ///
-    /// @param at where in the buffer they are
+    /// @param at offset of the bytes in the buffer
     void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
       long bytes = read.required();
       for (int to = 0; to < slabs.size(); to++) {
@@ -177,7 +178,7 @@ public final class Replicas {
       }
     }
 
-    /// Queues what the device passes on, behind the copies to it. The buffers are not needed for that.
+    /// Queues what the device passes on, after the copies to the device. This does not use the buffers.
     void queuePassed(CopyQueue own) {
       for (List<Passed> each : passed) {
         for (Passed one : each) {

@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
-/// Whether a session is open, and who uses what it frees when it is closed: [#close] waits for them. Thread-safe.
+/// Knows whether a session is open, and which calls use what closing it frees: [#close] waits for these. Thread-safe.
 final class SessionGate {
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
   private volatile boolean closed;
@@ -17,7 +17,7 @@ final class SessionGate {
     }
   }
 
-  /// Does `work`, which may use what the session frees.
+  /// Does `work`, which may use what closing the session frees.
   <T> T using(Supplier<T> work) {
     use.readLock().lock();
     try {
@@ -28,16 +28,16 @@ final class SessionGate {
     }
   }
 
-  /// @throws MisuseException if one of those who use the session calls this: closing it would wait for itself
+  /// @throws MisuseException if `work` of [#using] calls this: closing the session would wait for itself
   void requireMayClose() {
     if (use.getReadHoldCount() > 0) {
       throw new MisuseException("a session cannot be closed by a load of its own");
     }
   }
 
-  /// Waits for those who use the session, then frees it, unless it is closed.
+  /// Waits for the calls that use the session, then runs `free`. Does nothing if the session is closed.
   ///
-  /// @throws MisuseException as [#requireMayClose]
+  /// @throws MisuseException if [#requireMayClose] does
   void close(Runnable free) {
     requireMayClose();
     use.writeLock().lock();

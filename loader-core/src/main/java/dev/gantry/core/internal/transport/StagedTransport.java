@@ -22,12 +22,11 @@ import org.jspecify.annotations.Nullable;
 
 /// `staged`: each reader thread fills one pinned buffer while the device copies from its other one.
 ///
-/// @param context whose device the slabs are on
-/// @param buffers the pool share that the buffers come from
-/// @param bufferBytes at least the largest read
-/// @param sleepers whether readers sleep while they wait for a buffer, because copies may wait long
-///     for their slab
-/// @param replicas the other devices that get the same bytes; null if none do
+/// @param context the context of the device that the slabs are on
+/// @param buffers the share of a pool that the buffers come from
+/// @param bufferBytes the size of a buffer: at least that of the largest read
+/// @param sleepers whether readers sleep while they wait for a buffer, because its copies may wait long for their slab
+/// @param replicas all devices that get the same bytes; null if no two do
 public record StagedTransport(
     CudaContext context,
     StagingPool.Share buffers,
@@ -41,24 +40,24 @@ public record StagedTransport(
 
   /// Opens the buffers of one reader thread.
   ///
-  /// @param wanted whether to wait if all buffers are in use, as of [StagingPool.Share#take]
+  /// @param wanted whether to wait if all buffers are in use, as for [StagingPool.Share#take]
   /// @return null if the caller would have to wait and `wanted` is false
   @Nullable Reader openReader(BooleanSupplier wanted) {
     StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
     return pair == null ? null : new Reader(this, pair);
   }
 
-  /// One thread's two buffers, and the queues of copies from them, one for each device that they go to. Reads that
-  /// are smaller than a buffer share it if their copies are queued on the same stream. For one thread.
+  /// One thread's two buffers, and a queue of copies from them for each device that they go to. Reads that are smaller
+  /// than a buffer share it if their copies are queued on the same stream. For one thread.
   static final class Reader implements AutoCloseable {
     private final StagingPool.Share buffers;
     final StagingPool.Pair pair;
     private final boolean sleepers;
 
-    /// To the transport's own device.
+    /// The queue to the transport's own device.
     private final CopyQueue copies;
 
-    /// All of them, [#copies] first; the others are opened when they are needed.
+    /// All queues, [#copies] first; the others are opened when they are needed.
     private final List<CopyQueue> queues = new ArrayList<>(1);
 
     private final Replicas.@Nullable Copies replicas;
@@ -95,18 +94,18 @@ public record StagedTransport(
       return opened;
     }
 
-    /// Turns to the other buffer, once it is empty, if this one has no room for the read.
+    /// Turns to the other buffer, after waiting for its copies, if this buffer has no room for the read.
     void makeRoom(Read read, Target target) {
       if (used + read.length() > bufferBytes || target.stream() != stream) {
         turnToTheOther(target);
       }
     }
 
-    /// Reads into a buffer and queues the copy into `target`. The bytes may still be on their way when
-    /// this returns: see [Target#ordered] and [#drain].
+    /// Reads into a buffer and queues the copy into `target`. The bytes may not have arrived yet when this returns: see
+    /// [Target#ordered] and [#drain].
     ///
     /// @param direct whether to go past the page cache
-    /// @param sums takes the bytes into account while they lie in the buffer
+    /// @param sums adds the bytes to checksums while they are in the buffer; null for none
     /// @return whether the bytes went past the page cache
     boolean read(
         SourceFile file, Read read, Target target, boolean direct, @Nullable KnownChecksums sums) {
@@ -127,7 +126,7 @@ public record StagedTransport(
       return went;
     }
 
-    /// The other devices' copies come from the same buffer.
+    /// Copies a piece to its device. Pieces of one read may go to several devices from the same buffer.
     private void copyRows(Target.Piece piece, PinnedSlab buffer) {
       Copy2D rows = piece.rows();
       switch (piece.memory()) {
@@ -152,8 +151,8 @@ public record StagedTransport(
       stream = target.stream();
     }
 
-    /// Marks the end of this buffer's copies, then waits for the other buffer's copies, and turns to it
-    /// only if that did not fail.
+    /// Marks the end of this buffer's copies, waits for the other buffer's copies, and then turns to it; does not turn
+    /// if the wait fails.
     private void finishBuffer() {
       queues.forEach(queue -> queue.record(turn));
       passOn();
@@ -174,7 +173,7 @@ public record StagedTransport(
       queues.forEach(CopyQueue::drain);
     }
 
-    /// Waits for running copies, also after a failure, and gives the buffers back.
+    /// Waits for running copies, even after a failure, and gives the buffers back.
     @Override
     public void close() {
       Cleanup.runAll(

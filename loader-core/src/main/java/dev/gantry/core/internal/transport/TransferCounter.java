@@ -11,7 +11,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 
-/// Counts what the threads of a transfer carry, by transport. Thread-safe.
+/// Counts the bytes that the threads of a transfer move, by transport. Thread-safe.
 public final class TransferCounter {
   private final SessionCounters session;
   private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
@@ -20,13 +20,13 @@ public final class TransferCounter {
   private long unknownBytes;
   private long reads;
 
-  /// @param session which counts the same for all transfers
+  /// @param session also counts everything, over all transfers
   public TransferCounter(SessionCounters session) {
     this.session = session;
   }
 
   /// @param direct whether the bytes went past the page cache
-  /// @param residency of the bytes before they were read
+  /// @param residency where the bytes were before they were read
   void addRead(Transport transport, long length, boolean direct, Residency residency) {
     add(transport, length, direct, residency == Residency.UNKNOWN);
     session.addRead(transport, length, residency);
@@ -38,12 +38,12 @@ public final class TransferCounter {
     session.addWritten(transport, length);
   }
 
-  /// What the session's disks gave.
+  /// The speeds at which the session's disks served reads.
   DiskSpeeds disks() {
     return session.disks();
   }
 
-  /// A file had to change its transport.
+  /// Counts a file whose transport had to be changed.
   public void addFallback() {
     session.addFallback();
   }

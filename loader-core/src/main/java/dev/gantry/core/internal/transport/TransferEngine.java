@@ -37,12 +37,13 @@ import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A session's transfers, and what they share: stores, the cuFile driver, staging buffers, kept files. Thread-safe.
+/// Does a session's transfers, and has what they share: stores, the cuFile driver, staging buffers, kept files.
+/// Thread-safe.
 public final class TransferEngine implements AutoCloseable {
-  /// Threads that stage at once, in all of a session's loads and saves.
+  /// The most threads that stage at once, in all of a session's loads and saves to or from one device.
   private static final int MAX_STAGING_PAIRS = 32;
 
-  /// The most bytes of their buffers. A gigabyte is twice what as many threads take by default.
+  /// The most bytes of these threads' buffers. A gigabyte is twice what they take by default.
   private static final long MAX_STAGING_BYTES = 1L << 30;
 
   private static final String FEWER_READERS =
@@ -61,13 +62,13 @@ public final class TransferEngine implements AutoCloseable {
     this(calls, List.of());
   }
 
-  /// @param given stores, which are closed with this
+  /// @param given stores besides the registered ones; closed with this
   public TransferEngine(FileCalls calls, List<Store> given) {
     this(calls, given, null);
   }
 
-  /// @param given stores, which are closed with this
-  /// @param settings of libcufile; null for its own
+  /// @param given stores besides the registered ones; closed with this
+  /// @param settings settings of libcufile; null for its own
   public TransferEngine(FileCalls calls, List<Store> given, @Nullable CuFileConfig settings) {
     this.cuFile = new CuFileSession(settings);
     this.calls = calls;
@@ -81,24 +82,24 @@ public final class TransferEngine implements AutoCloseable {
     return opener.open(file, policy);
   }
 
-  /// The files in a folder of a remote store, as of [dev.gantry.core.spi.Store#list].
+  /// Lists the files in a folder of a remote store, as [dev.gantry.core.spi.Store#list] does.
   public Optional<List<Location>> list(Location.Remote folder) {
     gate.requireOpen();
     return stores.list(folder);
   }
 
-  /// The store of a file or folder, to write there.
+  /// The store of a file or folder, for writing.
   public WritableStore writable(Location.Remote file) {
     gate.requireOpen();
     return stores.writable(file);
   }
 
-  /// The kernel's file calls, as this session makes them.
+  /// The file calls that this session makes.
   public FileCalls calls() {
     return calls;
   }
 
-  /// What this session has done, for those who do it to count.
+  /// What this session has done; those who do it count it here.
   public SessionCounters counters() {
     return counters;
   }
@@ -108,9 +109,9 @@ public final class TransferEngine implements AutoCloseable {
     return cuFile;
   }
 
-  /// Who gets the bytes of a read.
+  /// Which devices get the bytes of a read.
   public enum Spread {
-    /// One device.
+    /// One device gets them.
     ONE_DEVICE,
     /// Each of several devices gets all of them.
     EACH_DEVICE,
@@ -118,13 +119,12 @@ public final class TransferEngine implements AutoCloseable {
     PARTS
   }
 
-  /// Does reads. Each byte is read once, also where several devices get it.
+  /// Does reads. Each byte is read once, even if several devices get it.
   ///
-  /// @param devices each once
-  /// @param tasks the reads with the memory that each fills; called once, after the files were found long
+  /// @param devices the devices, each once
+  /// @param tasks makes the reads with the memory that each fills; called once, after all files were found to be long
   ///     enough
-  /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one
-  ///     device only
+  /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one device only
   public TransferReport transfer(
       List<Read> reads,
       List<Device> devices,
@@ -167,7 +167,7 @@ public final class TransferEngine implements AutoCloseable {
     return options.withTransport(Transport.STAGED);
   }
 
-  /// @param staged of each device that is read to, of which `device` is the first; none for the host
+  /// @param staged the staging of each device that is read to, that of `device` first; empty for the host
   private TransferReport transfer(
       List<Read> reads,
       Device device,
@@ -182,7 +182,7 @@ public final class TransferEngine implements AutoCloseable {
     try {
       OpenFile last = null;
       for (Read read : reads) {
-        // Reads of one file follow one another.
+        // All reads of one file come one after the other.
         if (last == null || !last.source().file().equals(read.file())) {
           last = files.computeIfAbsent(read.file(), one -> opener.open(one, device, options));
         }
@@ -211,7 +211,7 @@ public final class TransferEngine implements AutoCloseable {
     }
   }
 
-  /// Remote files that are opened from now on go through `cache`, which is closed with this.
+  /// Opens remote files through `cache` from now on; it is closed with this.
   public void use(FileCache cache) {
     using(() -> {
       stores.use(cache);
@@ -224,9 +224,9 @@ public final class TransferEngine implements AutoCloseable {
     return gate.using(work);
   }
 
-  /// Opens a transfer whose reads are not known in advance. The caller closes it before this.
+  /// Opens a transfer whose reads are not known in advance. The caller closes the transfer before this engine.
   ///
-  /// @param opened called with each file that is opened, or opened again; may refuse it by throwing
+  /// @param opened called with each file that is opened, or opened again; throws to refuse it
   public OnDemandTransfer onDemand(
       Device device, TransferOptions options, BiConsumer<Location, Object> opened) {
     gate.requireOpen();
@@ -234,22 +234,22 @@ public final class TransferEngine implements AutoCloseable {
         opener, mapped, device, options, opened, calls.mostDescriptors(), counters);
   }
 
-  /// Frees the devices' streams, events and memory, and the pinned and host memory, that nothing uses
-  /// now, and gives up registrations with cuFile and of mapped files.
+  /// Frees streams, events and memory of devices, pinned memory and host memory that nothing uses now. Also gives up
+  /// registrations of memory with cuFile and of mapped files.
   public void freeIdle() {
     DevicePreparation.await();
     Cleanup.runAll(
         List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
   }
 
-  /// The pinned buffers for a device's copies.
+  /// The pool of pinned buffers for copies to and from a device.
   public StagingPool stagingPool(Device.Cuda device) {
     CudaContext context = CudaContext.of(device);
     return pools.computeIfAbsent(
         device, _ -> new StagingPool(context, MAX_STAGING_PAIRS, MAX_STAGING_BYTES));
   }
 
-  /// Looks at a file that is opened as a load to `device` opens it.
+  /// Opens a file as a load to `device` opens it, and calls `look` with it.
   public <T> T look(Location file, Device device, BiFunction<SourceFile, FileTransport, T> look) {
     return using(() -> {
       try (OpenFile opened = opener.open(file, device, TransferOptions.defaults())) {
@@ -258,14 +258,14 @@ public final class TransferEngine implements AutoCloseable {
     });
   }
 
-  /// @throws dev.gantry.core.MisuseException if a transfer's own listener calls this: [#close] would wait for itself
+  /// @throws dev.gantry.core.MisuseException if a transfer's listener calls this: [#close] would wait for itself
   public void requireMayClose() {
     gate.requireMayClose();
   }
 
   /// Waits for the running transfers, then frees what is idle and closes the cuFile driver.
   ///
-  /// @throws MisuseException if a transfer's own listener calls this, which would wait for itself
+  /// @throws MisuseException if a transfer's listener calls this: it would wait for itself
   @Override
   public void close() {
     gate.close(() -> {

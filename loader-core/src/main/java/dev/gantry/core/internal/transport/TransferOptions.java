@@ -12,22 +12,23 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// How bytes are read: the limits of the plan, the threads, the transport, the page cache.
+/// How bytes are read.
 ///
-/// @param threads reader threads, or 0 for what suits the device and the machine. A reader that stages
-///     has two buffers of a request's size, in a ring with 64 KiB more each. In all loads and saves of
-///     a session 32 threads stage at once on a device: they share these evenly, and a reader without
-///     buffers leaves its reads to the others
-/// @param transport the only transport to use, or null to choose by evidence. If the only one cannot
+/// @param threads the number of reader threads, or 0 for what suits the device and the machine. A reader that stages
+///     has two buffers of a request's size; in a ring each has 64 KiB more. At most 32 threads of all loads and saves
+///     of a session stage at once on a device; the loads and saves share these evenly, and a reader without buffers
+///     leaves its reads to the others
+/// @param transport the only transport to use, or null to have the best one chosen for each file. It is an error if the
+///     only one cannot serve
 ///     serve, that is an error
 /// @param cachePolicy whether reads go through the page cache
-/// @param progress told how many bytes have been read
+/// @param progress called with the number of bytes that have been read
 /// @param cancellation ends the transfer early
-/// @param slabCapacity the least memory of a device that a load's slab takes, so that slabs which follow
-///     one another have the same
-/// @param cuFileRule how cuFile is called, where it carries the bytes
-/// @param checksums compared with what the CPU sees of the bytes, which are staged then rather than brought
-///     by cuFile; null to compare nothing
+/// @param slabCapacity the least memory that a load's slab takes on a device, in bytes, so that later slabs fit the
+///     same memory
+/// @param cuFileRule how to call cuFile, where it moves the bytes
+/// @param checksums compared with the bytes that the CPU sees; bytes are then staged instead of read by cuFile. Null to
+///     compare nothing
 public record TransferOptions(
     PlanLimits limits,
     int threads,
@@ -46,7 +47,7 @@ public record TransferOptions(
     MisuseException.requireRange("optThreads", threads, 0, MAX_THREADS);
   }
 
-  /// Everything chosen by evidence; a new cancellation each time.
+  /// Options that leave every choice to Gantry, with a new cancellation each time.
   public static TransferOptions defaults() {
     return new TransferOptions(
         PlanLimits.DEFAULT,
@@ -96,7 +97,7 @@ public record TransferOptions(
     return with(draft -> draft.checksums = chosen);
   }
 
-  /// These options while one of them changes.
+  /// A mutable copy of these options, in which one is changed.
   private final class Draft {
     private PlanLimits limits = TransferOptions.this.limits;
     private int threads = TransferOptions.this.threads;

@@ -11,28 +11,28 @@ import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
-/// Decides which transport carries the bytes of a file, and says why not a better one. Loads, rings,
-/// saves and `gantry doctor` all ask here. Pure; thread-safe.
+/// Decides which transport moves the bytes of a file, and says why not a better one. Loads, rings, saves and
+/// `gantry doctor` all ask it. Pure; thread-safe.
 ///
 /// Bytes for host memory go by `host`. Between a file and a CUDA device:
 ///
 /// - Bytes in the page cache are `staged`, which is faster than any transport that bypasses the cache.
 /// - Other bytes go by `gds` if the file can be opened past the page cache and libcufile takes it;
 ///   else they are `staged`.
-/// - Batches whose files are read again are `mapped`, which [KeptFiles] decides batch by batch.
-/// - `compat` serves only by request: it copies through the CPU as `staged` does, and more slowly.
+/// - Batches whose files are read repeatedly are `mapped`; [KeptFiles] decides that for each batch.
+/// - `compat` serves only if it was asked for: it copies through the CPU as `staged` does, and more slowly.
 /// - Once cuFile has failed for a file, all of its bytes are `staged`.
 ///
 /// A transport that was asked for by name is used or refused, never replaced.
 public final class TransportOracle {
   /// What a decision about one file depends on.
   ///
-  /// @param file for messages
-  /// @param device whose memory the bytes are read into or written from
-  /// @param only the only transport to use, or null to choose by evidence
-  /// @param descriptorAbsence why the store has no descriptor of the file; empty if it has one
+  /// @param file the file, for messages
+  /// @param device the device whose memory the bytes are read into or written from
+  /// @param only the only transport to use, or null to have the best one chosen
+  /// @param descriptorAbsence why the file has no descriptor; empty if it has one
   /// @param directAbsence why the file cannot be used past the page cache; empty if it can
-  /// @param failure with which cuFile gave up on the file; empty if it did not
+  /// @param failure the failure after which cuFile is no longer used for the file; empty if there was none
   public record Question(
       Location file,
       Device device,
@@ -48,11 +48,11 @@ public final class TransportOracle {
   /// @param reason why not a better transport; empty if this is the best
   public record Answer(Transport transport, String reason) {}
 
-  /// Asks cuFile to take the file. That costs a registration, so it happens only if the answer
-  /// depends on it.
+  /// Asks cuFile whether it takes the file. That costs a registration, so the oracle asks only if the answer depends on
+  /// it.
   @FunctionalInterface
   public interface CuFileProbe {
-    /// @param transport `gds` or `compat`
+    /// @param transport either `gds` or `compat`
     /// @return why cuFile does not take the file by this transport; empty if it does
     String refusal(Transport transport);
   }
@@ -106,7 +106,7 @@ public final class TransportOracle {
         : new Answer(Transport.STAGED, "no gds: " + refusal);
   }
 
-  /// Only `gds` needs a file that is open past the page cache.
+  /// Asks why a transport by cuFile cannot serve. Only `gds` needs a file that is open past the page cache.
   private static String refusal(Question question, Transport transport, CuFileProbe cuFile) {
     if (!question.descriptorAbsence().isEmpty()) {
       return question.descriptorAbsence();
@@ -117,11 +117,11 @@ public final class TransportOracle {
     return cuFile.refusal(transport);
   }
 
-  /// The transport of one write, by where its bytes are: cuFile writes whole blocks from one aligned
-  /// piece of device memory; all else is copied to a buffer first, or written from where it is.
+  /// The transport of one write: cuFile writes whole blocks from one aligned piece of device memory. All other bytes
+  /// are written from where they are, or copied to a buffer first.
   ///
-  /// @param source of the bytes
-  /// @param whole whether the source is all of the write
+  /// @param source where the bytes are
+  /// @param whole whether the source is the whole write
   /// @param file the transport of the file
   public static Transport ofWrite(Source source, boolean whole, Transport file) {
     return switch (source) {
@@ -131,7 +131,7 @@ public final class TransportOracle {
     };
   }
 
-  /// The error for a transport that was asked for by name and cannot serve.
+  /// Makes the exception for a transport that was asked for by name and cannot serve.
   public static DeviceUnavailableException unavailable(Transport transport, String reason) {
     return new DeviceUnavailableException("transport " + transport + " cannot serve: " + reason);
   }

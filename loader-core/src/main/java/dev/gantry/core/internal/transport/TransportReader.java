@@ -24,8 +24,8 @@ import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Reads ranges of files into slabs, each by its transport. Has staging buffers from the first staged
-/// read on. For one thread.
+/// Reads ranges of files into slabs, each range by its transport. Takes staging buffers for the first read that is
+/// staged. For one thread.
 final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
@@ -36,9 +36,9 @@ final class TransportReader implements AutoCloseable {
 
   private StagedTransport.@Nullable Reader staging;
 
-  /// @param staged null if nothing is staged
+  /// @param staged takes reads that are staged; null if none are
   /// @param requestsAtOnce the most reads of remote files that run at once
-  /// @param sums takes into account what is read by the CPU; null for none
+  /// @param sums adds what the CPU reads to checksums; null for none
   TransportReader(
       @Nullable StagedTransport staged,
       TransferCounter counter,
@@ -52,10 +52,9 @@ final class TransportReader implements AutoCloseable {
     this.pending = new PendingReads(requestsAtOnce);
   }
 
-  /// Does one read. The bytes may still be on their way when this returns: see [Target#ordered] and
-  /// [#drain].
+  /// Does one read. The bytes may not have arrived yet when this returns: see [Target#ordered] and [#drain].
   ///
-  /// @return false if it was not done because all staging buffers are in use: see [#awaitBuffers]
+  /// @return false if the read was not done, because all staging buffers are in use: see [#awaitBuffers]
   boolean read(OpenFile file, Read read, Target target) {
     SourceFile source = file.source();
     Residency residency = source.residency(read.fileOffset(), read.length());
@@ -70,7 +69,7 @@ final class TransportReader implements AutoCloseable {
       if (staging == null) {
         return false;
       }
-      // The time that this takes is not the read's.
+      // Makes room before the read's time is taken.
       staging.makeRoom(read, target);
     }
     Way way =
@@ -125,7 +124,7 @@ final class TransportReader implements AutoCloseable {
     return true;
   }
 
-  /// Watches how long a read past the page cache takes.
+  /// Does a read, and measures it if it goes past the page cache.
   private boolean watched(SourceFile source, Read read, boolean direct, BooleanSupplier reading) {
     if (!direct
         || read.length() < DiskSpeeds.LEAST_BYTES
@@ -149,7 +148,7 @@ final class TransportReader implements AutoCloseable {
       OpenFile file, Read read, Target target, boolean direct, Way way) {
     CuFileTransport cuFile = file.transport().cuFile();
     Target.Ordered order = target.order();
-    // In compatibility mode streams are not to be trusted: see StreamTransfers.
+    // In compatibility mode libcufile's streams are unreliable: see StreamTransfers.
     if (way == Way.STREAM && order != null && cuFile.transport() == Transport.GDS) {
       return cuFile.queue(read, target, order, direct);
     }
@@ -181,7 +180,7 @@ final class TransportReader implements AutoCloseable {
     account(done.event(), done.read(), transport, done.residency(), direct);
   }
 
-  /// Does a read of a batch that failed, and falls back if it was this one's failure.
+  /// Repeats a read of a batch that failed, and falls back if the read fails again.
   private void readAgain(Deferred failed) {
     boolean done =
         read(
@@ -197,7 +196,7 @@ final class TransportReader implements AutoCloseable {
     }
   }
 
-  /// Memory that cannot be registered is staged, unless cuFile was asked for.
+  /// The transport of a read. Memory that cuFile cannot register is staged, unless the caller asked for cuFile.
   private Transport transport(OpenFile file, Target target, boolean direct) {
     Transport transport = file.transport().of(!direct);
     return transport == Transport.GDS
@@ -208,7 +207,7 @@ final class TransportReader implements AutoCloseable {
         : transport;
   }
 
-  /// Starts a read of a remote file and does not wait for it.
+  /// Begins a read of a remote file, and does not wait for it.
   private void start(SourceFile file, Read read, Target target) {
     TimedEvent event = TimedEvent.begun(EventKind.READ);
     Runnable done =
@@ -250,7 +249,7 @@ final class TransportReader implements AutoCloseable {
 
   /// Waits for staging buffers, unless this reader has some.
   ///
-  /// @param wanted whether to wait, as of [dev.gantry.core.internal.memory.StagingPool.Share#take]
+  /// @param wanted whether to wait, as for [dev.gantry.core.internal.memory.StagingPool.Share#take]
   void awaitBuffers(BooleanSupplier wanted) {
     if (staging == null && staged != null) {
       staging = staged.openReader(wanted);
@@ -278,7 +277,7 @@ final class TransportReader implements AutoCloseable {
     }
   }
 
-  /// Waits for running reads and copies, also after a failure, and gives the buffers back.
+  /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
     Cleanup.runAll(List.of(pending::close, this::closeStaging, scatter::close));
