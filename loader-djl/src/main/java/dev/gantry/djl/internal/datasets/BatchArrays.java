@@ -11,7 +11,8 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.FieldView;
 import java.util.List;
 
-/// Makes DJL's batches of filled slots: an array over each field, transformed where that is asked for.
+/// Makes DJL batches over filled slots of a ring: an array over each field, transformed if the options say
+/// so.
 final class BatchArrays {
   private final DatasetSettings settings;
   private final Device device;
@@ -22,7 +23,7 @@ final class BatchArrays {
   }
 
   /// @param manager to which all arrays belong, and which the batch closes
-  /// @param slot which the batch closes; if this throws, it is the caller's still
+  /// @param slot which the batch closes; if this throws, the caller must close it
   SlotBatch batch(NDManager manager, RingBatch<BatchView> slot, long progress, long progressTotal) {
     NDList data = settings.transform().apply(arrays(manager, slot, settings.roles().data()));
     NDList labels =

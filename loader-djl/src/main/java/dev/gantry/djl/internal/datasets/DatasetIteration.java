@@ -48,11 +48,11 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private boolean ended;
   private volatile boolean superseded;
 
-  /// What brings a device's part of each batch.
+  /// The ring that brings a device's part of each batch.
   private record DeviceRing(
       ai.djl.Device device, Batches part, BatchArrays arrays, PrefetchRing<BatchView> ring) {}
 
-  /// @param parts what each device gets of the batches
+  /// @param parts the batches of each device
   public DatasetIteration(
       List<Batches> parts, DatasetState from, DatasetSettings settings, NDManager manager) {
     Batches batches = parts.getFirst();
@@ -91,7 +91,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     Cleanup.runAll(rings.stream().<Runnable>map(each -> each.ring()::close).toList());
   }
 
-  /// How many batches so many epochs have, or 0 where that is not known.
+  /// How many batches `epochs` epochs have, or 0 if that is not known.
   private static long product(OptionalLong perEpoch, long epochs) {
     try {
       return perEpoch.isEmpty() ? 0 : Math.multiplyExact(perEpoch.getAsLong(), epochs);
@@ -100,7 +100,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     }
   }
 
-  /// Behind the last batch that was taken.
+  /// The state after the last batch that was taken.
   public DatasetState state() {
     return state;
   }
@@ -113,7 +113,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return end.atEpoch(state.batch() == 0 ? state.epoch() : state.epoch() + 1);
   }
 
-  /// Whether nothing is to come, as far as that is known.
+  /// Whether no batch is to come, as far as that is known without reading.
   public boolean isOver() {
     return state.equals(end);
   }
@@ -125,13 +125,13 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
         .orElseThrow();
   }
 
-  /// Whether another iteration may begin without a batch of this one being left out, or one of the
-  /// epoch at hand where it has no end.
+  /// Whether another iteration can begin without skipping a batch of this one; of an endless iteration, only
+  /// the current epoch counts.
   public boolean leavesNothing() {
     return ended || isOver() || (endless && taken > 0 && state.batch() == 0);
   }
 
-  /// Warns that another iteration begins, which leaves out what this one has left.
+  /// Warns that another iteration begins and skips the remaining batches of this one.
   public void supersede() {
     superseded = true;
     LOG.warn(
@@ -225,7 +225,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return Math.max(1, (int) own);
   }
 
-  /// Fails fast: waiting would deadlock, because only this thread can release a slot.
+  /// Throws if no slot is free: waiting would deadlock, because only this thread can release one.
   private void requireFreeSlot() {
     open.removeIf(SlotBatch::isClosed);
     if (open.size() >= slots) {

@@ -11,9 +11,9 @@ import dev.gantry.formats.internal.batches.Batches;
 import java.util.List;
 import java.util.function.UnaryOperator;
 
-/// How batches are brought and what becomes of them.
+/// Says how batches are read and transformed.
 ///
-/// @param devices where they go, a part of each batch to each; empty for the manager's
+/// @param devices the devices, each of which gets a part of each batch; empty for the manager's device
 /// @param slots batches in memory at once
 /// @param epochs in one call of `getData`
 /// @param transform of the data
@@ -36,7 +36,7 @@ public record DatasetSettings(
     return devices.isEmpty() ? List.of(manager.getDevice()) : devices;
   }
 
-  /// The ring of an iteration.
+  /// The options of an iteration's ring.
   public RingOptions ring(Batches batches, dev.gantry.core.Device target) {
     return new RingOptions(
         target, slots, batches.slotBytes(), batches.hostBytes(), transfer, poison);

@@ -19,7 +19,7 @@ public final class MixedIteration implements Iterator<Batch> {
   private final long[] given;
   private final List<Long> lengths;
 
-  /// One a dataset; null for those that have nothing more in this epoch.
+  /// The iteration of each dataset; null for a dataset that has nothing more in this epoch.
   private final List<@Nullable DatasetIteration> batches = new ArrayList<>();
 
   private MixedOrder order;
@@ -48,7 +48,7 @@ public final class MixedIteration implements Iterator<Batch> {
     return over || order.next(given).isEmpty();
   }
 
-  /// As [DatasetIteration#supersede], for all that are under way.
+  /// Calls [DatasetIteration#supersede] of all iterations under way.
   public synchronized void supersede() {
     for (DatasetIteration source : batches) {
       if (source != null && !source.leavesNothing()) {
@@ -81,7 +81,7 @@ public final class MixedIteration implements Iterator<Batch> {
       }
       noteLength(part);
     }
-    // Some may have more, which this epoch does not take.
+    // Ends all datasets: some may have more batches, which this epoch does not take.
     batches.forEach(MixedIteration::end);
     return OptionalInt.empty();
   }
@@ -92,7 +92,7 @@ public final class MixedIteration implements Iterator<Batch> {
     return turn;
   }
 
-  /// Only when a dataset has no more batches, it is known how many it has.
+  /// Notes how many batches a dataset has, which is known only when it has no more.
   private synchronized void noteLength(int part) {
     lengths.set(part, given[part]);
     order = order.withLength(part, given[part]);
@@ -109,7 +109,7 @@ public final class MixedIteration implements Iterator<Batch> {
     return take(turn().orElseThrow(() -> new NoSuchElementException("there are no more batches")));
   }
 
-  /// The batch, which is there, is taken and counted at once: [#state] may be asked for by another thread.
+  /// Takes and counts the batch that was waited for under the lock, because another thread may call [#state].
   private synchronized Batch take(int part) {
     DatasetIteration source = Objects.requireNonNull(batches.get(part));
     Batch batch = source.next();

@@ -77,7 +77,8 @@ public record MixedState(
   }
 
   /// @param known how many batches of an epoch each dataset has, or [MixedOrder#UNKNOWN]
-  /// @throws MisuseException if this says otherwise of one, or that it has given more
+  /// @throws MisuseException if this state has another number for a dataset, or has taken more batches from
+  ///     it
   public void requireLengths(List<Long> known) {
     for (int i = 0; i < parts.size(); i++) {
       boolean differs = known.get(i) != MixedOrder.UNKNOWN && !known.get(i).equals(lengths.get(i));

@@ -23,7 +23,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.slf4j.event.Level;
 
-/// The two ways to batches of TFRecord files, and the choice between them.
+/// Opens TFRecord files as batches, by their indexes or as streams, and chooses between the two.
 ///
 /// @param features in the order of the fields
 /// @param limits of the reads by an index
@@ -46,8 +46,8 @@ public record RecordBatches(
   /// Reads by the indexes if they serve, else as streams.
   ///
   /// @param isChosen whether the caller asked for just this
-  /// @throws MisuseException if it did not, and other ranks, which may have indexes, would have another
-  ///     order
+  /// @throws MisuseException if streams are needed and not asked for, and ranks that have indexes would
+  ///     shuffle into another order
   public Batches preferablyIndexed(boolean isChosen) {
     try {
       return indexed();
@@ -69,7 +69,8 @@ public record RecordBatches(
     }
   }
 
-  /// An index may have been built for some of the features only.
+  /// Builds the index unless it is usable and holds all features: it may have been built with only some of
+  /// them.
   private void buildIfNeeded(Location file) {
     String reason =
         switch (TfRecordIndex.open(file, session)) {
@@ -90,7 +91,7 @@ public record RecordBatches(
     }
   }
 
-  /// A file without records has no features.
+  /// The features that the index lacks; none for a file without records, whose index has no features.
   private List<String> lacking(TfRecordIndex.Summary index) {
     return features.stream()
         .map(FeatureSpec::name)

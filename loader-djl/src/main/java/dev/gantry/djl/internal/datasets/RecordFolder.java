@@ -13,7 +13,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// TFRecord files that are named one by one, or by their folder.
+/// Finds TFRecord files that are named one by one, or by their folder.
 public final class RecordFolder {
   private RecordFolder() {}
 
@@ -52,7 +52,7 @@ public final class RecordFolder {
     return List.copyOf(files);
   }
 
-  /// As [#files(GantrySession, String, List)], of files alone.
+  /// Does what [#files(GantrySession, String, List)] does, for paths of files only.
   public static List<Location> files(GantrySession session, List<Path> paths) {
     List<Location> files = paths.stream().map(Location::of).toList();
     JointFiles.requireWhole(session, files);

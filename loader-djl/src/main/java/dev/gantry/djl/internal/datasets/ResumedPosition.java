@@ -6,7 +6,7 @@ import dev.gantry.formats.internal.batches.DatasetState;
 import java.util.Comparator;
 import java.util.Optional;
 
-/// How far a dataset's state is, to tell whether a training that resumes goes over batches that it had seen.
+/// The position that a dataset's state says, to find out whether a resumed training repeats batches.
 ///
 /// @param epoch from 0
 /// @param batch how many batches of the epoch were taken
@@ -14,7 +14,8 @@ public record ResumedPosition(long epoch, long batch) {
   private static final Comparator<ResumedPosition> ORDER =
       Comparator.comparingLong(ResumedPosition::epoch).thenComparingLong(ResumedPosition::batch);
 
-  /// Tells a dataset that was not restored: one whose first batch is not behind its saved state.
+  /// Finds out whether a dataset was not restored: then its position after the first batch is not past the
+  /// saved one.
   ///
   /// @param saved the state in the checkpoint
   /// @param state of the dataset, after the training's first batch

@@ -28,13 +28,13 @@ final class SlotBatch extends Batch {
         data,
         labels,
         slot.label().samples(),
-        // These only say how to split a batch among devices.
+        // DJL uses the batchifiers only to split a batch among devices.
         Batchifier.STACK,
         Batchifier.STACK,
         progress,
         progressTotal);
     this.slot = slot;
-    // For a manager that is closed although the batch is not.
+    // Gives the slot back if the manager is closed before the batch.
     manager.attachInternal(id, this::giveBack);
   }
 
@@ -47,14 +47,16 @@ final class SlotBatch extends Batch {
     return closed;
   }
 
-  /// Idempotent.
+  /// Closes the arrays and gives the slot back. Idempotent.
   @Override
   public void close() {
     if (closed) {
       return;
     }
     try {
-      // After the arrays: as long as they live, the memory cannot be used again.
+      // The slot is given back after the arrays are closed: as long as they live, its memory cannot
+      // be used
+      // again.
       getManager().detachInternal(id);
       super.close();
     } finally {

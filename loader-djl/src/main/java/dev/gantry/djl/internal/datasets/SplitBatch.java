@@ -12,7 +12,7 @@ import dev.gantry.djl.internal.training.DeviceShares;
 import java.util.Arrays;
 import java.util.List;
 
-/// A batch of which each device has a part. Closing it closes them.
+/// A batch of which each device has a part. Closing it closes the parts.
 final class SplitBatch extends Batch {
   private final List<SlotBatch> parts;
   private final int used;
@@ -70,7 +70,7 @@ final class SplitBatch extends Batch {
     return split.toArray(Batch[]::new);
   }
 
-  /// Idempotent.
+  /// Closes all parts. Idempotent.
   @Override
   public void close() {
     Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());

@@ -41,7 +41,7 @@ public record LibtorchChoice(String flavor, String source) {
     return flavor.startsWith("cu");
   }
 
-  /// For people.
+  /// Describes the choice to people, on one line.
   public String describe() {
     return flavor.isEmpty() ? source : flavor + " " + source;
   }

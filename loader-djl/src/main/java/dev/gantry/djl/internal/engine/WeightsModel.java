@@ -36,7 +36,7 @@ import org.jspecify.annotations.Nullable;
 /// DJL turns arguments into properties, that is, into text. So each setting is looked for in the
 /// options of the load and then in the properties.
 final class WeightsModel extends BaseModel {
-  /// As DJL has it: `false` says that the parameters have their values already.
+  /// The name of DJL's own option; `false` says that the parameters have their values already.
   private static final String HAS_PARAMETER = "hasParameter";
 
   private static final String NAMES = "parameterNames";
@@ -112,7 +112,7 @@ final class WeightsModel extends BaseModel {
     if (given instanceof ParameterNames names) {
       return names;
     }
-    // DJL looks in the model's folder, too, as for a BlockFactory.
+    // Finds the class in the model's folder, too, as DJL does for a BlockFactory.
     Supplier<?> supplier =
         ClassLoaderUtils.findImplementation(modelDir, Supplier.class, given.toString());
     if (supplier != null && supplier.get() instanceof ParameterNames names) {
@@ -148,7 +148,7 @@ final class WeightsModel extends BaseModel {
         "inputShapes must be shapes such as (1,64),(1,8) (was '" + given + "')");
   }
 
-  /// As DJL's own models do it.
+  /// Makes a trainer as DJL's own models do.
   @Override
   public Trainer newTrainer(TrainingConfig config) {
     if (block == null) {

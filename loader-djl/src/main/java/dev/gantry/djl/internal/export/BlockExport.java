@@ -24,9 +24,9 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// The tensors that rules make of parameters, backwards: names, and values as they were before the
-/// transforms. A parameter that has no transforms is the tensor itself; others are copied, and the
-/// copies live until this is closed.
+/// Turns parameters back into the tensors that rules load them from: undoes the transforms and gives the
+/// tensors' names. A parameter that has no transforms is the tensor itself; others are copied, and the copies
+/// live until this is closed.
 public final class BlockExport implements AutoCloseable {
   private final SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
   private final NameRules rules;

@@ -9,7 +9,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// The place of a value in the tensor that some transforms make it of. Pure.
+/// Says which part of a tensor becomes a value by some transforms. Immutable.
 ///
 /// The first transforms concern all of the tensor, those that cut select a box of what these make,
 /// and the last ones concern the value alone.
@@ -86,7 +86,7 @@ record Place(
     return shapes.getLast();
   }
 
-  /// What the box is a part of.
+  /// The shape that the box is a part of.
   TensorShape base() {
     return shapes.get(whole);
   }
@@ -114,7 +114,7 @@ record Place(
     return overlaps;
   }
 
-  /// The sizes of a tensor of which transforms make a value; what they leave open is -1.
+  /// The sizes of a tensor from which transforms make a value; -1 for each size that the value does not tell.
   ///
   /// @param atLeast for each axis of the tensor, how many positions a slice needs; 0 if none does
   record Sizes(List<Long> known, List<Long> atLeast) {

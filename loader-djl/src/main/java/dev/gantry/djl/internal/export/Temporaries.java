@@ -22,7 +22,7 @@ final class Temporaries implements AutoCloseable {
     return array;
   }
 
-  /// Without a gradient, so that nothing that is done with it is recorded.
+  /// Takes the array without its gradient, so that no operation on it is recorded.
   private NDArray values(NDArray array) {
     return array.hasGradient() ? add(array.stopGradient()) : array;
   }
@@ -33,7 +33,7 @@ final class Temporaries implements AutoCloseable {
     return add(TorchArrays.create(like.getManager(), kind, like.getDevice()));
   }
 
-  /// Positions of an axis.
+  /// Takes the positions `from` to `to`, exclusive, of an axis.
   NDArray cut(NDArray array, int axis, long from, long to) {
     NDIndex index = new NDIndex();
     for (int i = 0; i < array.getShape().dimension(); i++) {
@@ -46,12 +46,12 @@ final class Temporaries implements AutoCloseable {
     return add(values(array).get(index));
   }
 
-  /// The value before the transforms that come after the last cut.
+  /// Undoes the transforms that come after the last cut.
   NDArray undone(NDArray value, Place place) {
     return undone(values(value), place, place.cut(), place.transforms().size());
   }
 
-  /// All of a tensor, before the transforms that concern all of it.
+  /// Undoes the transforms that concern all of a tensor.
   NDArray undoneWhole(NDArray base, Place place) {
     return undone(base, place, 0, place.whole());
   }

@@ -54,7 +54,8 @@ public final class GuardedParameters {
     }
   }
 
-  /// Reading an array's values is no prediction.
+  /// Refuses a use within a block's `forward` that is not covered. Other uses, such as reading an array's
+  /// values, are no predictions.
   private void requireCovered(GantryNDArray array) {
     if ((released && !array.isReleased())
         || isCovered.getAsBoolean()

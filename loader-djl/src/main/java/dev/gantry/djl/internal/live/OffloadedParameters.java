@@ -31,7 +31,7 @@ public final class OffloadedParameters implements AutoCloseable {
   /// Memory that one parameter has, or several that are tied.
   private record Memory(long address, long bytes) {}
 
-  /// What a parameter's array was.
+  /// Describes a parameter's closed array, so that [#restore] can make one like it.
   private record Away(
       NDManager manager, DType dtype, TensorShape shape, @Nullable String name, int piece) {}
 
@@ -43,7 +43,7 @@ public final class OffloadedParameters implements AutoCloseable {
     this.parameters = new LinkedHashSet<>(parameters.values());
   }
 
-  /// What the parameters have in memory now. Holds it until it is closed.
+  /// The memory that the parameters have now. It stays until this is closed.
   private final class Contents implements AutoCloseable {
     private final Map<Parameter, ArrayMemory> arrays = new LinkedHashMap<>();
     private final SequencedMap<Memory, Integer> pieces = new LinkedHashMap<>();
@@ -129,7 +129,7 @@ public final class OffloadedParameters implements AutoCloseable {
     }
     away.keySet().forEach(Parameter::close);
     if (isGpu) {
-      // libtorch keeps what it allocated, for itself.
+      // libtorch keeps freed memory in a cache of its own: gives that back to the device.
       JniUtils.emptyCudaCache();
     }
   }

@@ -27,7 +27,8 @@ public final class Steps<T> implements Iterator<T> {
     this.frame = frame;
   }
 
-  /// What to give instead of a result that computes later; any other result as it is
+  /// Wraps a result that computes later, an [Iterator] or a [Stream], so that each step runs within `frame`.
+  /// Returns any other result as it is.
   public static @Nullable Object each(@Nullable Object result, Frame frame) {
     return switch (result) {
       case Iterator<?> steps -> new Steps<>(steps, frame);

@@ -18,12 +18,12 @@ public record BlockMap(
     SequencedMap<Family, List<Family>> ambiguous,
     List<Family> missing,
     List<Family> unused) {
-  /// Parameters that are these tensors, one by one.
+  /// A family of parameters and the family of tensors that they are, member by member.
   ///
-  /// @param transposed whether the tensors are so
+  /// @param transposed whether each tensor is its parameter's transpose
   public record Match(Family parameters, Family tensors, boolean transposed, Reason reason) {}
 
-  /// Why a match is one.
+  /// Says why a match was made.
   public enum Reason {
     /// No other tensor and no other parameter has the shape.
     SHAPE,

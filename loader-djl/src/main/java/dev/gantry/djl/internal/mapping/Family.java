@@ -18,7 +18,7 @@ import java.util.regex.Pattern;
 /// `05transformer_0` and `06transformer_1`.
 ///
 /// @param texts before, between and after the numbers; of a single name, all of it
-/// @param shifts for each number, what it is more than the first one
+/// @param shifts how much larger each number is than the first one
 /// @param members in the order of their numbers
 public record Family(List<String> texts, List<Integer> shifts, List<Member> members) {
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
@@ -161,7 +161,7 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
 
   /// The name for the tensor's side of a rule.
   ///
-  /// @param shift what the first number is more than `{i}`
+  /// @param shift how much larger the first number is than `{i}`
   String template(int shift) {
     StringBuilder template = new StringBuilder(texts.getFirst());
     for (int i = 0; i < shifts.size(); i++) {
@@ -184,8 +184,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
         });
   }
 
-  /// What is to be added to the first numbers of this for those of another family; empty if that
-  /// differs from member to member.
+  /// What must be added to the first number of each member to get that of the other family's member; empty if
+  /// that differs from member to member.
   OptionalInt shiftTo(Family other) {
     int shift = other.members.getFirst().number() - members.getFirst().number();
     boolean constant = members.size() == other.members.size();

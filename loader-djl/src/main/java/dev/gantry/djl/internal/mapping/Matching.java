@@ -30,7 +30,7 @@ final class Matching {
 
   private static final double OF_ONE_MODULE = 0.5;
 
-  /// For each kind of array that only one of the modules has.
+  /// Taken off a pair's score for each kind of array that only one of the two modules has.
   private static final double OF_ANOTHER_KIND = 0.1;
 
   private static final double OF_SAME_NUMBERS = 0.2;
@@ -148,7 +148,8 @@ final class Matching {
     return groups;
   }
 
-  /// Two certain candidates have no family in common: each would be the other's rival.
+  /// Whether a candidate beats all of its rivals clearly. Two certain candidates have no family in common, or
+  /// each would be the other's rival.
   private static boolean isCertain(Candidate candidate, List<Candidate> rivals) {
     if (rivals.isEmpty() && candidate.shaped()) {
       return candidate.score() >= 0;
@@ -234,8 +235,8 @@ final class Matching {
                 score(parameter, tensor) + ofModules));
   }
 
-  /// What the other arrays of the modules say: a weight of another shape makes it impossible that
-  /// the biases are the same.
+  /// Scores how well the other arrays of the two modules fit: if their weights differ in shape, for example,
+  /// their biases cannot be the same.
   private double modulesFit(Family parameter, Family tensor) {
     Map<NameWords.Kind, Family> ours = byKind(parameter, modules);
     Map<NameWords.Kind, Family> theirs = byKind(tensor, modulesOfTensors);

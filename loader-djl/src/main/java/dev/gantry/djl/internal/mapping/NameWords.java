@@ -15,7 +15,7 @@ import java.util.regex.Pattern;
 
 /// How alike names are, by the words in them: rare words count more than frequent ones.
 final class NameWords {
-  /// What a module's array is to it. Arrays of different kinds are never the same.
+  /// The role of an array in its module. Arrays of different kinds are never the same.
   enum Kind {
     WEIGHT,
     BIAS,
@@ -25,7 +25,7 @@ final class NameWords {
 
   private static final Pattern WORD = Pattern.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\\d+");
 
-  /// DJL numbers children so: `01Linear`.
+  /// The number that DJL puts before a child's name, as in `01Linear`.
   private static final Pattern COUNTER = Pattern.compile("(?<![A-Za-z0-9])\\d+(?=[A-Z])");
 
   private static final Pattern CAPTURE = Pattern.compile("\\{[i-n]}");
@@ -39,7 +39,7 @@ final class NameWords {
 
   private static final double LEAST_WEIGHT = 0.05;
 
-  /// Words that say the same. An empty one says nothing.
+  /// The word that each synonym counts as; empty for words that say nothing about which array is meant.
   private static final Map<String, String> WORDS = new HashMap<>();
 
   static {
@@ -134,7 +134,7 @@ final class NameWords {
         : Optional.empty();
   }
 
-  /// The name without what says the kind: that of the module. All of it, if nothing says a kind.
+  /// The module's name: `name` without the word that says the kind; all of it if no word does.
   static String module(String name) {
     Matcher matcher = KIND.matcher(name);
     return matcher.matches() ? Objects.requireNonNullElse(matcher.group(1), "") : name;

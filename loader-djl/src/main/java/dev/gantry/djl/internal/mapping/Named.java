@@ -51,7 +51,7 @@ public record Named(String name, Optional<TensorShape> shape) {
     return parameters;
   }
 
-  /// Tensors, but not those that are scales of others.
+  /// The tensors, without those that are scales of others.
   public static List<Named> tensors(SequencedMap<String, StoredTensor> tensors) {
     Scales scales = Scales.of(tensors, Optional::empty);
     return tensors.values().stream()

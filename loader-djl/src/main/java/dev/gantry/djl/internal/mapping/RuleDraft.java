@@ -61,7 +61,8 @@ public record RuleDraft(List<String> lines) {
         && theirs.hasPlainNumbers()
         && isPattern(ours)
         && isPattern(theirs)) {
-      // A number that is the tensor's own needs no shift.
+      // Uses as `{i}` the parameter's number that equals the tensor's, if there is one: it needs no
+      // shift.
       int main = Math.max(0, ours.shifts().indexOf(shift.getAsInt()));
       return List.of(
           rule(
@@ -96,7 +97,8 @@ public record RuleDraft(List<String> lines) {
         + first.shape().map(TensorShape::toString).orElse("of unknown shape");
   }
 
-  /// An output layer often has the embedding's weights.
+  /// Suggests the only matched parameter of the same shape to tie this one to: an output layer often has the
+  /// embedding's weights.
   private static String tie(BlockMap map, Family parameter) {
     Optional<TensorShape> shape = parameter.members().getFirst().named().shape();
     List<String> alike =

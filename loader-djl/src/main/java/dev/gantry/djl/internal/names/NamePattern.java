@@ -145,8 +145,8 @@ public final class NamePattern {
             .formatted(template, capture));
   }
 
-  /// Adds to the message about this pattern, which matches none of these names: something if one would match
-  /// were it not for a number.
+  /// Text to add to a message that this pattern matches none of these names: explains number captures if one
+  /// would match with text in their place; else empty.
   String hint(Collection<String> names) {
     List<String> numbers =
         groups.keySet().stream()
@@ -165,7 +165,7 @@ public final class NamePattern {
             + " for a whole number; {name} is text without dots, {name*} text with dots";
   }
 
-  /// As it was written.
+  /// The pattern's text, as it was written.
   @Override
   public String toString() {
     return text;

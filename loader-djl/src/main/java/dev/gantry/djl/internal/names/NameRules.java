@@ -36,7 +36,7 @@ public record NameRules(
     refused = List.copyOf(refused);
   }
 
-  /// For the parameters that a pattern matches.
+  /// Says what the parameters that a pattern matches get.
   public sealed interface Rule {
     NamePattern parameter();
 
@@ -125,15 +125,15 @@ public record NameRules(
   public enum Rest {
     /// They get none.
     NONE,
-    /// The tensor of the parameter's name.
+    /// A parameter gets the tensor of its own name.
     SAME_NAME,
-    /// In order: the first one the first tensor that no rule uses, and so on.
+    /// They get the tensors that no rule uses, in order: the first parameter the first tensor, and so on.
     BY_ORDER,
-    /// The only tensor of the parameter's shape that no rule uses.
+    /// A parameter gets the only tensor of its shape that no rule uses.
     BY_SHAPE
   }
 
-  /// The parameters' own names.
+  /// Rules by which each parameter gets the tensor of its own name.
   public static final NameRules SAME =
       new NameRules(List.of(), List.of(), List.of(), List.of(), Rest.SAME_NAME, false, false);
 

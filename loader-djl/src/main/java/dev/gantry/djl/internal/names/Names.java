@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 /// Compares the names that were saved with those that exist, lists names in messages, and finds what you
 /// may have meant by a name that is not there.
 public final class Names {
-  /// A longer message would be hard to read.
+  /// How many names a message lists: with more it would be hard to read.
   private static final int IN_MESSAGE = 4;
 
   private static final int SHOWN = 3;
@@ -42,7 +42,7 @@ public final class Names {
     throw new MisuseException(message.toString());
   }
 
-  /// The first few, quoted, and how many more there are.
+  /// Lists the first few names, quoted, and how many more there are.
   public static String listed(Collection<String> names) {
     String first =
         names.stream()
@@ -53,7 +53,8 @@ public final class Names {
     return others > 0 ? first + " and " + others + " more" : first;
   }
 
-  /// As in "no tensor 'a.wieght' among 12 tensors; near to it: 'a.weight'".
+  /// Says what is near to an unknown name, as in "no tensor 'a.wieght' among 12 tensors; near to it:
+  /// 'a.weight'".
   public static String unknown(String name, Collection<String> known) {
     List<String> nearest =
         nearest(name, known).stream()
@@ -67,7 +68,7 @@ public final class Names {
         : problem + "; near to it: " + nearest.stream().collect(Collectors.joining(", "));
   }
 
-  /// All of these, the nearest first.
+  /// Sorts all known names, the nearest to `name` first.
   public static List<String> first(String name, Collection<String> known) {
     return nearest(name, known).stream().map(Candidate::name).toList();
   }
@@ -84,8 +85,8 @@ public final class Names {
 
   private record Candidate(String name, int common) {}
 
-  /// Characters that two names share at their beginning and at their end: linear, where an edit
-  /// distance to each of half a million names would not be, and right for a slip in one place.
+  /// How many characters two names share at their beginning and at their end. This takes linear time, where
+  /// the edit distance to half a million names would take too long, and it finds a slip in one place.
   private static int common(String one, String other) {
     int shorter = Math.min(one.length(), other.length());
     int first = 0;

@@ -37,8 +37,8 @@ public final class TensorNames {
     }
   }
 
-  /// The stored name of the tensor that a rule calls so. One that has the name itself comes before
-  /// one that has it as an alias.
+  /// The stored name of the tensor that a rule calls `name`. A tensor of that name itself goes before one
+  /// that has it as an alias.
   public Optional<String> find(String name) {
     return aliasesByName.containsKey(name)
         ? Optional.of(name)

@@ -16,7 +16,7 @@ public record ArrayKind(Optional<DType> dtype, TensorShape shape) {
     return new ArrayKind(TorchArrays.dtype(array), PyTorch.shape(array.getShape()));
   }
 
-  /// As in `F32 [2, 3]`.
+  /// Dtype and shape, as in `F32 [2, 3]`.
   @Override
   public String toString() {
     return dtype.map(DType::name).orElse("of an unknown type") + " " + shape;

@@ -20,8 +20,9 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The memory of an array, dense and in C order: the array's own if it is like that, else a copy. It
-/// lives until this is closed, even if the array is closed before. Writes to the array may show here.
+/// The memory of an array, dense and in C order: the array's own if it is like that, else a copy. It lives
+/// until this is closed, even if the array is closed before. Later writes to the array change it, unless it
+/// is a copy.
 ///
 /// On a GPU, kernels that write the values may still be queued: synchronise before you read the
 /// memory without libtorch. Thread-safe.
@@ -115,7 +116,7 @@ public final class ArrayMemory implements AutoCloseable {
     }
   }
 
-  /// The bytes, which go with this.
+  /// The array's bytes, valid until this is closed.
   public Memory memory() {
     return switch (device) {
       case Device.Host _ -> new Memory.OnHost(MemorySegment.ofAddress(address).reinterpret(bytes));

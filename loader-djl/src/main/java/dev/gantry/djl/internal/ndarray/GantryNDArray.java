@@ -40,7 +40,7 @@ import org.jspecify.annotations.Nullable;
 /// Callers who hold a `PtNDArray` and call its `getNDArrayInternal` get DJL's operations; callers by
 /// the interface `NDArray`, as DJL's blocks are, get guarded ones.
 ///
-/// Threads: as DJL's arrays.
+/// As thread-safe as DJL's own arrays.
 public abstract class GantryNDArray extends PtNDArray {
   private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
   static final int COMPLEX128_BYTES = 16;
@@ -77,7 +77,9 @@ public abstract class GantryNDArray extends PtNDArray {
   /// @param readOnly whether operations that would change the array, or a view of it, are refused
   static GantryNDArray over(
       PtNDManager manager, long handle, DataType dataType, long elements, boolean readOnly) {
-    // All results of an array that is only read are looked at: some are views.
+    // A read-only array counts as unsafe, so that all its results are checked: views of it must be
+    // read-only,
+    // too.
     boolean isSafe = PyTorch.isSafe(dataType) && elements <= Integer.MAX_VALUE && !readOnly;
     try {
       GantryNDArray array = GuardedClasses.array(manager, handle, dataType, isSafe);
@@ -89,12 +91,12 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// Has this one hold an array until it is closed.
+  /// Keeps `taken` until this array is closed.
   void hold(PtNDArray taken) {
     source.set(taken);
   }
 
-  /// Lets each use of the array call this first, which may throw; null for nothing.
+  /// Sets what runs before each use of the array; it may throw to refuse the use. Null for nothing.
   public void askBeforeUse(@Nullable Runnable question) {
     beforeUse = question;
   }
@@ -108,7 +110,7 @@ public abstract class GantryNDArray extends PtNDArray {
     return super.getHandle();
   }
 
-  /// What a method of this array returns for an array that DJL has made.
+  /// Turns an array that DJL's own method has made into what this array's method returns.
   final NDArray result(NDArray made) {
     if (readOnly && Guards.isView(this, made)) {
       return Guards.guard(made, true);
@@ -116,7 +118,7 @@ public abstract class GantryNDArray extends PtNDArray {
     return isPlain(made) ? made : Guards.guard(made);
   }
 
-  /// As [#result(NDArray)], for each array of the list, in place.
+  /// Does what [#result(NDArray)] does to each array of the list, in place.
   final NDList result(NDList made) {
     made.replaceAll(this::result);
     return made;
@@ -141,7 +143,7 @@ public abstract class GantryNDArray extends PtNDArray {
         && (size() <= Integer.MAX_VALUE || plain.size() <= Integer.MAX_VALUE);
   }
 
-  /// What callers by the interface `NDArray` get from `getNDArrayInternal`.
+  /// Returns what callers by the interface `NDArray` get from `getNDArrayInternal`.
   final NDArrayEx operations() {
     if (operations == null) {
       operations = GuardedClasses.operations(this, getNDArrayInternal());
@@ -360,7 +362,7 @@ public abstract class GantryNDArray extends PtNDArray {
         dataType == DataType.UNKNOWN
             ? COMPLEX128_BYTES
             : PyTorch.dtype(dataType).bits() / Byte.SIZE;
-    // DJL's native code writes past its Java array on more.
+    // With more bytes, DJL's native code would write past the end of its Java array.
     if (size() > LARGEST_BUFFER_BYTES / elementBytes) {
       throw new MisuseException(
           "an array of " + getShape() + " " + dataType + " does not fit one buffer of 2 GiB");
@@ -374,7 +376,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// For BF16, F16 and F32.
+  /// Takes arrays of BF16, F16 and F32.
   @Override
   public float[] toFloatArray() {
     if (dataType != DataType.BFLOAT16) {
@@ -385,7 +387,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// For I64, and for U64 as the same bits.
+  /// Takes arrays of I64, and of U64, whose bits it keeps.
   @Override
   public long[] toLongArray() {
     if (dataType != DataType.UINT64) {

@@ -233,7 +233,7 @@ final class GuardedClasses {
     return NDArray.class.isAssignableFrom(type) || type == NDList.class;
   }
 
-  /// Whether a dtype comes in from outside.
+  /// Whether a method takes a dtype or other arrays, which may have any dtype.
   private static boolean hasParameter(Method method) {
     return Stream.of(method.getParameterTypes())
         .anyMatch(type -> isArrays(type) || type == DataType.class);

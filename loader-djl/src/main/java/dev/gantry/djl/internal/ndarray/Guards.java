@@ -20,7 +20,7 @@ public final class Guards {
   private static final PrivateField<AtomicReference<@Nullable Long>> HANDLE =
       PrivateField.of(NativeResource.class, "handle", AtomicReference.class.getName() + "<T>");
 
-  /// Handles of DJL's that are no address.
+  /// The handle in DJL that stands for no tensor; it is no address, nor is [#STRINGS].
   static final long NO_TENSOR = 0;
 
   private static final long STRINGS = -1;
@@ -77,7 +77,7 @@ public final class Guards {
     }
     PrivateField.requireAll(List.of(HANDLE));
     long elements = plain.size();
-    // There is no second handle: an operation that has begun goes on with this one.
+    // Moves the handle instead of copying it: an operation that has begun goes on with it.
     long handle = Objects.requireNonNull(HANDLE.get(plain).getAndSet(null));
     return successor(plain, handle, elements, false);
   }
@@ -95,7 +95,9 @@ public final class Guards {
     TorchLibrary torch = PyTorch.library();
     long from = torch.address(whole.getHandle());
     long at = torch.address(plain.getHandle());
-    // The end of a view with gaps may lie further on: then it begins within all the same.
+    // Only the first address of `made` is compared: a view with gaps may end further on, but it
+    // begins within
+    // `whole`.
     long[] strides = torch.strides(whole.getHandle());
     long last = 0;
     for (int axis = 0; axis < strides.length; axis++) {

@@ -37,7 +37,7 @@ public final class TorchArrays {
     return over(manager, region, device, dtype, shape, TorchCodes.denseStrides(shape), name);
   }
 
-  /// As above, for elements that do not lie end to end.
+  /// Makes an array over a region whose elements do not lie end to end.
   public static NDArray over(
       NDManager manager,
       Region region,
@@ -151,8 +151,8 @@ public final class TorchArrays {
     }
   }
 
-  /// Copies by way of a second tensor over the target's memory. libtorch refuses to change the
-  /// parameters of a TorchScript module that it loaded for inference only; it takes this tensor.
+  /// Copies by way of a second tensor over the target's memory, because libtorch refuses to change the
+  /// parameters of a TorchScript module that it loaded for inference only.
   private static void put(PtNDArray source, PtNDArray target) {
     TorchLibrary library = PyTorch.library();
     long to = target.getHandle();

@@ -15,7 +15,7 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
 
-/// Tensors as other native libraries take them over. Thread-safe.
+/// Wraps memory as DLPack tensors, which other native libraries take over. Thread-safe.
 ///
 /// Layout of `DLManagedTensor` (dlpack.h, version 0.8), 64 bytes:
 ///

@@ -12,9 +12,9 @@ import org.jspecify.annotations.Nullable;
 /// A function whose arguments and result are pointers and whole numbers, linked when it is first called.
 /// Thread-safe.
 ///
-/// Such values take a register, or eight bytes on the stack, whatever their width, on x86-64 and on
-/// AArch64. So one prototype serves all functions of up to seven arguments: linking a prototype costs
-/// some 5 ms, another function of it nearly nothing. A function takes as many arguments as it knows.
+/// Such values take a register, or eight bytes on the stack, whatever their width, on x86-64 and on AArch64.
+/// So one prototype serves all functions of up to seven arguments: linking a prototype costs some 5 ms,
+/// another function of it nearly nothing. The function ignores arguments beyond those that it declares.
 final class NativeFunction {
   private static final FunctionDescriptor PROTOTYPE =
       FunctionDescriptor.of(

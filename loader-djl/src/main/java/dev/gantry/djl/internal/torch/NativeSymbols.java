@@ -32,12 +32,12 @@ final class NativeSymbols {
     return new NativeFunction(name, symbol.orElse(MemorySegment.NULL));
   }
 
-  /// The function of this name, of numbers and pointers.
+  /// The function of this name, whose arguments and result are whole numbers and pointers.
   Optional<NativeFunction> optional(String name) {
     return lookup.find(name).map(symbol -> new NativeFunction(name, symbol));
   }
 
-  /// A function of another kind.
+  /// The function of this name, of any type.
   Optional<MethodHandle> optional(String name, FunctionDescriptor type) {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }
@@ -68,7 +68,8 @@ final class NativeSymbols {
     return List.copyOf(missing);
   }
 
-  /// What to throw when a downcall throws: it cannot, short of a fault in this program's types.
+  /// The error to throw if a downcall throws: that happens only if this program declares the function's type
+  /// wrongly.
   static AssertionError broken(Throwable fault) {
     return new AssertionError("a native call does not fit its declared type", fault);
   }

@@ -34,7 +34,7 @@ public final class PrivateField<T> {
         return new PrivateField<>(description, field);
       }
     } catch (NoSuchFieldException | InaccessibleObjectException _) {
-      // Missing, whatever the reason.
+      // The field counts as missing, whatever the reason.
     }
     return new PrivateField<>(description, null);
   }
@@ -52,7 +52,7 @@ public final class PrivateField<T> {
     }
   }
 
-  /// As in `Adam.means`.
+  /// The field's name, as in `Adam.means`.
   @Override
   public String toString() {
     return description;

@@ -96,7 +96,7 @@ public final class PyTorch {
     throw new MisuseException("the device " + device + " is neither the CPU nor a GPU of CUDA");
   }
 
-  /// As [#device], for a device that arrays are to be on.
+  /// Does what [#device] does, for a device on which arrays are to be made.
   ///
   /// @throws DeviceUnavailableException if it is a GPU and the libtorch of DJL is for the CPU
   public static Device arraysDevice(ai.djl.Device device) {

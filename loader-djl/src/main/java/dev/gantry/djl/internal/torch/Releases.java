@@ -20,9 +20,8 @@ public final class Releases {
     return NEXT.getAndIncrement();
   }
 
-  /// From here on the release belongs to the tensor. Call it only when libtorch has the memory: a
-  /// deleter that runs while the wrapping itself fails finds nothing, and the caller still owns the
-  /// memory.
+  /// Makes the release the tensor's. Call it only when libtorch has the memory: a deleter that runs while the
+  /// wrapping itself fails finds nothing, and the caller still owns the memory.
   static void handOver(long number, Runnable release) {
     PENDING.put(number, release);
   }
@@ -37,7 +36,7 @@ public final class Releases {
     try {
       release.run();
     } catch (Throwable failure) {
-      // No Java caller could catch it.
+      // Logs the failure, because no Java caller could catch it.
       LOG.error("releasing the memory of a tensor failed", failure);
     }
   }

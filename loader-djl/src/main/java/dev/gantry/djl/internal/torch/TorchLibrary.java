@@ -136,8 +136,8 @@ public final class TorchLibrary {
     return folder;
   }
 
-  /// Whether the libtorch in a folder computes on GPUs. Without `libtorch_cuda` it takes a GPU's memory for
-  /// a tensor, of which it then can do nothing.
+  /// Whether the libtorch in a folder computes on GPUs. A libtorch without `libtorch_cuda` accepts a GPU's
+  /// memory for a tensor, but can do nothing with that tensor.
   public static boolean isForCuda(Path folder) {
     return Files.exists(folder.resolve(System.mapLibraryName("torch_cuda")));
   }
@@ -148,13 +148,13 @@ public final class TorchLibrary {
     return TorchCodes.name(dtype).isPresent();
   }
 
-  /// What [#wrap] goes through.
+  /// The native function that [#wrap] calls.
   TensorWrapper wrapper() {
     return wrapper.orElseThrow();
   }
 
   /// The random number generators. A libtorch that has all else may lack them. Few programs need them, so
-  /// they are linked now.
+  /// they are linked at the first call.
   public synchronized TorchGenerators generators() {
     if (generators == null) {
       generators = new TorchGenerators(symbols, cudaSymbols);
@@ -175,7 +175,8 @@ public final class TorchLibrary {
     return wrap(address, device, dtype, shape, TorchCodes.denseStrides(shape), release);
   }
 
-  /// As [#wrap(long, Device, DType, TensorShape, Runnable)], for elements that do not lie end to end.
+  /// Does what [#wrap(long, Device, DType, TensorShape, Runnable)] does, for elements that do not lie end to
+  /// end.
   ///
   /// @param strides from one element to the next along each axis, in elements; 0 or more
   public long wrap(
@@ -282,7 +283,7 @@ public final class TorchLibrary {
     return convert(source, dtypeCode(source), device);
   }
 
-  /// A new tensor of a dtype of which each element is `value`'s only one.
+  /// A new tensor whose elements all equal the only element of the tensor `value`.
   public long filled(TensorShape shape, DType dtype, Device device, long value) {
     return withValues(empty(shape, codes.of(dtype), device), value);
   }
@@ -342,7 +343,7 @@ public final class TorchLibrary {
   private long[] perAxis(NativeFunction function, long handle) {
     try (Arena arena = Arena.ofConfined()) {
       long axes = query(rank, handle, arena).get(JAVA_LONG, 0);
-      // Points into the tensor: copied before anything else can touch it.
+      // The result points into the tensor, so it is copied before anything else can change it.
       return query(function, handle, arena)
           .get(LONGS, 0)
           .asSlice(0, axes * Long.BYTES)

@@ -61,22 +61,22 @@ public record CheckpointChoice(
         .map(checkpoint -> checkpoint);
   }
 
-  /// As [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] has it.
+  /// Does what [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] says.
   public Optional<TrainingRestore.Restored> latest(Model model, @Nullable Trainer trainer) {
     store.fetchLatest(fallBack);
     return mending(fallBack, hasCopy -> latest(model, trainer, hasCopy));
   }
 
-  /// As [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] has it.
+  /// Does what [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] says.
   public TrainingRestore.Restored ofStep(long step, Model model, @Nullable Trainer trainer) {
     store.fetch(step);
     return mending(false, hasCopy -> ofStep(step, model, trainer, hasCopy));
   }
 
-  /// Restores, and puts a copy of the other store in the place of each checkpoint that turns out to be
-  /// damaged. One whose copy cannot be had is damaged for good.
+  /// Restores, and replaces each checkpoint that turns out to be damaged by its copy from the other store. A
+  /// checkpoint without a copy stays damaged.
   ///
-  /// @param orEarlier whether one that was saved before it may come from the other store, too
+  /// @param orEarlier whether an earlier checkpoint may come from the other store, too
   private <T> T mending(boolean orEarlier, Function<Predicate<Path>, T> restore) {
     Set<Path> lost = new HashSet<>();
     while (true) {
@@ -146,7 +146,7 @@ public record CheckpointChoice(
     return Optional.empty();
   }
 
-  /// The folder of a damaged manifest.
+  /// The checkpoint's folder that holds a damaged manifest.
   private static Path folder(MalformedFileException damaged) {
     return Objects.requireNonNull(damaged.file().path().toAbsolutePath().getParent());
   }
@@ -164,7 +164,8 @@ public record CheckpointChoice(
     }
   }
 
-  /// Whether the disk has lost a sector or the file its end.
+  /// Whether the checkpoint is damaged, rather than unreadable for now: a lost sector (EIO) and a file that
+  /// is too short are damage.
   private static boolean isDamage(GantryException failed) {
     if (!(failed instanceof TransferException transfer)) {
       return true;
@@ -197,7 +198,7 @@ public record CheckpointChoice(
     return restore(found.get(), model, trainer, hasCopy);
   }
 
-  /// A damaged manifest does not name its step; its folder does.
+  /// The damaged manifest of a step, which is told by the folder's name: the manifest cannot tell.
   private static Optional<MalformedFileException> damaged(CheckpointListing listing, long step) {
     return listing.damaged().stream()
         .filter(damage -> {

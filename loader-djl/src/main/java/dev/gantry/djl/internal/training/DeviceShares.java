@@ -7,8 +7,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.WeakHashMap;
 
-/// How many samples of the batch at hand each device of a training has. A batch knows it when it is split,
-/// [OneUpdate] needs it for the mean of their gradients; both know the training's manager.
+/// How many samples of the current batch each device of a training has. A batch says so when it is split, and
+/// [OneUpdate] needs it for the mean of the gradients; both know the training's manager.
 public final class DeviceShares {
   private static final int[] EQUAL = {};
   private static final Map<NDManager, int[]> SHARES =
@@ -22,8 +22,8 @@ public final class DeviceShares {
     SHARES.put(manager, samples.clone());
   }
 
-  /// The factor of each device's gradient, which is a mean over its samples: the sum is then the mean
-  /// over the batch. The same for all where no batch told.
+  /// The factor of each device's gradient, which is a mean over that device's samples: with these factors the
+  /// sum is the mean over the batch. All factors are equal if no batch has said how it was split.
   static float[] weights(NDManager manager, int devices) {
     int[] samples = Objects.requireNonNullElse(SHARES.get(manager), EQUAL);
     long all = 0;

@@ -14,8 +14,8 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// The listeners of a trainer that DJL calls before the one that saves checkpoints: only they have
-/// measured an epoch, or ended it, when it is saved.
+/// The listeners of a trainer that DJL calls before the one that saves checkpoints: only these have measured
+/// an epoch, or ended the training, when the epoch is saved.
 public record EarlierListeners(List<TrainingListener> listeners) {
   /// @param listener saves the checkpoints
   public static EarlierListeners of(Trainer trainer, TrainingListener listener) {
@@ -23,7 +23,9 @@ public record EarlierListeners(List<TrainingListener> listeners) {
     trainer.notifyListeners(all::add);
     int place = all.indexOf(listener);
     if (place < 0) {
-      // Another listener calls it. That one may stand anywhere; take it for well placed.
+      // The trainer does not know this listener: another one calls it, whose place is unknown.
+      // Takes it for
+      // well placed.
       all.removeIf(EarlyStoppingListener.class::isInstance);
       return new EarlierListeners(all);
     }
@@ -64,7 +66,7 @@ public record EarlierListeners(List<TrainingListener> listeners) {
     }
   }
 
-  /// What was measured of the epoch that has just ended, by its name, such as `validate_loss`.
+  /// The metrics of the epoch that has just ended by their names, such as `validate_loss`.
   public SequencedMap<String, Double> metrics() {
     SequencedMap<String, Double> metrics = new TreeMap<>();
     evaluators()

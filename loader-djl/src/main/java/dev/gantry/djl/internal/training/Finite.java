@@ -17,8 +17,8 @@ import java.util.SequencedMap;
 public final class Finite {
   private Finite() {}
 
-  /// The name of the first array that has such a value. Types that libtorch cannot add up are not looked
-  /// at.
+  /// The name of the first array that has such a value. Arrays of types that libtorch cannot add up are
+  /// passed over.
   public static Optional<String> firstWithout(SequencedMap<String, NDArray> arrays) {
     Map<String, NDArray> doubtful = new HashMap<>();
     Map<String, NDArray> summed = new LinkedHashMap<>();
@@ -44,8 +44,8 @@ public final class Finite {
         .findFirst();
   }
 
-  /// A sum takes no memory, and is finite only if all values are. All sums come from a device in one copy,
-  /// since each copy waits for the device.
+  /// The sum of each array: it takes no memory, and is finite only if all values are. All sums come from a
+  /// device in one copy, since each copy waits for the device.
   private static double[] sums(Collection<NDArray> arrays) {
     if (arrays.isEmpty()) {
       return new double[0];
@@ -63,7 +63,7 @@ public final class Finite {
     }
   }
 
-  /// Finite values may have a sum that is none.
+  /// Looks at each value, because finite values may have a sum that is not finite.
   private static boolean hasFiniteValues(NDArray array) {
     try (NDArray nan = array.isNaN();
         NDArray infinite = array.isInfinite();

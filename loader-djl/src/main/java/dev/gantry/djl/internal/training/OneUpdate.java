@@ -8,9 +8,9 @@ import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 
 /// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, each
-/// weighted by its device's samples, and copies it to the others. DJL's own adds the gradients up and updates on each
-/// device, each time as a step of its own, so that the devices' parameters drift apart (source: DJL 0.35.1,
-/// `LocalParameterServer`).
+/// weighted by its device's samples, and copies it to the others. DJL's own parameter server adds the
+/// gradients up and updates each device as a step of its own, so that the devices' parameters drift apart
+/// (source: DJL 0.35.1, `LocalParameterServer`).
 final class OneUpdate implements ParameterServer {
   private final Optimizer optimizer;
   private final NDManager manager;

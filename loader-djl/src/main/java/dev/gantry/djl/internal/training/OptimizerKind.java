@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /// 0.35.1).
 ///
 /// @param countsUpdates whether it counts the updates of each parameter
-/// @param states those that it has in one configuration or another
+/// @param states the states that it has in one configuration or another
 record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, List<State> states) {
   private static final List<OptimizerKind> ALL =
       List.of(
@@ -46,14 +46,14 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
   /// One state, such as Adam's means: a map from the id of a parameter to an array for each device,
   /// filled as parameters are updated for the first time.
   ///
-  /// @param arrays where it is
+  /// @param arrays the field that holds the map
   /// @param condition the setting without which the optimizer does not use it, if there is one: a
   ///     number that must not be 0, or a boolean
   record State(
       String name,
       PrivateField<Map<String, Map<Device, NDArray>>> arrays,
       Optional<PrivateField<Object>> condition) {
-    /// The type of each, as `Type#getTypeName` has it.
+    /// The type of each such field, as `Type#getTypeName` gives it.
     static final String TYPE =
         "java.util.Map<java.lang.String, java.util.Map<ai.djl.Device, ai.djl.ndarray.NDArray>>";
 
@@ -91,7 +91,7 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
 
   /// The kind of an optimizer; a subclass without state of its own is of its parent's kind.
   ///
-  /// @throws MisuseException if it is of none, may have state that is not known here, or this
+  /// @throws MisuseException if it is of no known kind, may have state that is not known here, or this
   ///     version of DJL keeps the state of this kind elsewhere
   static OptimizerKind of(Optimizer optimizer) {
     OptimizerKind kind =

@@ -45,7 +45,7 @@ public final class OptimizerState {
   private static final PrivateField<Integer> BEGIN =
       PrivateField.of(Optimizer.class, "beginNumUpdate", "int");
 
-  /// In place of the count of a parameter that is not updated.
+  /// Stands for the count of a parameter that is not updated.
   static final int NO_COUNT = -1;
 
   private final TrainerParts parts;
@@ -83,8 +83,8 @@ public final class OptimizerState {
     return counts;
   }
 
-  /// The state as it is. The arrays are the optimizer's own: the next step changes them. Of several
-  /// devices, the first's.
+  /// The optimizer's state now. The arrays are the optimizer's own: the next step changes them. With several
+  /// devices, they are those of the first.
   public SavedOptimizer<NDArray> values() {
     SequencedMap<String, NDArray> arrays = arrays(this::value);
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
@@ -99,7 +99,7 @@ public final class OptimizerState {
     return new SavedOptimizer<>(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
   }
 
-  /// The arrays of [#values] on another device, as far as it has some.
+  /// The arrays of [#values] on another device, as far as that device has any.
   ///
   /// @param device its number among the trainer's
   SequencedMap<String, NDArray> values(int device) {
@@ -123,8 +123,8 @@ public final class OptimizerState {
     return state.arrays().get(parts.optimizer()).getOrDefault(parameter.getId(), Map.of());
   }
 
-  /// As the arrays of [#values] when all parameters have been updated. An array that is not there yet is
-  /// stood for by its parameter's, which is of the same shape and type.
+  /// Arrays like those that [#values] will have when all parameters have been updated, to learn their sizes:
+  /// for each array that does not exist yet, its parameter's, which has the same shape and type.
   SequencedMap<String, NDArray> expected() {
     Map<String, NDArray> parameters = parts.values();
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
@@ -148,7 +148,7 @@ public final class OptimizerState {
     return parts.devices().stream()
         .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
         .findFirst()
-        // Another trainer's: DJL would copy it in this one's first step.
+        // Takes another trainer's array: DJL would copy it in this trainer's first step.
         .or(() -> byDevice.values().stream().findFirst());
   }
 
@@ -174,7 +174,7 @@ public final class OptimizerState {
     }
   }
 
-  /// For each parameter, all that the optimizer keeps for one must be saved, or nothing.
+  /// Checks that for each parameter either all states that the optimizer keeps are saved, or none.
   private void checkNames(SavedOptimizer<ArrayKind> saved) {
     Set<String> savedNames = new LinkedHashSet<>(saved.arrays().keySet());
     saved.updateCounts().keySet().forEach(path -> savedNames.add(countKey(path)));
@@ -210,10 +210,9 @@ public final class OptimizerState {
     return COUNTS_NAME + "/" + path;
   }
 
-  /// Begins to set the optimizer to a saved state, whether or not it has made steps of its own. The
-  /// values are copied, on all devices of the trainer; arrays that the optimizer had and needs no
-  /// more are closed in the end. The new ones live as DJL's own do: they are the optimizer's, and
-  /// no manager closes them.
+  /// Begins to set the optimizer to a saved state, whether or not it has made steps of its own. The values
+  /// are copied, on all devices of the trainer; in the end, arrays that the optimizer no longer needs are
+  /// closed. The new ones live as DJL's own do: they are the optimizer's, and no manager closes them.
   ///
   /// @throws MisuseException as [#check]
   /// @throws dev.gantry.core.TransferException if there is no memory
@@ -236,9 +235,9 @@ public final class OptimizerState {
         replacement::close);
   }
 
-  /// As DJL would have counted on the devices of this trainer.
+  /// The saved state with update counts as DJL would have counted them on the devices of this trainer.
   ///
-  /// @param devices on how many each update was counted
+  /// @param devices on how many devices each update was counted
   SavedOptimizer<ArrayKind> counted(SavedOptimizer<ArrayKind> saved, int devices) {
     return saved.counted(devices, parts.updatedDevices().size(), BEGIN.get(parts.optimizer()));
   }

@@ -242,7 +242,7 @@ public abstract sealed class RandomSource {
       };
     }
 
-    /// libtorch would end the JVM on an invalid one.
+    /// Checks the state's fields: libtorch would end the JVM on an invalid state.
     @Override
     boolean isValid(byte[] saved) {
       if (saved.length != stateBytes()) {
@@ -255,8 +255,9 @@ public abstract sealed class RandomSource {
           boolean seeded = state.getInt(12) == 1;
           long next = state.getLong(16);
           boolean fresh = left == 1 && next == 0;
-          // One word less is left each time that the next moves on by one. libtorch does not check
-          // that, and would read past the words.
+          // When the next index moves on by one, one word less is left. libtorch does not check
+          // that, and
+          // would read past the words.
           boolean used = left > 0 && left <= TWISTER_WORDS && left + next == TWISTER_WORDS + 1;
           yield seeded && (fresh || used);
         }

@@ -13,11 +13,11 @@ import java.util.function.UnaryOperator;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// What a training on several devices has on those but the first. DJL's optimizers count an update on each
-/// device and begin their states one after the other, so that values drift apart; running means differ with
-/// the samples that a device had.
+/// The arrays that a training on several devices has on all of them but the first. DJL's optimizers count an
+/// update on each device and begin their states one after the other, so that values drift apart; running
+/// means differ with the samples that a device had.
 final class Replicas {
-  /// The group of a checkpoint that holds those that differ from the first device's.
+  /// The checkpoint's group of arrays that differ from the first device's.
   static final String GROUP = "replicas";
 
   private static final Pattern KEY =
@@ -29,7 +29,7 @@ final class Replicas {
               + ")/(.+)",
           Pattern.DOTALL);
 
-  /// As many values of two arrays are compared at a time.
+  /// How many values of two arrays are compared at a time.
   private static final long SLICE_VALUES = 4 << 20;
 
   private Replicas() {}
@@ -38,7 +38,7 @@ final class Replicas {
   /// @param group [TrainingContents#MODEL] or [TrainingContents#OPTIMIZER]
   /// @param name of the array in the group
   record Key(int device, String group, String name) {
-    /// Empty if `text` is none.
+    /// Reads a key; empty if `text` is none.
     static Optional<Key> parse(String text) {
       Matcher matcher = KEY.matcher(text);
       return matcher.matches()

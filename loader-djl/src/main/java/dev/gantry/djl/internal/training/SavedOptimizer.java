@@ -26,9 +26,9 @@ public record SavedOptimizer<A>(
     updateCounts = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(updateCounts));
   }
 
-  /// As DJL would have counted with another number of devices.
+  /// This state with update counts as DJL would have counted them with another number of devices.
   ///
-  /// @param from on how many devices each update was counted
+  /// @param from on how many devices each update was counted so far
   /// @param to on how many it is counted from now on
   /// @param begin where the optimizer began to count
   SavedOptimizer<A> counted(int from, int to, int begin) {

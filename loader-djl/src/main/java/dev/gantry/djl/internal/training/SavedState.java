@@ -18,21 +18,21 @@ public final class SavedState {
   static final String OPTIMIZER_KIND = "optimizer.kind";
   static final String OPTIMIZER_UPDATES = "optimizer.updates";
 
-  /// Followed by the path of a parameter.
+  /// The beginning of a key, which the path of a parameter follows.
   static final String OPTIMIZER_COUNT = "optimizer.count.";
 
-  /// On how many devices the training was; on one where there is none.
+  /// The key for the number of devices of the training; a missing entry means one.
   static final String DEVICES = "devices";
 
-  /// On how many of them each update was counted; on one where there is none.
+  /// The key for the number of devices on which each update was counted; a missing entry means one.
   static final String OPTIMIZER_DEVICES = "optimizer.devices";
 
   static final String SEED = "random.seed";
 
-  /// Followed by the name of a generator.
+  /// The beginning of a key, which the name of a generator follows.
   static final String RANDOM = "random.state.";
 
-  /// Followed by the name that you gave to a state of your own.
+  /// The beginning of a key, which the name that you gave to a state of your own follows.
   static final String USER = "user.";
 
   private static final long MOST_DEVICES = 1 << 16;
@@ -53,7 +53,7 @@ public final class SavedState {
     return Optional.ofNullable(state.get(DATASET));
   }
 
-  /// Whether it was saved with a trainer.
+  /// Whether the checkpoint was saved with a trainer.
   public boolean hasTraining() {
     return state.containsKey(OPTIMIZER_KIND);
   }
@@ -122,7 +122,7 @@ public final class SavedState {
     return value;
   }
 
-  /// From 0 to `most`.
+  /// The number of an entry, from 0 to `most`.
   private long number(String key, long most) {
     String text = text(key);
     try {
@@ -131,7 +131,7 @@ public final class SavedState {
         return value;
       }
     } catch (NumberFormatException _) {
-      // As a number out of range.
+      // Text that is no number is refused below, as a number out of range is.
     }
     throw invalid(key, text);
   }

@@ -25,8 +25,8 @@ public final class StateReplacement implements AutoCloseable {
     this.parts = parts;
   }
 
-  /// From [#apply] on, the optimizer's state of a parameter is an array of this kind, on each device
-  /// that it updates; if it is null, there is none.
+  /// Plans that from [#apply] on, the optimizer's state of a parameter is an array of this kind on each
+  /// device that the optimizer updates; if `kind` is null, that it has no such state.
   ///
   /// @param key what [#take] calls it
   void plan(OptimizerKind.State state, String key, String parameterId, @Nullable ArrayKind kind) {
@@ -59,7 +59,7 @@ public final class StateReplacement implements AutoCloseable {
     exchanges.add(exchange);
   }
 
-  /// Copies values to where they will be, or are already.
+  /// Copies values into the arrays that the optimizer gets by [#apply]; it may use some of these already.
   ///
   /// @param key such as `means/01Linear_weight`
   /// @param values of the array's rows from `firstRow` on; they stay the caller's
@@ -71,7 +71,7 @@ public final class StateReplacement implements AutoCloseable {
         .forEach(target -> TorchArrays.copy(values, target, firstRow));
   }
 
-  /// As [#take(String, NDArray, long)], on one device.
+  /// Does what [#take(String, NDArray, long)] does, on one device.
   ///
   /// @param device its number among the trainer's
   void take(int device, String key, NDArray values, long firstRow) {

@@ -11,7 +11,7 @@ import java.util.Arrays;
 public final class StepCounter {
   private final OptimizerState optimizer;
 
-  /// At the last [#take]; empty before the first one.
+  /// The counts at the last [#take]; empty before the first one.
   private int[] counts = {};
 
   private StepCounter(OptimizerState optimizer) {

@@ -132,12 +132,12 @@ public final class TrainerParts implements TensorTaker {
     return trainer;
   }
 
-  /// As the training's configuration gave it.
+  /// The optimizer that the training's configuration gave.
   Optimizer optimizer() {
     return optimizer;
   }
 
-  /// As [#parameters(Block)], of the trainer's model.
+  /// Returns [#parameters(Block)] of the trainer's model.
   public SequencedMap<String, Parameter> parameters() {
     return parameters;
   }
@@ -146,15 +146,15 @@ public final class TrainerParts implements TensorTaker {
     return List.of(trainer.getDevices());
   }
 
-  /// The array of each parameter by its path, as in [#parameters]. They are the arrays that the
-  /// training works on: the next step changes them. Of several devices, the first's.
+  /// The array of each parameter by its path, as in [#parameters]. They are the arrays that the training
+  /// works on: the next step changes them. With several devices, they are those of the first.
   ///
   /// @throws MisuseException if a parameter is not initialised
   public SequencedMap<String, NDArray> values() {
     return values(0);
   }
 
-  /// As [#values()], on another device.
+  /// Returns the arrays of [#values()] on another device.
   ///
   /// @param device its number in [#devices]
   SequencedMap<String, NDArray> values(int device) {
@@ -165,7 +165,7 @@ public final class TrainerParts implements TensorTaker {
     return values;
   }
 
-  /// As [#take(String, NDArray, long)], on one device.
+  /// Does what [#take(String, NDArray, long)] does, on one device.
   void take(int device, String path, NDArray values, long firstRow) {
     NDArray target = arrays(path).get(device);
     TorchArrays.copy(values, target, firstRow);
@@ -231,7 +231,7 @@ public final class TrainerParts implements TensorTaker {
     // The set goes by identity: DJL's arrays are equal where their values are.
     Set<NDArray> targets = Collections.newSetFromMap(new IdentityHashMap<>());
     targets.addAll(arrays(path));
-    // The model's own array may be none of them.
+    // The model's own array may be on none of the trainer's devices.
     targets.add(initialized(path).getArray());
     return targets;
   }
@@ -241,7 +241,7 @@ public final class TrainerParts implements TensorTaker {
       return;
     }
     try (PtNDArray gradient = JniUtils.getGradient(array)) {
-      // There is none before the first backward pass.
+      // Before the first backward pass there is no gradient.
       if (gradient != null) {
         JniUtils.zeroGrad(array);
       }

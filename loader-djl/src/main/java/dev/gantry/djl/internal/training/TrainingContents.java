@@ -97,8 +97,8 @@ public record TrainingContents(
     }
   }
 
-  /// As the contents of a training that has made a step, of which only the sizes count. On each device but
-  /// the first, all may differ.
+  /// Contents as large as a checkpoint after a step can be; only their sizes count. They have all arrays once
+  /// more for each device but the first, since all of these may differ from the first device's.
   ///
   /// @throws MisuseException as [#of]
   public static TrainingContents expected(Model model, Trainer trainer) {
@@ -127,7 +127,7 @@ public record TrainingContents(
     return this;
   }
 
-  /// The name of a parameter that has a value which is NaN or infinite.
+  /// The name of a parameter that has a value which is NaN or infinite; empty if none has.
   public Optional<String> parameterNotFinite() {
     return Finite.firstWithout(groups.getOrDefault(MODEL, new LinkedHashMap<>()));
   }

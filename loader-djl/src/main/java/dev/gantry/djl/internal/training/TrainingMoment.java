@@ -34,7 +34,9 @@ public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<Str
                   if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
                     NDArray copy = value.duplicate();
                     ofDevice.put(path, copy);
-                    // The batch's manager, to which it may belong, closes sooner.
+                    // Moves the copy to the trainer's manager: the batch's manager, to which it may
+                    // belong,
+                    // closes sooner.
                     copy.attach(trainer.getManager());
                   }
                 });

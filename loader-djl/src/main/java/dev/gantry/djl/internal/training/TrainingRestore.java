@@ -58,7 +58,7 @@ public final class TrainingRestore {
   /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
   public Restored into(Model model, @Nullable Trainer trainer) {
-    // Before anything changes: a damaged manifest is refused here.
+    // Read before anything changes: a damaged manifest is refused here.
     Restored restored = new Restored(checkpoint, state.epoch(), state.dataset());
     if (trainer == null) {
       intoModel(model);
@@ -127,12 +127,12 @@ public final class TrainingRestore {
       replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
-    // Last: your own may draw numbers.
+    // Restores the generators last: the user's functions above may draw numbers.
     random.restore();
   }
 
-  /// What devices but the first have of their own. With another number of devices than it was saved on,
-  /// all get the first's.
+  /// The arrays that devices but the first had different from it. Empty if the checkpoint was saved on
+  /// another number of devices: then all devices get the first one's.
   private SequencedMap<String, StoredTensor> replicas(
       int devices, Map<String, SequencedMap<String, ArrayKind>> kinds) {
     if (devices != state.devices() || !checkpoint.has(Replicas.GROUP)) {

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
-/// Stands before the parameter server that makes a trainer's steps: no parameter is updated while a
+/// Stands before the parameter server that makes a trainer's steps, and lets no parameter be updated while a
 /// snapshot of the training is being taken. Forward and backward passes go on meanwhile.
 ///
 /// For the thread that steps the trainer.
@@ -47,7 +47,7 @@ public final class UpdateFence implements ParameterServer {
     held.add(snapshot);
   }
 
-  /// Runs `action` once, within the step to come, when so many parameters have been updated.
+  /// Runs `action` once, within the next step, when `updates` parameters have been updated.
   public void afterUpdates(int updates, Runnable action) {
     afterSteps.add(new AfterStep(updates, action));
   }

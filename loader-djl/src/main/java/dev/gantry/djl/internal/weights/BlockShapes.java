@@ -14,14 +14,15 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// The initialisation of a block without its arrays: afterwards the block and its children know the
-/// shapes of their inputs, which some compute with, and each parameter its own. Parameters that
-/// have an array keep it.
+/// Initialises a block without allocating arrays: afterwards the block and its children know the shapes of
+/// their inputs, which some compute with, and each parameter knows its own shape. Parameters that have an
+/// array keep it.
 ///
-/// Closed, the parameters that have no array yet have no shape either, unless they had one before.
+/// [#close] takes the shape away again from parameters that still have no array, unless they had one before.
 public final class BlockShapes implements AutoCloseable {
   private record Before(Parameter parameter, Initializer initializer, boolean hadShape) {
-    /// DJL initialises no parameter without an array, so it gets one of a single element for all.
+    /// Gives the parameter an array of one element, broadcast to its shape: DJL initialises no parameter
+    /// without an array.
     void initializeEmpty() {
       parameter.setInitializer((manager, shape, _) -> {
         try (NDArray element = manager.create(0f)) {

@@ -19,7 +19,7 @@ public final class Casts {
   enum Kind {
     /// libtorch casts the array.
     CAST,
-    /// Our own code computes the values: libtorch, as DJL binds it, has no such type.
+    /// Gantry's own code computes the values: libtorch, as DJL binds it, has no such type.
     CONVERT,
     /// Integers stay integers.
     NONE,

@@ -24,8 +24,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
 
-/// Tensors into memory that is there. Everything is checked, and every tensor that must be decoded is
-/// decoded, before the first byte changes.
+/// Loads tensors into existing memory. It checks everything, and decodes every tensor that must be decoded,
+/// before the first byte changes.
 public final class IntoLoad {
   private final GantrySession session;
   private final TransferOptions options;
@@ -35,7 +35,7 @@ public final class IntoLoad {
     this.options = options;
   }
 
-  /// Into arrays of the tensors' types and shapes.
+  /// Loads tensors into arrays of their types and shapes.
   public TransferReport arrays(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
     SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
     try {
@@ -54,7 +54,8 @@ public final class IntoLoad {
     }
   }
 
-  /// Those that DJL has no type for lie in arrays as raw bytes, as loads give them.
+  /// Refuses an array of another type or shape. A tensor of a type that DJL lacks goes into an array of raw
+  /// bytes (U8), as in other loads.
   private static void requireSame(StoredTensor tensor, ArrayMemory array) {
     boolean raw =
         !Casts.isHeld(tensor.dtype())
@@ -69,7 +70,7 @@ public final class IntoLoad {
     }
   }
 
-  /// Into memory of the tensors' sizes.
+  /// Loads tensors into memory of their sizes.
   public TransferReport memory(Map<String, StoredTensor> tensors, Map<String, Memory> memories) {
     List<ReadInto> plain = new ArrayList<>();
     List<StoredTensor> others = new ArrayList<>();
@@ -86,7 +87,7 @@ public final class IntoLoad {
     if (others.isEmpty()) {
       return session.read(plain, options);
     }
-    // The fills are those of all devices: decoding goes by the CPU.
+    // The CPU decodes the tensors, for whichever device: so they are fills of host memory.
     List<HostFill> fills =
         others.stream()
             .map(tensor ->

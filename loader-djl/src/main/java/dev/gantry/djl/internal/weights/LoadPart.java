@@ -8,7 +8,7 @@ import java.util.function.ToLongFunction;
 
 /// Tensors that fit into a slab together: what a load has in memory at a time, beside its results.
 ///
-/// @param pieces of each device; of all devices as many
+/// @param pieces of each device; each device has the same number
 record LoadPart(List<List<Piece>> pieces) {
   /// Some rows of a tensor, or all of it.
   ///
@@ -30,7 +30,7 @@ record LoadPart(List<List<Piece>> pieces) {
     while (begin < size) {
       long room = slabBytes;
       int end = begin;
-      // One that is larger than a slab is a part of its own.
+      // A piece that is larger than a slab is a part of its own.
       while (end == begin || (end < size && bytes(pieces, end, memory) <= room)) {
         room -= bytes(pieces, end, memory);
         end++;
@@ -55,7 +55,7 @@ record LoadPart(List<List<Piece>> pieces) {
         .toList();
   }
 
-  /// The bytes that are read.
+  /// How many bytes are read for this part.
   ///
   /// @param replicated whether all devices have the same
   long bytes(boolean replicated) {

@@ -18,8 +18,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Arrays for parameters that have none. Those that were not given to their parameters go when this
-/// is closed.
+/// Makes arrays for parameters that have none. Arrays that were not given to their parameters are closed with
+/// this.
 public final class NewArrays implements AutoCloseable {
   private final NDManager manager;
   private final Map<Parameter, NDArray> arrays = new LinkedHashMap<>();
@@ -59,7 +59,7 @@ public final class NewArrays implements AutoCloseable {
     }
   }
 
-  /// Adds one with the values that DJL would begin with.
+  /// Adds an array with the values that DJL would initialise the parameter with.
   ///
   /// @param path the parameter's, for the message
   void addInitial(String path, Parameter parameter, DataType type) {
@@ -67,7 +67,7 @@ public final class NewArrays implements AutoCloseable {
     if (initializer == null) {
       throw new MisuseException("parameter '" + path + "' has neither a tensor nor an initializer");
     }
-    // DJL's native code ends the process if it is to make BF16.
+    // Makes FLOAT32 first: DJL's native code would end the process if it were to make BF16.
     NDArray array = initializer.initialize(manager, parameter.getShape(), DataType.FLOAT32);
     if (type != DataType.FLOAT32) {
       try (NDArray floats = Guards.guard(array)) {

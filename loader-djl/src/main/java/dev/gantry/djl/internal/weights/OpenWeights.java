@@ -19,14 +19,14 @@ import java.util.function.Supplier;
 ///
 /// @param sums of the tensors, for loads that compare them
 /// @param alwaysVerify whether loads compare the checksums without being asked to
-/// @param held weights of a server, which are held until this is closed
+/// @param held the weights of a server, which this process holds until this is closed
 public record OpenWeights(
     WeightsCatalogue contents,
     Supplier<List<KnownChecksums.Known>> sums,
     boolean alwaysVerify,
     Optional<ResidentWeights> held)
     implements AutoCloseable {
-  /// Those of files.
+  /// Weights of files: no server holds them.
   public OpenWeights(
       WeightsCatalogue contents, Supplier<List<KnownChecksums.Known>> sums, boolean alwaysVerify) {
     this(contents, sums, alwaysVerify, Optional.empty());

@@ -27,7 +27,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
       Parameter parameter, ParameterPlan.Tensors fill, TensorShape shape, DataType type) {}
 
   /// @param types of parameters that have no array
-  /// @param otherwise their type if `types` has none; empty for the stored one
+  /// @param otherwise the type where `types` says none; empty for the stored one
   /// @throws MisuseException if a tensor does not fit its parameter
   static ParameterFit of(
       ParameterPlan plan, TypePolicy types, Optional<DataType> otherwise, Scales scales) {
@@ -107,7 +107,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
         : "; the tensor looks transposed: add transpose() to the rule";
   }
 
-  /// Whether the one is the other matrix with its axes changed over.
+  /// Whether one matrix has the other's shape transposed.
   public static boolean areTransposed(TensorShape one, TensorShape other) {
     return one.rank() == 2
         && other.rank() == 2
@@ -157,7 +157,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     return "DJL holds no " + dtype + "; optCast gives it another type";
   }
 
-  /// Only weights that are not trained can be integers.
+  /// Whether the parameter must be floating-point: integers can only be weights that are not trained.
   private static boolean isFloating(Parameter parameter) {
     return parameter.requiresGradient()
         || switch (parameter.getType()) {

@@ -51,7 +51,7 @@ public final class ParameterLoad {
     return load.hasHandedOver();
   }
 
-  /// Afterwards all of the block's parameters have an array, and it can predict.
+  /// Loads a block: afterwards all of its parameters have an array, and it can predict.
   ///
   /// @param inputShapes not used if the block is initialised
   public ParameterFit.Outcome into(Block block, NameRules rules, Shape... inputShapes) {
@@ -75,7 +75,7 @@ public final class ParameterLoad {
     }
   }
 
-  /// Parameters that have neither an array nor a tensor stay without an array.
+  /// Loads parameters. Those that have neither an array nor a tensor stay without an array.
   public ParameterFit.Outcome into(ParameterList parameters, NameRules rules) {
     ParameterFit fit = fit(parameters, rules, Optional.empty());
     try (NewArrays arrays = new NewArrays(manager)) {
@@ -180,7 +180,7 @@ public final class ParameterLoad {
     return Optional.of(tensor);
   }
 
-  /// What is copied into arrays that are there.
+  /// Copies values into the arrays that parameters have already.
   private final class Copies {
     private final SequencedMap<StoredTensor, List<RowCopy>> byTensor = new LinkedHashMap<>();
     private final Map<StoredTensor, DataType> types = new LinkedHashMap<>();
@@ -191,7 +191,8 @@ public final class ParameterLoad {
       for (StoredTensor tensor : fill.tensors()) {
         RowCopy copy = new RowCopy(tensor.shape(), fill.transforms(), array, fill.axis(), first);
         byTensor.computeIfAbsent(tensor, _ -> new ArrayList<>()).add(copy);
-        // A tensor of several types becomes the widest that a conversion makes.
+        // A tensor that parameters want in several types becomes FLOAT32, the widest that a
+        // conversion makes.
         types.merge(tensor, target.type(), (one, other) -> one == other ? one : DataType.FLOAT32);
         first += copy.length();
       }

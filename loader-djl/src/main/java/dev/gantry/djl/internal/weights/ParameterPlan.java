@@ -10,8 +10,8 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// Says which tensors make which parameter: the rules applied to one block and one catalogue. Pure; what the
-/// parameters and tensors are, [ParameterFit] checks.
+/// Says which tensors make which parameter: the rules applied to one block and one catalogue. It depends on
+/// names alone; [ParameterFit] checks shapes and types.
 ///
 /// @param fills by path. A parameter with several paths has one fill
 /// @param missing the parameters without a fill, by path

@@ -4,15 +4,15 @@ package dev.gantry.djl.internal.weights;
 import dev.gantry.djl.internal.weights.LoadPart.Piece;
 import java.util.List;
 
-/// How much memory a pipelined load takes whose arrays change their types, without what readers take and what DJL's
-/// engine makes: both are asked for when they are needed.
+/// Computes how much memory a pipelined load takes whose arrays change their types. It leaves out the buffers
+/// of readers and the arrays that DJL's engine makes: both are asked for when they are needed.
 final class PartsMemory {
   private PartsMemory() {}
 
   /// The most bytes at once: two parts are in memory at a time, beside the results of those before.
   ///
   /// @param kept bytes that stay from before the first part to behind the last
-  /// @param lazy whether tensors are mapped, which takes nothing
+  /// @param lazy whether tensors are mapped, which takes no memory
   /// @param partBytes the least that a part takes
   static long most(List<LoadPart> parts, long kept, boolean lazy, long partBytes) {
     long most = kept;
@@ -31,7 +31,7 @@ final class PartsMemory {
         TensorRequest request = piece.rows();
         if (request.isConverted()) {
           results = TypeChanges.endOf(results, request);
-          // The engine makes another array of FLOAT64.
+          // A conversion to FLOAT64 leaves no result here: the engine casts it to another array.
           resultsStay |= !request.isDouble();
         }
         loadedStays |= !request.changes();

@@ -19,7 +19,7 @@ import java.util.function.IntFunction;
 /// being read, so that one load's requests go on where the other's begin or end. (Measured on an H200:
 /// to begin the second one when most of the first is there is slower.) For one thread.
 final class PipelinedLoad implements AutoCloseable {
-  /// In memory at once.
+  /// How many parts are in memory at once.
   static final int DEPTH = 2;
 
   /// The arrays of a part, for each device.
@@ -74,7 +74,7 @@ final class PipelinedLoad implements AutoCloseable {
   /// Ends loads that run, and closes what they loaded.
   @Override
   public void close() {
-    // Those that have not begun would never end.
+    // Cancels tasks that have not begun: they would never end.
     threads.shutdownNow().forEach(load -> ((Future<?>) load).cancel(false));
     boolean interrupted = false;
     for (Future<Arrays> load : begun) {

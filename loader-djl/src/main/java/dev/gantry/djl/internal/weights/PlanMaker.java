@@ -95,7 +95,7 @@ final class PlanMaker {
     return rules.ignored().stream().anyMatch(pattern -> all.stream().anyMatch(pattern::matches));
   }
 
-  /// A tensor's, and those of the tensor whose scales it has.
+  /// All names of a tensor; for scales, also those of the tensor that they are for.
   private Set<String> allNames(String name) {
     Set<String> all = new HashSet<>();
     for (String each : List.of(name, scales.tensorOf(name).orElse(name))) {
@@ -198,7 +198,8 @@ final class PlanMaker {
         .toList();
   }
 
-  /// Several parameters may be parts of a tensor, but only tied ones may be all of it.
+  /// Refuses two parameters that are the same tensor as a whole, unless they are tied. Several parameters may
+  /// be parts of one tensor.
   private void requireOnce() {
     Map<Parameter, Map.Entry<String, ParameterPlan.Fill>> firsts = new HashMap<>();
     Map<String, String> wholes = new HashMap<>();
@@ -255,7 +256,7 @@ final class PlanMaker {
     };
   }
 
-  /// What tells the parts of a tensor apart.
+  /// Text that tells the parts of a tensor apart.
   private static String selection(ParameterPlan.Tensors fill) {
     return String.valueOf(
         fill.transforms().stream()
@@ -265,7 +266,7 @@ final class PlanMaker {
             .toList());
   }
 
-  /// A parameter with several paths needs a fill under one of them.
+  /// The parameters without a fill. A parameter with several paths needs a fill under one of them only.
   private SequencedMap<String, Parameter> missing() {
     Set<Parameter> filled = new HashSet<>();
     fills.values().forEach(fill -> filled.add(fill.parameter()));

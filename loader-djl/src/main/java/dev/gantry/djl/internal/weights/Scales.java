@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 /// Finds the quantised tensors of some weights that have scales. For a tensor `NAME`, that is the tensor
 /// `NAME_scale_inv` or `NAME_scale`; both are factors of the stored values. Thread-safe.
 public final class Scales {
-  /// For weights that are loaded as they are.
+  /// Finds no scales: for weights that are loaded as they are.
   public static final Scales NONE = new Scales(Map.of(), Map.of(), Optional::empty);
 
   private final Map<String, StoredTensor> byTensor;
@@ -97,8 +97,8 @@ public final class Scales {
     };
   }
 
-  /// How many rows a piece of a tensor has, at most `rows` if a block of scales has no more: pieces
-  /// do not divide blocks.
+  /// How many rows a piece of a tensor gets: at most `rows`, but at least those of one block of scales, since
+  /// pieces do not divide blocks.
   long wholeBlocks(StoredTensor tensor, long rows) {
     if (!has(tensor.name())) {
       return rows;

@@ -45,7 +45,7 @@ public final class TensorLoad {
   private final Scales scales;
   private final List<Device> devices;
 
-  /// Whether all devices get the same.
+  /// Whether all devices get the same tensors.
   private final boolean replicated;
 
   private TransferReport report = TransferReport.NOTHING;
@@ -54,7 +54,7 @@ public final class TensorLoad {
   /// The bytes of tensors that are read straight into their places, after the others.
   private long placedBytes;
 
-  /// Onto the settings' device, or the manager's.
+  /// Loads onto the settings' device, or the manager's.
   public TensorLoad(
       GantrySession session, NDManager manager, LoadSettings settings, Scales scales) {
     this(
@@ -66,7 +66,7 @@ public final class TensorLoad {
         scales);
   }
 
-  /// Onto each of several devices. Each byte is read once.
+  /// Loads onto each of several devices. Each byte is read once.
   ///
   /// @param replicated whether all devices get the same tensors
   public TensorLoad(
@@ -96,7 +96,7 @@ public final class TensorLoad {
     return loadEach(List.of(tensors)).getFirst();
   }
 
-  /// As [#load], for each device.
+  /// Does what [#load] does, for each device.
   ///
   /// @param tensors of each device, with the same names and types in the same order
   /// @return the arrays of each device, in the devices' order
@@ -183,12 +183,12 @@ public final class TensorLoad {
         arrays::close);
   }
 
-  /// Hands all tensors to `taker`, part by part, so that there is never more memory taken for them
-  /// than that of two slabs: one that is larger than a slab comes in several pieces. What is more than a
-  /// slab is read straight into its place, if it has one: no sooner, so that a failure in the first
-  /// slab's bytes changes nothing.
+  /// Hands all tensors to `taker`, part by part, so that they never take more memory than two slabs: a tensor
+  /// that is larger than a slab comes in several pieces. The tensors behind the first slab are read straight
+  /// into their places, if they have one. Those of the first slab are not, so that a failure in their bytes
+  /// changes nothing.
   ///
-  /// @throws TransferException as a load does; if some have been taken already, that says so
+  /// @throws TransferException as a load does; if tensors have been taken already, the message says so
   public void eachPart(List<StoredTensor> tensors, TensorTaker taker) {
     eachPart(
         tensors.stream().map(one -> TensorRequest.of(one, Optional.empty(), scales)).toList(),
@@ -278,7 +278,7 @@ public final class TensorLoad {
     tensors.keySet().forEach(taker::placed);
   }
 
-  /// Uses the arrays of a part, of which quantised ones are converted. Those that it leaves in the lists
+  /// Uses the arrays of a part, whose quantised ones have been converted. Arrays that it leaves in the lists
   /// are closed.
   private interface PartUser {
     void use(LoadPart part, PipelinedLoad.Arrays arrays);
@@ -329,8 +329,9 @@ public final class TensorLoad {
     return settings.transfer().limits().slabBytes();
   }
 
-  /// Several parts have the same memory of a device, one after the other. Beside the tensors of a part, a
-  /// slab holds the blocks at their edges: with a second slab for those, a part would take that memory twice.
+  /// The options of a part's transfer. Parts use the same memory of a device, one after the other. A slab has
+  /// room for a part's tensors and for the blocks at their edges: if the edges took a second slab, a part
+  /// would take twice the memory.
   private TransferOptions partTransfer(List<LoadPart> parts) {
     TransferOptions transfer = settings.transfer();
     if (parts.size() == 1) {
@@ -405,7 +406,7 @@ public final class TensorLoad {
     report = report.plus(part);
   }
 
-  /// Parts overlap, so their times do not add up.
+  /// Sets the time of the whole load: parts overlap, so their times do not add up.
   private synchronized void setElapsed(int parts, long nanos) {
     if (parts > 1) {
       report = report.withElapsed(Duration.ofNanos(nanos));

@@ -10,14 +10,14 @@ import java.util.Optional;
 ///
 /// @param tensor or some rows of it
 /// @param type the floating-point type that it becomes; empty for the stored one
-/// @param change what that takes
+/// @param change how the array gets that type
 record TensorRequest(StoredTensor tensor, Optional<DataType> type, Change change) {
-  /// What is done with the loaded array.
+  /// Says how the loaded array gets its type.
   enum Change {
     NONE,
     /// libtorch casts it.
     CAST,
-    /// Our own code computes the values.
+    /// Gantry's own code computes the values.
     CONVERSION
   }
 
@@ -57,7 +57,7 @@ record TensorRequest(StoredTensor tensor, Optional<DataType> type, Change change
     return tensor.shape().elements().orElseThrow() * type.orElseThrow().getNumOfBytes();
   }
 
-  /// What the tensor takes besides the memory that stays: converted ones are there twice.
+  /// How many bytes the tensor takes while it is loaded: a converted one also takes its result.
   long memoryBytes() {
     long bytes = tensor.bytes();
     return isConverted() ? bytes + bytes * type.orElseThrow().getNumOfBytes() : bytes;

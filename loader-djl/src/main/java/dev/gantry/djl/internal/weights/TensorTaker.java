@@ -8,7 +8,7 @@ import java.util.Optional;
 /// Takes tensors to where they are wanted.
 @FunctionalInterface
 public interface TensorTaker {
-  /// Takes the values of one tensor, or of some of its rows. They are closed afterwards.
+  /// Takes the values of one tensor, or of some of its rows. The array `rows` is closed afterwards.
   void take(String tensor, NDArray rows, long firstRow);
 
   /// The array of the tensor's type and shape that its bytes may be read straight into, instead of a
@@ -17,6 +17,6 @@ public interface TensorTaker {
     return Optional.empty();
   }
 
-  /// The tensor was read into its [#place].
+  /// Is told that the tensor was read into its [#place].
   default void placed(String tensor) {}
 }

@@ -35,7 +35,7 @@ import java.util.stream.IntStream;
 /// Gives loaded arrays the types that were asked for, on their device. Holds the scales of quantised
 /// tensors until it is closed. For one thread.
 final class TypeChanges implements AutoCloseable {
-  /// The place of a tensor's scales, and which element has which.
+  /// A tensor's scales: their address, and which element has which scale.
   private record Scaled(ScaleGrid grid, DType type, long address) {}
 
   private static final long ALIGNMENT_BYTES = 512;
@@ -102,7 +102,7 @@ final class TypeChanges implements AutoCloseable {
                 try {
                   made.forEach(type -> session.prepareConversions(type, device));
                 } catch (GantryException _) {
-                  // The conversion says what is wrong.
+                  // The conversion itself will say what is wrong.
                 }
               });
     }
@@ -177,7 +177,7 @@ final class TypeChanges implements AutoCloseable {
     };
   }
 
-  /// The end of one more result in the memory of a part's results.
+  /// Where one more result ends in the memory of a part's results, in bytes.
   ///
   /// @param end of the result before
   static long endOf(long end, TensorRequest rows) {
@@ -189,7 +189,7 @@ final class TypeChanges implements AutoCloseable {
         rows.tensor().shape().elements().orElseThrow(), target(rows).bits() / Byte.SIZE);
   }
 
-  /// Conversions make no F64: F32 holds all of their values.
+  /// The type that a conversion makes: F32 instead of F64, since it holds all of their values.
   private static DType target(TensorRequest rows) {
     return rows.isDouble() ? DType.F32 : PyTorch.dtype(rows.type().orElseThrow());
   }
@@ -212,7 +212,7 @@ final class TypeChanges implements AutoCloseable {
         target);
   }
 
-  /// The grid of some rows, which begin where a block begins.
+  /// The grid of some rows, the first of which must begin a block.
   private static ScaleGrid part(ScaleGrid whole, StoredTensor rows) {
     long elements = rows.shape().elements().orElseThrow();
     if (elements == whole.elements()) {

@@ -13,7 +13,7 @@ import java.util.Optional;
 /// @param others what the others become; empty if the load decides
 /// @param asStored whether parameters without an array get the stored type rather than the block's
 public record TypePolicy(List<Named> named, Optional<DataType> others, boolean asStored) {
-  /// For tensors of some names.
+  /// The type of tensors whose names match a pattern.
   public record Named(NamePattern tensors, DataType type) {}
 
   public static final TypePolicy NONE = new TypePolicy(List.of(), Optional.empty(), false);
@@ -36,7 +36,7 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
     return new TypePolicy(named, others, chosen);
   }
 
-  /// The type that was asked for.
+  /// The type that was asked for, if any.
   public Optional<DataType> of(String tensor) {
     return named.stream()
         .filter(entry -> entry.tensors().matches(tensor))
