@@ -159,8 +159,7 @@ final class FillingFile implements FileCache.Filling {
           turns[i] = turn(first + i);
         }
         // Requests what is missing first, so that it is under way while this thread reads the rest
-        // from the
-        // disk.
+        // from the disk.
         for (int i = 0; i < turns.length; ) {
           int end = turns[i] == Turn.FETCH ? endOfFetch(turns, i, first) : i + 1;
           if (turns[i] == Turn.FETCH) {

@@ -39,8 +39,7 @@ final class Slices {
   private @Nullable Source joined(Source last, Source next) {
     return switch (last) {
       // Memory of an arena is not joined: the result is a bare address, which would not notice that
-      // the arena
-      // closes.
+      // the arena closes.
       case Memory.OnHost(MemorySegment first)
           when next instanceof Memory.OnHost(MemorySegment second)
               && isAddress(first)

@@ -88,8 +88,7 @@ public final class SourceReading {
         long next = Math.min(end, at + STEP_BYTES);
         boolean direct = file.residency(at, next - at) != Residency.HOT;
         // Bytes from the page cache come in smaller steps, which are used while they are in the
-        // processor's
-        // cache.
+        // processor's cache.
         long most = direct ? STEP_BYTES : KnownChecksums.STEP_BYTES;
         while (at < next) {
           long step = Math.min(most, next - at);

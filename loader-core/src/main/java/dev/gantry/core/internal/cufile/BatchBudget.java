@@ -8,25 +8,27 @@ import dev.gantry.core.internal.natives.CuFileProperties;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 
-/// The entries that all batches of a driver may have under way at once: its `io_batchsize`, or half of its
-/// scarcest bounce buffers if that is less.
+/// Bounds how many entries all batches of a driver have under way at once: the driver's `io_batchsize`, or half
+/// of its scarcest kind of bounce buffers if that is less.
 ///
-/// Where cuFile copies through the CPU, an entry has a bounce buffer until its status was asked for, and a
-/// submission that finds none left never returns: with the defaults of libcufile 1.15.1 the 65th entry of
-/// more than 4 KiB (seen on an H200 host). The other half is left to reads on threads. There also only one
-/// batch is under way at once: with several a load hung. Thread-safe.
+/// In compatibility mode cuFile copies through the CPU. There an entry holds a bounce buffer until its status
+/// was asked for, and a submission that finds no buffer never returns: with the defaults of libcufile 1.15.1
+/// that is the 65th entry of more than 4 KiB (seen on an H200 host). The other half of the buffers is left to
+/// reads on threads. In this mode also only one batch is under way at once, since with several a load hung.
+/// Thread-safe.
 public final class BatchBudget {
-  /// What libcufile 1.15.1 has of each larger size, unless it is configured otherwise.
+  /// How many bounce buffers libcufile 1.15.1 has of each larger size, unless it is configured otherwise.
   private static final long FEWEST_BUFFERS = 64;
 
   private final int most;
   private final boolean oneAtOnce;
   private int free;
 
-  /// How often those who wait were to ask whether they may continue.
+  /// How often [#wake] was called.
   private long changes;
 
-  /// The budget of an open driver. An old library does not say how many entries it takes, nor takes any.
+  /// Returns the budget of an open driver. A library that is too old for batches gets one entry, which is not
+  /// used.
   public static BatchBudget of(CuFile cuFile) {
     long buffers =
         cuFile.parameters().then(CuFileParameters::tryPool).toOptional().stream()
@@ -50,15 +52,15 @@ public final class BatchBudget {
     this.oneAtOnce = oneAtOnce;
   }
 
-  /// In all, whether free or not.
+  /// Returns how many entries there are in all, free or taken.
   public int most() {
     return most;
   }
 
-  /// Takes room for up to `wanted` entries, one or more. Waits while there is none.
+  /// Takes up to `wanted` entries, but at least one. Waits while none is free.
   ///
-  /// @param mayContinue whether to go on waiting; asked again after each [#wake], without a lock of this
-  /// @return 0 if the caller may not continue
+  /// @param mayContinue whether to go on waiting; called again after each [#wake], without this budget's lock
+  /// @return how many entries were taken; 0 if the caller may not continue, or is interrupted
   int take(int wanted, BooleanSupplier mayContinue) {
     try {
       int taken = 0;
@@ -92,7 +94,7 @@ public final class BatchBudget {
     notifyAll();
   }
 
-  /// Makes all who wait ask whether they may continue.
+  /// Makes all waiting threads ask again whether they may continue.
   public synchronized void wake() {
     changes++;
     notifyAll();

@@ -27,13 +27,13 @@ public final class BatchTransfers {
   /// nearly done leaves room for others.
   public static final int MAX_ENTRIES = 32;
 
-  /// How long one look for finished entries may take, before the caller's wish to end is seen.
+  /// How long one call waits for finished entries, before it is seen whether the caller wants to go on.
   private static final Duration LOOK = Duration.ofMillis(20);
 
-  /// One extent.
+  /// One extent to read or write.
   ///
-  /// @param base of the memory, as it is registered if it is
-  /// @param required bytes that must be done: fewer than `length` where a read may meet the end of the
+  /// @param base the memory; if it is registered, exactly the region that was registered
+  /// @param required how many bytes must be done: fewer than `length` where a read may meet the end of the file
   ///     file
   public record Request(
       CuFileHandle handle,
@@ -49,7 +49,7 @@ public final class BatchTransfers {
     }
   }
 
-  /// What is left of a request.
+  /// A request, of which `done` bytes are done already.
   private record Rest(int number, Request request, long done) {
     Entry entry() {
       return new Entry(
@@ -61,7 +61,7 @@ public final class BatchTransfers {
           request.baseOffset() + done);
     }
 
-    /// What is left after `count` more bytes; null if nothing is.
+    /// Returns what is left after `count` more bytes, or null if nothing is left.
     @Nullable Rest after(long count) {
       long now = done + count;
       if (now >= request.required()) {
@@ -82,17 +82,17 @@ public final class BatchTransfers {
   private final BatchBudget budget;
   private final @Nullable CudaContext context;
 
-  /// @param context of the device whose memory is read into or written from; null for host memory
+  /// @param context the device whose memory is read into or written from; null for host memory
   public BatchTransfers(CuFileBatches batches, BatchBudget budget, @Nullable CudaContext context) {
     this.batches = batches;
     this.budget = budget;
     this.context = context;
   }
 
-  /// Does all requests. When this returns or throws, libcufile uses their memory no more.
+  /// Does all requests. When this returns or throws, libcufile no longer uses their memory.
   ///
-  /// @param mayContinue whether to go on: see [BatchBudget#wake]
-  /// @param whenDone called with the number of each request when its bytes are there
+  /// @param mayContinue whether to go on; [BatchBudget#wake] makes waiting threads call it again
+  /// @param whenDone gets the index of each request when its bytes are there
   /// @throws TransferException the first failure, which names file and offset; of kind
   ///     [Failure.Cancelled] if the caller may not continue
   public void run(List<Request> requests, BooleanSupplier mayContinue, IntConsumer whenDone) {
@@ -155,7 +155,8 @@ public final class BatchTransfers {
         if (!mayContinue.getAsBoolean()) {
           throw cancelled();
         }
-        // Half of them at a time: fewer calls, and others get the room soon.
+        // Waits for half of the running entries at a time: that takes few calls, and others get the
+        // room soon.
         for (Event event : take(Math.ceilDiv(running, 2))) {
           Rest rest = rests.get(event.entry());
           Rest left = rest.after(event.count(entries.get(event.entry())));
@@ -180,7 +181,7 @@ public final class BatchTransfers {
       budget.giveBack(entries);
     }
 
-    /// Waits for what is still running after a failure, so that its memory is free. A batch is not
+    /// Waits for entries that still run after a failure, so that nothing uses their memory. The batch is not
     /// cancelled: libcufile 1.15.1 was seen to hang then, and so few entries end soon.
     @Override
     public void close() {

@@ -9,23 +9,24 @@ import dev.gantry.core.internal.natives.CuFile;
 import java.lang.foreign.MemorySegment;
 import java.util.function.ToLongFunction;
 
-/// The CUDA driver and libcufile, as a [RegistrationCache] uses them. Thread-safe.
+/// Registers memory for a [RegistrationCache], by the CUDA driver and libcufile. Thread-safe.
 public final class CuFileHardware implements RegistrationCache.Hardware {
   private final CuFile cuFile;
   private final ToLongFunction<Device.Cuda> budgetBytes;
 
-  /// @param budgetBytes the most bytes to register at once on a device
+  /// @param budgetBytes gives the most bytes to register at once on a device
   public CuFileHardware(CuFile cuFile, ToLongFunction<Device.Cuda> budgetBytes) {
     this.cuFile = cuFile;
     this.budgetBytes = budgetBytes;
   }
 
-  /// Half of a device's BAR1 window: others use it too, and cuFile's own bounce buffers are in it.
+  /// Registers at most half of a device's BAR1 window: others use the window, too, and cuFile's own bounce
+  /// buffers are in it.
   public static CuFileHardware withHalfOfBar1(CuFile cuFile) {
     return new CuFileHardware(cuFile, device -> barBytes(cuFile, device) / 2);
   }
 
-  /// Asks libcufile from 1.15 on, and sysfs before.
+  /// Returns the size of the BAR1 window, as libcufile says from 1.15 on, or as sysfs says.
   private static long barBytes(CuFile cuFile, Device.Cuda device) {
     CudaContext context = CudaContext.of(device);
     try {
@@ -39,7 +40,7 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
     }
   }
 
-  /// Looks at the memory's kind: nvidia-fs pins only what `cuMemAlloc` gave.
+  /// Looks at the kind of the memory, since nvidia-fs pins only what `cuMemAlloc` gave.
   @Override
   public Availability<Allocation> allocation(Device.Cuda device, long address) {
     return CudaContext.of(device)

@@ -3,30 +3,30 @@ package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.internal.plan.PlanLimits;
 
-/// Chooses how cuFile is called for a read. Pure.
+/// Chooses how cuFile is called for a read. The choice depends on nothing but the read.
 ///
-/// @param batchBelowBytes reads that are smaller are submitted in batches; 0 for none
-/// @param batchFromDepth but only where a thread has at least so many of them to do
-/// @param streamFromBytes reads that a stream waits for, and that are this large or larger, are queued
-///     on the stream; `Long.MAX_VALUE` for none
-/// @param streamUnaligned also reads that are not aligned to 4 KiB
+/// @param batchBelowBytes smaller reads are submitted in batches; 0 for none
+/// @param batchFromDepth the fewest reads that a thread must have to do before it submits them in batches
+/// @param streamFromBytes reads of this size or larger are queued on the stream that waits for them;
+///     `Long.MAX_VALUE` for none
+/// @param streamUnaligned whether reads that are not aligned to 4 KiB are queued on a stream, too
 public record CuFileRule(
     long batchBelowBytes, int batchFromDepth, long streamFromBytes, boolean streamUnaligned) {
-  /// Larger reads never go in batches: in compatibility mode libcufile has 64 bounce buffers for them,
-  /// and was seen to hang where batches need more.
+  /// The most bytes of a read in a batch: for larger reads, libcufile has 64 bounce buffers in compatibility
+  /// mode, and was seen to hang where batches need more.
   public static final long MAX_BATCHED_BYTES = 1 << 20;
 
-  /// How cuFile is called.
+  /// A way to call cuFile.
   public enum Way {
-    /// A call a read, which returns when the bytes are there. Several threads call at once.
+    /// One call reads once, and returns when the bytes are there. Several threads call at once.
     SYNC,
-    /// A call for many reads.
+    /// One call submits many reads.
     BATCH,
-    /// A call that queues the read on a stream.
+    /// One call queues a read on a stream.
     STREAM
   }
 
-  /// What is known about a read.
+  /// What the rule looks at in a read.
   ///
   /// @param depth how many reads the thread has to do
   /// @param ordered whether other work of a stream waits for the bytes
@@ -38,14 +38,14 @@ public record CuFileRule(
     }
   }
 
-  /// Synchronous reads on threads, which no measurement has beaten so far.
+  /// Chooses synchronous reads on threads, which no measurement has beaten so far.
   public static final CuFileRule DEFAULT =
       new CuFileRule(0, BatchTransfers.MAX_ENTRIES / 4, Long.MAX_VALUE, false);
 
-  /// Batches wherever a thread has more than one read, up to [#MAX_BATCHED_BYTES].
+  /// Chooses batches for reads up to [#MAX_BATCHED_BYTES], wherever a thread has more than one.
   public static final CuFileRule BATCHES = new CuFileRule(Long.MAX_VALUE, 2, Long.MAX_VALUE, true);
 
-  /// Streams wherever there is one.
+  /// Chooses streams for all reads that a stream waits for.
   public static final CuFileRule STREAMS = new CuFileRule(0, 2, 0, true);
 
   public Way choose(Question read) {

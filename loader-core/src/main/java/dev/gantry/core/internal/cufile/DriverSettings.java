@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The settings with which this process's one cuFile driver is open. libcufile reads them when its first
-/// user opens the driver, from the file that [#VARIABLE] names then.
+/// Opens this process's one cuFile driver with the settings of a session. libcufile reads settings when its
+/// first user opens the driver, from the file that [#VARIABLE] names then. So this class does the following:
 ///
 /// 1. write the settings to a file that only this user can read
 /// 2. name it in the environment
@@ -29,19 +29,19 @@ import org.slf4j.LoggerFactory;
 /// A variable that was set when the process started stays as it is: the user's setting wins.
 /// Thread-safe.
 public final class DriverSettings {
-  /// As libcufile has it.
+  /// The environment variable that names libcufile's settings file.
   public static final String VARIABLE = "CUFILE_ENV_PATH_JSON";
 
-  /// A system property that names a file for sessions that have no settings of their own.
+  /// The system property that names a settings file for sessions that have no settings of their own.
   public static final String PROPERTY = "gantry.cufile.json";
 
-  /// Why there is no driver for now.
+  /// The reason why a session cannot open the driver now.
   public static final String OTHERS =
       "other code of this process has cuFile's driver open with other settings";
 
   private static final Logger LOG = LoggerFactory.getLogger(DriverSettings.class);
 
-  /// Sessions that have the driver open.
+  /// How many sessions have the driver open.
   private static int users;
 
   private static @Nullable CuFileConfig inForce;
@@ -51,10 +51,10 @@ public final class DriverSettings {
 
   /// Opens the driver with these settings.
   ///
-  /// @param wanted null for what is in force, or libcufile's own
-  /// @param cuFile whose driver other code of this process may have open
+  /// @param wanted the settings; null for those in force, or libcufile's own if there are none
+  /// @param cuFile the library, whose driver other code of this process may have open
   /// @param driver opens the driver, once
-  /// @return why not, if the driver is open with other settings, or `driver` has a reason
+  /// @return the library; or why not, if the driver is open with other settings or `driver` could not open it
   public static synchronized Availability<CuFile> open(
       @Nullable CuFileConfig wanted, CuFile cuFile, Supplier<Availability<CuFile>> driver) {
     if (users == 0 && wanted != null && isOpen(cuFile)) {
@@ -102,7 +102,8 @@ public final class DriverSettings {
     return opened;
   }
 
-  /// What libcufile should read, in words or by its name; null for its own choice.
+  /// Returns the name of the file that libcufile should read, or words for a session's settings; null for
+  /// libcufile's own choice.
   private static @Nullable String named(@Nullable CuFileConfig wanted) {
     if (wanted != null) {
       return "the session's own settings";
@@ -134,9 +135,9 @@ public final class DriverSettings {
     }
   }
 
-  /// A session closes the driver, which [#open] opened.
+  /// Ends a session's use of the driver, which [#open] began.
   ///
-  /// @param driver closes it
+  /// @param driver closes the driver
   public static synchronized void close(Runnable driver) {
     users--;
     if (users > 0) {

@@ -24,44 +24,43 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Device memory that is registered with cuFile, so that a disk writes into it without a bounce
-/// buffer. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
+/// Registers device memory with cuFile, so that a disk writes into it without a bounce buffer, and keeps it
+/// registered for later. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
 ///
 /// 1. A registration takes room in the GPU's BAR1 window, so each device has a budget.
-/// 2. The window maps pages of 64 KiB, so a region begins and ends on them, as far as its allocation
-///    reaches.
-/// 3. Pinning is slow, so a region stays registered when its user is done. The one that was used
-///    least recently goes when another needs its room; one in use never goes.
-/// 4. Two regions never overlap. A new one takes in the idle ones of its allocation that it touches.
-/// 5. Memory that is freed and allocated again at the same address is other memory:
-///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` tells.
-/// 6. A [Slab] is deregistered before it is freed, and keeps its registration until then. Memory that
-///    is not ours is freed without a word; [#freeIdle] gives up what is kept of it.
+/// 2. The window maps pages of 64 KiB, so a region begins and ends at such pages, or where its allocation does.
+/// 3. Pinning is slow, so a region stays registered when its user is done. When another region needs the room,
+///    the least recently used one is deregistered, but none that is in use.
+/// 4. Two regions never overlap. A new region takes in the idle regions of its allocation that it touches.
+/// 5. Memory that is freed and allocated again at the same address is other memory. The driver's
+///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` shows that.
+/// 6. A [Slab] stays registered until it is freed, and is deregistered just before that. Other memory may be
+///    freed without notice; [#freeIdle] gives up its registrations that are not in use.
 ///
-/// Memory that cannot be registered is told with the reason. Thread-safe.
+/// A [Use] says why its memory is not registered, if it cannot be. Thread-safe.
 public final class RegistrationCache {
   private static final Logger LOG = LoggerFactory.getLogger(RegistrationCache.class);
 
-  /// `GPU_PAGE_SIZE` of the GPUDirect RDMA guide.
+  /// The size of the window's pages: `GPU_PAGE_SIZE` of the GPUDirect RDMA guide.
   static final long PAGE_BYTES = 64 << 10;
 
-  /// Regions that are kept registered for later.
+  /// How many regions that are not in use stay registered.
   private static final int MAX_IDLE = 16_384;
 
   /// The driver and libcufile, as the cache needs them.
   public interface Hardware {
     /// An allocation that can be registered.
     ///
-    /// @param id that no other allocation has
+    /// @param id a number that no other allocation has
     record Allocation(long base, long bytes, long id) {}
 
-    /// The allocation that holds `address`; or why it cannot be registered.
+    /// Returns the allocation that holds `address`, or why it cannot be registered.
     Availability<Allocation> allocation(Device.Cuda device, long address);
 
-    /// The number of the allocation that holds `address` now.
+    /// Returns the number of the allocation that holds `address` now.
     long id(Device.Cuda device, long address);
 
-    /// The most bytes to register at once; asked once for each device.
+    /// Returns the most bytes to register at once; called once for each device.
     long budgetBytes(Device.Cuda device);
 
     /// @throws TransferException if cuFile refuses
@@ -88,7 +87,7 @@ public final class RegistrationCache {
     final String refusal;
     int users;
 
-    /// Whether the cache has forgotten it while it was in use: its memory is other memory now.
+    /// Whether the cache has forgotten the region while it was in use, since its memory is other memory now.
     boolean isForgotten;
 
     Region(long start, long end, long id, String refusal) {
@@ -111,11 +110,11 @@ public final class RegistrationCache {
     }
   }
 
-  /// Those of one device. They do not overlap.
+  /// The regions of one device. They do not overlap.
   private static final class Regions {
     final TreeMap<Long, Region> byStart = new TreeMap<>();
 
-    /// The least recently used first.
+    /// The regions that are not in use, the least recently used first.
     private final SequencedSet<Region> idle = new LinkedHashSet<>();
 
     private long idleBytes;
@@ -130,7 +129,7 @@ public final class RegistrationCache {
       return entry != null && entry.getValue().covers(address, bytes) ? entry.getValue() : null;
     }
 
-    /// Those that overlap this range or touch it.
+    /// Returns the regions that overlap this range or touch it.
     List<Region> near(long start, long end) {
       List<Region> near = new ArrayList<>();
       Map.Entry<Long, Region> before = byStart.lowerEntry(start);
@@ -157,13 +156,13 @@ public final class RegistrationCache {
       removeIdle(region);
     }
 
-    /// What can be had for a new region.
+    /// Returns how many bytes a new region may have, if idle ones are deregistered for it.
     long room() {
       return bytesLeft + idleBytes;
     }
   }
 
-  /// A caller's use of memory, until it is closed. While one is open its region stays registered.
+  /// A caller's use of memory. While it is open, the memory's region stays registered.
   public final class Use implements AutoCloseable {
     private final Device.Cuda device;
     private final @Nullable Region region;
@@ -178,19 +177,19 @@ public final class RegistrationCache {
       this.refusal = refusal;
     }
 
-    /// Why the memory is not registered; empty if it is.
+    /// Returns why the memory is not registered; empty if it is.
     public String refusal() {
       return refusal;
     }
 
-    /// What I/O must name.
+    /// Returns the registered region that holds the memory, which calls of cuFile must name.
     ///
     /// @throws NullPointerException if the memory is not registered
     public MemorySegment base() {
       return Objects.requireNonNull(region).memory();
     }
 
-    /// The offset of the memory in [#base].
+    /// Returns the offset of the memory in [#base].
     public long offset() {
       return address - Objects.requireNonNull(region).start;
     }
@@ -206,11 +205,11 @@ public final class RegistrationCache {
     }
   }
 
-  /// Has memory registered for a use of it, if that is possible.
+  /// Begins a use of memory, and registers the memory if that is possible.
   public synchronized Use use(Device.Cuda device, long address, long bytes) {
     Regions regions = regions(device);
     Region found = regions.holding(address, bytes);
-    // Memory in use is not freed, so there is no need to ask.
+    // Memory in use is not freed, so its allocation is still the same.
     if (found != null && (found.users > 0 || found.id == hardware.id(device, address))) {
       return enter(device, regions, found, address);
     }
@@ -223,8 +222,7 @@ public final class RegistrationCache {
     };
   }
 
-  /// As [#use(Device.Cuda, long, long)] for a slab. The first use registers it until it is freed or
-  /// [#forget] is called.
+  /// Begins a use of a slab. The first use registers the slab until it is freed or [#forget] is called.
   public synchronized Use use(DeviceSlab slab) {
     Device.Cuda device = slab.context().device();
     if (!slabs.containsKey(slab)) {
@@ -333,7 +331,7 @@ public final class RegistrationCache {
       LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
     } catch (TransferException refused) {
       region = new Region(start, end, id, "not registered with cuFile: " + refused.getMessage());
-      // Once: the next ones are refused for the same reason, most likely.
+      // Only one refusal is logged, since the next ones most likely have the same reason.
       if (!wasRefused) {
         LOG.info("{}", region.refusal);
       }
@@ -344,7 +342,7 @@ public final class RegistrationCache {
     return region;
   }
 
-  /// If cuFile fails, the region stays, and is asked for again.
+  /// Deregisters a region that is not in use. If cuFile fails, the region stays, and a later call tries again.
   private void deregister(Device.Cuda device, Regions regions, Region region) {
     if (region.refusal.isEmpty()) {
       hardware.deregister(device, region.memory());
@@ -358,7 +356,7 @@ public final class RegistrationCache {
     LiveResources.add(LiveResources.Kind.REGISTRATIONS, -1);
   }
 
-  /// Its memory was freed without a word, and is now another allocation's.
+  /// Forgets a region whose memory was freed without notice and is now another allocation's.
   private void forgetStale(Device.Cuda device, Regions regions, Region region) {
     regions.remove(region);
     region.isForgotten = true;
@@ -372,7 +370,7 @@ public final class RegistrationCache {
       try {
         hardware.deregister(device, region.memory());
       } catch (TransferException failed) {
-        // The driver has unpinned it when it was freed.
+        // The driver has unpinned the region when its memory was freed.
         LOG.info("{}", failed.getMessage());
       }
       returned(regions, region);
@@ -395,7 +393,7 @@ public final class RegistrationCache {
     slabs.remove(slab);
   }
 
-  /// As [#forget(DeviceSlab)] for those of `some` that are registered.
+  /// Deregisters those of `some` that are registered slabs, as [#forget(DeviceSlab)] does.
   public void forget(Collection<? extends Slab> some) {
     Cleanup.runAll(
         some.stream()
@@ -407,7 +405,7 @@ public final class RegistrationCache {
             .toList());
   }
 
-  /// Deregisters what is not in use.
+  /// Deregisters all regions that are not in use.
   public synchronized void freeIdle() {
     List<Runnable> actions = new ArrayList<>();
     devices.forEach((device, regions) ->
@@ -415,7 +413,7 @@ public final class RegistrationCache {
     Cleanup.runAll(actions);
   }
 
-  /// Deregisters all, before the session closes the driver.
+  /// Deregisters all slabs, and all regions that are not in use, before the session closes the driver.
   public synchronized void clear() {
     forget(List.copyOf(slabs.keySet()));
     freeIdle();

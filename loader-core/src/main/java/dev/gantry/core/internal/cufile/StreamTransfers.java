@@ -26,22 +26,24 @@ import org.slf4j.LoggerFactory;
 /// Reads and writes that a CUDA stream runs in its order, after the work that was queued on it before
 /// and before the work that is queued on it later.
 ///
-/// A request's result is known when the stream has passed it: [#check] and [#finish] look at all
-/// results so far. Owns the stream's registration with cuFile, not the stream. A registered stream
-/// whose request cuFile fails by EIO is deregistered, and used without. Thread-safe.
+/// The result of a request is known when the stream has passed it. [#check] and [#finish] wait for that, and
+/// look at all results so far. This owns the stream's registration with cuFile, not the stream. If cuFile fails
+/// a request on a registered stream by EIO, the stream is deregistered and then used without a registration.
+/// Thread-safe.
 public final class StreamTransfers implements AutoCloseable {
-  /// Why nothing else uses streams there.
+  /// The reason why nothing else queues reads on streams in compatibility mode.
   public static final String NOT_IN_COMPATIBILITY_MODE =
       "in compatibility mode libcufile's streams fail requests that are not aligned to 4 KiB, and"
           + " end the process when several threads use them (1.15.1)";
 
-  /// Parameters and a result of one request each. A request that finds none free waits until the
-  /// stream has passed all that were queued; a short count among them is a failure.
+  /// How many requests may be queued at once; each has memory for its parameters and its result. When none is
+  /// free, a new request first waits until the stream has passed all others; a short count among them is a
+  /// failure then.
   private static final int MAX_REQUESTS = 128;
 
   private static final Logger LOG = LoggerFactory.getLogger(StreamTransfers.class);
 
-  /// EIO, which has another cause on a stream that is not registered.
+  /// The result of a request that fails by EIO. On a stream that is not registered, EIO has another cause.
   private static final long REFUSED = -5;
 
   private final CuFileStreams streams;
@@ -66,7 +68,8 @@ public final class StreamTransfers implements AutoCloseable {
       return writes ? "cuFileWriteAsync" : "cuFileReadAsync";
     }
 
-    /// @param missing bytes
+    /// @param missing how many bytes are missing
+    /// @param at the file offset of the first of them
     TransferException ended(long missing, long at) {
       return new TransferException(
           operation(),
@@ -95,7 +98,7 @@ public final class StreamTransfers implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           if (registers) {
-            // Every request's parameters are known when it is queued.
+            // The parameters of a request do not change after it is queued.
             streams.register(stream, Set.of(Fixed.BUFFER_OFFSET, Fixed.FILE_OFFSET, Fixed.SIZE));
           }
           return event;
@@ -105,8 +108,9 @@ public final class StreamTransfers implements AutoCloseable {
 
   /// Queues a read of up to `length` bytes.
   ///
-  /// @param base of the memory, as it is registered if it is; must stay until the stream has passed
-  /// @param required bytes that must be read: fewer than `length` where the file may end
+  /// @param base the memory; if it is registered, exactly the region that was registered. It must stay until
+  ///     the stream has passed the request
+  /// @param required how many bytes must be read: fewer than `length` where the file may end
   public void read(
       CuFileHandle handle,
       MemorySegment base,
@@ -133,7 +137,7 @@ public final class StreamTransfers implements AutoCloseable {
       long length,
       long required) {
     if (unused.isEmpty()) {
-      // A failure of others is not this request's.
+      // Only waits: if an earlier request failed, the next check reports that.
       await();
     }
     Parameters parameters = unused.remove();
@@ -156,8 +160,8 @@ public final class StreamTransfers implements AutoCloseable {
         () -> unused.add(request.parameters()));
   }
 
-  /// Waits until the stream has passed all requests, and looks at their results. A short count is a
-  /// failure: work that was queued behind it has seen memory that was not filled.
+  /// Waits until the stream has passed all requests, and looks at their results. A short count is a failure,
+  /// since work that was queued behind the request has seen memory that was not filled.
   ///
   /// @throws TransferException the first failure; all requests have ended then
   public synchronized void check() {
@@ -165,7 +169,7 @@ public final class StreamTransfers implements AutoCloseable {
     settle(false);
   }
 
-  /// Waits until the stream has passed all requests, whose handles or memory may go then; the next
+  /// Waits until the stream has passed all requests, so that their handles and memory may be given up. The next
   /// [#check] reports what failed.
   public synchronized void await() {
     try {
@@ -175,8 +179,10 @@ public final class StreamTransfers implements AutoCloseable {
     }
   }
 
-  /// As [#check], but queues the rest of short requests again until all is done: for callers who have
-  /// queued nothing behind them.
+  /// Waits until the stream has passed all requests, and queues the rest of short ones again until all is done.
+  /// This is for callers who have queued nothing behind the requests.
+  ///
+  /// @throws TransferException the first failure; all requests have ended then
   public synchronized void finish() {
     throwEarlier();
     settle(true);
@@ -238,7 +244,7 @@ public final class StreamTransfers implements AutoCloseable {
     }
   }
 
-  /// Whether cuFile failed the request because the stream is registered.
+  /// Whether cuFile failed the request because the stream is registered. If so, deregisters the stream.
   private boolean isRefusal(Request request) {
     if (request.parameters().returned() != REFUSED || !request.registered()) {
       return false;
@@ -270,7 +276,8 @@ public final class StreamTransfers implements AutoCloseable {
     Cleanup.runAll(actions);
   }
 
-  /// Whether no request can write its result any more. If not, its memory is never freed.
+  /// Whether no request can write its result any more. If one still can, the memory of the results is never
+  /// freed.
   private boolean comesToRest() {
     try (var _ = context.enter()) {
       context.driver().synchronize(stream);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What libcufile offers beside reads and writes: registrations of memory, batches and streams of
+/// Uses what libcufile offers beside plain reads and writes: registered memory, and batches and streams of
 /// requests.
 @NullMarked
 package dev.gantry.core.internal.cufile;

@@ -11,15 +11,16 @@ import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What this machine has.
+/// Says what this machine has for transfers.
 ///
 /// @param cudaAbsence why there are no CUDA devices; empty if there are
-/// @param cudaVersion of the API that the driver serves, such as `13.0`; empty if there is no driver
+/// @param cudaVersion the version of the CUDA API that the driver serves, such as `13.0`; empty if there is no
+///     driver
 /// @param devices the CUDA devices
 /// @param cuFileLibrary the library that was loaded, with its version; empty if there is none
 /// @param cuFileAbsence why cuFile cannot be used at all; empty if it can
 /// @param directAbsence why cuFile cannot bypass the CPU; empty if it can
-/// @param host what the kernel says
+/// @param host what the kernel says about ways between disks and GPUs
 public record Diagnosis(
     String cudaAbsence,
     String cudaVersion,
@@ -33,8 +34,10 @@ public record Diagnosis(
     devices = List.copyOf(devices);
   }
 
-  /// @param pci the address as sysfs names it
-  /// @param bar1Bytes the BAR1 window, through which other PCIe devices reach the memory; 0 where
+  /// A CUDA device, and its memory in bytes.
+  ///
+  /// @param pci the PCI address as sysfs names it
+  /// @param bar1Bytes the size of the BAR1 window, through which other PCIe devices reach the memory; 0 where
   ///     sysfs does not say
   public record CudaDevice(
       Device.Cuda device,
@@ -62,7 +65,7 @@ public record Diagnosis(
       }
     }
     if (devices.isEmpty()) {
-      // Without a device there is nothing for cuFile to read into, and its driver is not opened.
+      // Without a device, cuFile has nothing to read into, so its driver is not opened.
       return new Diagnosis(
           cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence, HostFacts.look());
     }

@@ -6,15 +6,15 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.transport.TransferEngine;
 
-/// How one file would be loaded.
+/// Says how one file would be loaded.
 ///
-/// @param prediction the transport of its bytes that are not in the page cache, and why not a better
-///     one
+/// @param prediction the transport for those of the file's bytes that are not in the page cache, and why it is
+///     not a better one
 /// @param directAbsence why reads cannot go past the page cache; empty if they can
-/// @param residentBytes how many of its bytes are in the page cache; -1 if the kernel does not say
+/// @param residentBytes how many of the file's bytes are in the page cache; -1 if the kernel does not say
 public record FileDiagnosis(
     TransferReport.FileReport prediction, String directAbsence, long size, long residentBytes) {
-  /// Opens the file as a load would; does not read it.
+  /// Opens the file as a load would, but does not read it.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device

@@ -18,7 +18,7 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
   /// The state of something that slows or prevents transfers between devices.
   public enum State {
     OFF("off"),
-    /// The IOMMU is there, and leaves devices of the host alone.
+    /// The IOMMU is on, but does not translate the addresses of the host's devices.
     PASS_THROUGH("pass-through"),
     ON("on"),
     UNKNOWN("unknown");
@@ -35,13 +35,14 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
     }
   }
 
-  // PCI Express base specification: configuration space.
+  // These numbers are from the PCI Express base specification, on the configuration space.
   private static final int EXTENDED_SPACE = 0x100;
   private static final int SPACE_BYTES = 4096;
   private static final int ACS = 0x000d;
   private static final int ACS_CONTROL = 6;
 
-  /// Peer-to-peer requests and completions are redirected, or forwarded upstream.
+  /// The bits of the ACS control register that redirect peer-to-peer requests and completions, or forward them
+  /// upstream.
   private static final int REDIRECTS = 1 << 2 | 1 << 3 | 1 << 4;
 
   private static final String BRIDGE = "0x0604";
@@ -51,7 +52,7 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
     return look(Path.of("/"));
   }
 
-  /// @param root where `sys`, `proc` and `run` are
+  /// @param root the folder that has `sys`, `proc` and `run`
   static HostFacts look(Path root) {
     return new HostFacts(
         iommu(root),
@@ -70,7 +71,7 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
           ? State.PASS_THROUGH
           : State.ON;
     } catch (IOException _) {
-      // Containers may hide both.
+      // A container may hide both files.
       return State.UNKNOWN;
     }
   }
@@ -95,14 +96,15 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
     }
   }
 
-  /// @param config a bridge's configuration space; only root gets all of it
+  /// @param config a bridge's configuration space; the kernel gives all of it to root only
   private static State acsOf(byte[] config) {
     if (config.length < SPACE_BYTES) {
       return State.UNKNOWN;
     }
     ByteBuffer space = ByteBuffer.wrap(config).order(ByteOrder.LITTLE_ENDIAN);
     int at = EXTENDED_SPACE;
-    // A damaged list might lead back: there is no room for more than these.
+    // A damaged list of capabilities might lead back, so the loop ends after as many as the space
+    // can hold.
     for (int i = 0; i < SPACE_BYTES / 8 && at >= EXTENDED_SPACE; i++) {
       int header = space.getInt(at);
       if ((header & 0xffff) == ACS) {

@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.function.Function;
 
-/// What to do about something that keeps bytes from a better transport. `docs/gpu-hosts.md` has them
-/// as a table.
+/// Says what to do about something that keeps bytes from a better transport. `docs/gpu-hosts.md` has a table of
+/// all remedies.
 public enum Remedy {
   NO_CUDA_DRIVER(
       "Install NVIDIA's driver, and give the container the GPU, for example by `--gpus all`."),
@@ -54,13 +54,13 @@ public enum Remedy {
 
   /// A remedy, and why it is needed.
   ///
-  /// @param about `cuda`, `cufile`, `host`, a device, or a file
+  /// @param about what the finding is about: `cuda`, `cufile`, `host`, a device, or a file
   public record Finding(Remedy remedy, String about, String reason) {}
 
-  /// Below this, a window does not hold the buffers of a load.
+  /// A BAR1 window that is smaller does not hold the buffers of a load.
   private static final long SMALL_BAR_BYTES = 1L << 30;
 
-  /// As the kernel names those that cuFile serves.
+  /// The file systems that cuFile serves, as the kernel names them.
   private static final Set<String> SERVED =
       Set.of("ext4", "xfs", "nfs", "nfs4", "lustre", "beegfs", "wekafs", "gpfs", "scatefs");
 
@@ -70,27 +70,27 @@ public enum Remedy {
     this.sentence = sentence;
   }
 
-  /// What to do.
+  /// Returns what to do, in a sentence.
   public String sentence() {
     return sentence;
   }
 
-  /// For programs.
+  /// Returns the remedy's name for programs, such as `no-cuda-driver`.
   public String id() {
     return name().toLowerCase(Locale.ROOT).replace('_', '-');
   }
 
-  /// The section of the docs that says more.
+  /// Returns the section of the docs that says more.
   public String section() {
     return "docs/gpu-hosts.md#what-doctor-finds";
   }
 
-  /// All that apply, without doubles.
+  /// Returns all findings, each once.
   public static List<Finding> of(Diagnosis diagnosis, List<FileDiagnosis> files) {
     return of(diagnosis, files, Remedy::fileSystem);
   }
 
-  /// @param fileSystem names a file's as the kernel does; empty if it does not say
+  /// @param fileSystem returns the kernel's name of a file's file system; empty if the kernel does not say
   static List<Finding> of(
       Diagnosis diagnosis, List<FileDiagnosis> files, Function<Location, String> fileSystem) {
     List<Finding> findings = new ArrayList<>();
@@ -135,7 +135,7 @@ public enum Remedy {
     }
   }
 
-  /// @param device whether there is a device, for which another transport might be better
+  /// @param device whether there is a CUDA device, so that another transport might be better
   private static void ofFile(
       FileDiagnosis file, String kind, boolean device, List<Finding> findings) {
     Location location = file.prediction().file();

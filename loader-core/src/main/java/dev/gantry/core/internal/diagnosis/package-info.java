@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What this machine has, which transport a file would use, and what to do about what is missing.
+/// Says what this machine has, which transport a file would use, and what to do about what is missing.
 @NullMarked
 package dev.gantry.core.internal.diagnosis;
 

@@ -4,10 +4,10 @@ package dev.gantry.core.internal.events;
 import dev.gantry.core.Device;
 import org.jspecify.annotations.Nullable;
 
-/// Flight recorder event: the copies from or into one buffer, from when the first was queued until the thread that
-/// uses the buffer again saw them done. The device may have been done before.
+/// A flight recorder event for the copies from or into one buffer. It lasts from the queueing of the first copy
+/// until the thread that uses the buffer again sees the copies done; the device may have been done before.
 public final class CopyEvent extends TimedEvent {
-  /// What is copied where.
+  /// The kinds of memory that are copied from and to.
   public enum Direction {
     TO_DEVICE("to device"),
     TO_HOST("to host"),
@@ -29,7 +29,7 @@ public final class CopyEvent extends TimedEvent {
     super(EventKind.COPY);
   }
 
-  /// A copy was queued; the first of a buffer begins the event.
+  /// Counts a copy that was queued. The first copy of a buffer begins the event.
   public void add(Direction where, long length) {
     if (!isUnderWay()) {
       return;
@@ -42,7 +42,7 @@ public final class CopyEvent extends TimedEvent {
     bytes += length;
   }
 
-  /// Ends the event, and writes it if any copies were queued, it is recorded, and it is long enough.
+  /// Ends the event. Writes it if any copies were queued, a recording wants it, and it is long enough.
   public void done(Device on) {
     Direction first = direction;
     if (first != null) {

@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// What the disks gave to a session's reads past the page cache, by disk: how fast they are, and how many
-/// requests at once they need for that. Thread-safe.
+/// Measures a session's reads past the page cache, for each disk: how fast they are, and how many requests at
+/// once they need for that. Thread-safe.
 public final class DiskSpeeds {
-  /// The calls of smaller requests take more time than their bytes.
+  /// The size from which on requests are measured: the calls of smaller ones take more time than their bytes.
   public static final long LEAST_BYTES = 256 << 10;
 
   private final Map<Long, Watch> disks = new TreeMap<>();
 
-  /// The watch of one disk; guarded by the map's owner.
+  /// The measurement of one disk that goes on; the lock on `disks` guards it.
   private static final class Watch {
     private int underWay;
     private long busySince;
@@ -27,41 +27,42 @@ public final class DiskSpeeds {
     private double mostOfOne;
   }
 
-  /// One disk, in all reads so far.
+  /// The measurement of one disk, over all reads so far.
   ///
-  /// @param name of the disk, or the numbers of its device
-  /// @param requests that came past the page cache, of [#LEAST_BYTES] or more
-  /// @param bytes that these brought
-  /// @param busyNanos while any of them was under way
-  /// @param requestNanos of all of them together
-  /// @param mostOfOne the most bytes a second that one of them reached by itself
+  /// @param name the disk's name, or its device numbers
+  /// @param requests how many requests of [#LEAST_BYTES] or more went past the page cache
+  /// @param bytes how many bytes these brought
+  /// @param busyNanos how long at least one request was under way
+  /// @param requestNanos the sum of the times that each of them took
+  /// @param mostOfOne the highest speed that a single request reached, in bytes a second
   public record Disk(
       String name, long requests, long bytes, long busyNanos, long requestNanos, double mostOfOne) {
-    /// Bytes a second.
+    /// Returns the speed of all requests together, in bytes a second.
     public double bandwidth() {
       return bytes * 1e9 / Math.max(1, busyNanos);
     }
 
-    /// How long a request takes, in seconds.
+    /// Returns how long a request takes on average, in seconds.
     public double latency() {
       return requestNanos / 1e9 / Math.max(1, requests);
     }
 
-    /// How many requests were under way at once, on average.
+    /// Returns how many requests were under way at once, on average.
     public double underWay() {
       return (double) requestNanos / Math.max(1, busyNanos);
     }
 
-    /// How many at once would reach the bandwidth: bandwidth × latency / size, by the latency of the
-    /// fastest request, which waited for the fewest others.
+    /// Returns how many requests at once would reach the bandwidth: bandwidth × latency / size. The latency is
+    /// that of the fastest request, which waited for the fewest others.
     public int depth() {
       return (int) Math.max(1, Math.ceil(bandwidth() / Math.max(1, mostOfOne)));
     }
   }
 
-  /// A request of [#LEAST_BYTES] or more begins.
+  /// Says that a request of [#LEAST_BYTES] or more begins.
   ///
-  /// @param device the number of the file's device
+  /// @param device the number of the device that the file is on
+  /// @param nanos the time now, by [System#nanoTime]
   public void begin(long device, long nanos) {
     synchronized (disks) {
       Watch disk = disks.computeIfAbsent(device, _ -> new Watch());
@@ -71,10 +72,11 @@ public final class DiskSpeeds {
     }
   }
 
-  /// A request ends.
+  /// Says that a request ends.
   ///
-  /// @param begun when it began
-  /// @param bytes that came past the page cache; 0 if they came another way, or not at all
+  /// @param begun when the request began
+  /// @param nanos the time now, by [System#nanoTime]
+  /// @param bytes how many bytes came past the page cache; 0 if they came another way, or not at all
   public void end(long device, long begun, long nanos, long bytes) {
     synchronized (disks) {
       Watch disk = disks.computeIfAbsent(device, _ -> new Watch());
@@ -90,7 +92,7 @@ public final class DiskSpeeds {
     }
   }
 
-  /// Those that were read from.
+  /// Returns the disks that were read from.
   public List<Disk> disks() {
     synchronized (disks) {
       return disks.entrySet().stream()
@@ -109,7 +111,7 @@ public final class DiskSpeeds {
     }
   }
 
-  /// As sysfs has it, which knows real disks only.
+  /// Returns the device's name in sysfs, which knows real disks only, or else its numbers.
   private static String name(long device) {
     String numbers = (device >>> Integer.SIZE) + ":" + (int) device;
     Path link = Path.of("/sys/dev/block", numbers);

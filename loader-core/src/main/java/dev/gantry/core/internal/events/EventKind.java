@@ -18,8 +18,8 @@ import jdk.jfr.Timespan;
 import jdk.jfr.ValueDescriptor;
 import org.jspecify.annotations.Nullable;
 
-/// Describes one kind of flight recorder event, as a recording shows it. Of those that one load has thousands of, only long
-/// ones are recorded. Thread-safe.
+/// Describes one kind of flight recorder event, as a recording shows it. If a load has thousands of a kind,
+/// only long ones are recorded. Thread-safe.
 public final class EventKind {
   /// Extents of files are loaded, from opening the files to the last byte.
   public static final EventKind LOAD =
@@ -36,8 +36,8 @@ public final class EventKind {
           new Field("reads", "Requests", Unit.COUNT),
           new Field("failure", "Failure", Unit.TEXT, "Empty if the load was done"));
 
-  /// One request is read. A `staged` one ends when the bytes are in a pinned buffer; a remote file's requests end on
-  /// the store's own threads.
+  /// One request is read. The event of a `staged` read ends when the bytes are in a pinned buffer. The event of
+  /// a remote file's read ends on a thread of the store.
   public static final EventKind READ =
       new EventKind(
           "Read",
@@ -75,8 +75,8 @@ public final class EventKind {
           new Field("bytes", "Size", Unit.BYTES),
           new Field("copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
 
-  /// A thread waits: a reader or writer for pinned buffers, which other loads and saves have, or until the device has
-  /// done the copies from or into a buffer; or the consumer of a ring for its next batch.
+  /// A thread waits: a reader or writer, for pinned buffers that other loads and saves have, or for copies from
+  /// or into a buffer; or the consumer of a ring, for its next batch.
   public static final EventKind WAIT =
       new EventKind(
           "Wait",
@@ -96,7 +96,7 @@ public final class EventKind {
           new Field("transport", "Transport now used", Unit.TEXT),
           new Field("reason", "Reason", Unit.TEXT));
 
-  /// cuFile is asked to take a file or memory.
+  /// cuFile is asked to register a file or memory.
   public static final EventKind REGISTRATION =
       new EventKind(
           "Registration",
@@ -139,8 +139,8 @@ public final class EventKind {
           new Field("writes", "Requests", Unit.COUNT),
           new Field("failure", "Failure", Unit.TEXT, "Empty if the files have their names"));
 
-  /// One step of the protocol by which files are written, whether it is done or fails: a crash must find it done or not
-  /// begun.
+  /// One step of the protocol by which files are written is done, or fails. A crash must find each step done or
+  /// not begun.
   public static final EventKind COMMIT =
       new EventKind(
           "Commit",
@@ -166,7 +166,7 @@ public final class EventKind {
     }
   }
 
-  /// @param description empty where the label says all
+  /// @param description says more than the label; empty where the label says all
   private record Field(String name, String label, Unit unit, String description) {
     Field(String name, String label, Unit unit) {
       this(name, label, unit, "");
@@ -179,10 +179,11 @@ public final class EventKind {
   private final boolean onlyLong;
   private final List<Field> fields;
 
-  /// Null until the first event is made: a runtime without the module `jdk.jfr` cannot load its class.
+  /// Makes the events. It is null until the first one is made, since a runtime without the module `jdk.jfr`
+  /// cannot load its class.
   private volatile @Nullable EventFactory factory;
 
-  /// @param eventName without `dev.gantry.`
+  /// @param eventName the event's name without its prefix `dev.gantry.`
   private EventKind(
       String eventName, String label, String description, boolean onlyLong, Field... fields) {
     this.eventName = eventName;

@@ -3,14 +3,14 @@ package dev.gantry.core.internal.events;
 
 import jdk.jfr.FlightRecorder;
 
-/// The JDK's flight recorder, which a runtime made by `jlink` need not have. The classes of events are not
-/// loaded without it.
+/// Says whether the JDK's flight recorder is used. A runtime made by `jlink` may lack it; the classes of events
+/// are not loaded then.
 final class EventRecorder {
   private static final boolean PRESENT = ModuleLayer.boot().findModule("jdk.jfr").isPresent();
 
   private EventRecorder() {}
 
-  /// Whether a recording was ever started: see the package.
+  /// Whether a recording was ever started. The package's description says why that matters.
   static boolean wasStarted() {
     return PRESENT && FlightRecorder.isInitialized();
   }

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 
-/// Counts what a session does. Threads that count do not wait for each other.
+/// Counts what a session does. Thread-safe; threads that count do not wait for each other.
 public final class SessionCounters {
   private final LongAdder loads = new LongAdder();
   private final LongAdder failedLoads = new LongAdder();
@@ -40,14 +40,14 @@ public final class SessionCounters {
     (completed ? loads : failedLoads).increment();
   }
 
-  /// @param residency of the bytes before they were read
+  /// @param residency whether the bytes were in the page cache before they were read
   public void addRead(Transport transport, long bytes, Residency residency) {
     reads.increment();
     Objects.requireNonNull(readBytes.get(transport)).add(bytes);
     Objects.requireNonNull(residencyBytes.get(residency)).add(bytes);
   }
 
-  /// What the disks gave.
+  /// Returns the measurements of the disks.
   public DiskSpeeds disks() {
     return disks;
   }
@@ -60,7 +60,7 @@ public final class SessionCounters {
     (completed ? saves : failedSaves).increment();
   }
 
-  /// Files got their names.
+  /// Counts files that got their names.
   public void addFiles(long count) {
     files.add(count);
   }
@@ -78,7 +78,7 @@ public final class SessionCounters {
     waitedNanos.add(nanos);
   }
 
-  /// What was counted so far.
+  /// Returns what was counted so far.
   public Metrics snapshot(Holdings holdings, Metrics.MemoryUse mostUsed) {
     return new Metrics(
         new Metrics.Loads(loads.sum(), failedLoads.sum()),

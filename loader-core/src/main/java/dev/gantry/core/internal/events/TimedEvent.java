@@ -4,39 +4,39 @@ package dev.gantry.core.internal.events;
 import jdk.jfr.Event;
 import org.jspecify.annotations.Nullable;
 
-/// A flight recorder event that is under way. For one thread at a time.
+/// A flight recorder event that is under way. Only one thread at a time may use it.
 public class TimedEvent {
-  /// Null where no recorder was ever started: see the package.
+  /// The event; null if no recorder was ever started when this was made.
   private final @Nullable Event event;
 
-  /// An event that has not begun.
+  /// Makes an event that has not begun.
   public TimedEvent(EventKind kind) {
     event = EventRecorder.wasStarted() ? kind.newEvent() : null;
   }
 
-  /// An event that begins now.
+  /// Makes an event that begins now.
   public static TimedEvent begun(EventKind kind) {
     TimedEvent event = new TimedEvent(kind);
     event.begin();
     return event;
   }
 
-  /// Begins.
+  /// Begins the event.
   public final void begin() {
     if (event != null) {
       event.begin();
     }
   }
 
-  /// Whether this is under way: if not, nothing need be counted for it.
+  /// Whether there is an event at all. If there is none, nothing need be counted for it.
   public final boolean isUnderWay() {
     return event != null;
   }
 
-  /// Ends the event, and writes it if it is recorded and long enough.
+  /// Ends the event, and writes it if a recording wants it and it is long enough.
   ///
-  /// @param values of its fields, in the order of its kind: whole numbers, flags, and what becomes text; null is empty
-  ///     text
+  /// @param values the values of the event's fields, in the order of its kind: numbers, flags, or objects that
+  ///     become text; null becomes empty text
   public final void done(@Nullable Object... values) {
     if (event == null) {
       return;

@@ -7,7 +7,7 @@
 /// recording that wants all of them sets their threshold to 0.
 ///
 /// Loading the first class of an event costs a process some 50 ms, and a runtime without the module `jdk.jfr`
-/// cannot do it. So an `EventKind` makes its class of an event once a recorder was started.
+/// cannot do it. So an `EventKind` makes the class of its events only after a recorder was started.
 @NullMarked
 package dev.gantry.core.internal.events;
 

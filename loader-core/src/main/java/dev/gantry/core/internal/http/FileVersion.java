@@ -13,10 +13,10 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// What a server says of a file, by which a change is noticed.
+/// What a server says of a file's version, so that a change is noticed.
 ///
-/// @param validator a strong ETag; where there is none, the time of the last change
-/// @param size in bytes
+/// @param validator a strong ETag; where there is none, the value of `Last-Modified`
+/// @param size the file's size in bytes
 record FileVersion(String validator, long size) {
   private static final Pattern CONTENT_RANGE =
       Pattern.compile("bytes (\\d{1,18})-(\\d{1,18})/(\\d{1,18})");
@@ -24,7 +24,7 @@ record FileVersion(String validator, long size) {
   private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
   private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
 
-  /// The version that an answer to a request for the first byte tells.
+  /// Returns the version that the answer to a request for the first byte states.
   static FileVersion of(ResponseInfo answer) throws Refusal {
     Optional<String> range = answer.headers().firstValue("Content-Range");
     if (answer.statusCode() == 416) {
@@ -37,7 +37,7 @@ record FileVersion(String validator, long size) {
     return new FileVersion(validator(answer.headers()), Long.parseLong(range(answer).group(3)));
   }
 
-  /// Checks that an answer is this range of this file.
+  /// Checks that an answer brings this range of this version of the file.
   void check(ResponseInfo answer, long offset, long length) throws Refusal {
     int status = answer.statusCode();
     if (status == 412 || (status == 200 && !sameAs(answer.headers()))) {
@@ -128,7 +128,7 @@ record FileVersion(String validator, long size) {
         .or(() -> headers.firstValue("Last-Modified"));
   }
 
-  /// When the file was written, if the server tells.
+  /// Returns when the file was last modified, if the server says so.
   static Optional<Instant> modified(ResponseInfo answer) {
     try {
       return answer
@@ -148,7 +148,7 @@ record FileVersion(String validator, long size) {
     return new Refusal(Kind.FINAL, 0, reason);
   }
 
-  /// As messages show it.
+  /// Returns the version as messages show it.
   @Override
   public String toString() {
     return size + " bytes, version " + validator;

@@ -18,11 +18,11 @@ import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import org.jspecify.annotations.Nullable;
 
-/// A file behind a URL. Every answer is held against what the first one said of the file.
+/// A file behind a URL. Every answer is checked against the version that the first answer stated.
 final class HttpFile implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 16;
 
-  /// A link to another server has run out if the answer is one of these.
+  /// The statuses of an answer that say that the address to which the server redirected has expired.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
 
   private final HttpClient client;
@@ -32,7 +32,7 @@ final class HttpFile implements StoredFile {
   private final FileVersion version;
   private final Optional<Instant> modified;
 
-  /// The address that redirects led to.
+  /// The address that the last redirects led to.
   private volatile URI resolved;
 
   private HttpFile(
@@ -51,7 +51,7 @@ final class HttpFile implements StoredFile {
     this.resolved = resolved;
   }
 
-  /// Asks for the first byte, since some servers do not answer `HEAD`.
+  /// Opens a file by a request for its first byte, since some servers do not answer `HEAD`.
   static HttpFile open(HttpClient client, HttpStore.Limits limits, Location.Remote location) {
     Opening opening = new Opening(client, limits, location);
     opening.start();
@@ -77,7 +77,8 @@ final class HttpFile implements StoredFile {
     return REQUESTS_AT_ONCE;
   }
 
-  /// Dates are exact to a second only, in which a file can change.
+  /// Returns an empty version if the server sends a date only: dates are exact to a second, in which a file can
+  /// change.
   @Override
   public String version() {
     return version.validator().startsWith("\"") ? version.toString() : "";
@@ -137,7 +138,7 @@ final class HttpFile implements StoredFile {
     }
   }
 
-  /// The first request, which learns what file this is.
+  /// The first request, which learns the file's version.
   private static final class Opening extends RangeRequest {
     private final URI uri;
     private final CompletableFuture<HttpFile> opened;
@@ -218,7 +219,7 @@ final class HttpFile implements StoredFile {
   private static final class FirstByte extends ReadRequest {
     private final CompletableFuture<HttpFile> opened;
 
-    /// @param opened fails with the request
+    /// @param opened fails if the request fails
     FirstByte(CompletableFuture<HttpFile> opened) {
       super(Arena.ofAuto().allocate(1), 0, new Cancellation());
       this.opened = opened;

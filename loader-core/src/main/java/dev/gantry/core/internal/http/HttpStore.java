@@ -11,17 +11,18 @@ import java.time.Duration;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Files of HTTP servers that serve ranges, by the JDK's client over HTTP/1.1: each request under
-/// way has a connection of its own. Redirects are followed, but not from `https` to `http`. Proxies
-/// are those of the JDK's system properties.
+/// Files of HTTP servers that serve ranges, read by the JDK's client over HTTP/1.1. Each request under way has
+/// a connection of its own. Redirects are followed, but not from `https` to `http`. The JDK's system properties
+/// name the proxies. Thread-safe.
 public final class HttpStore implements Store {
-  /// What bounds a request.
+  /// The bounds of a request.
   ///
-  /// @param connect until a connection stands
-  /// @param idle between two bytes of an answer, and before the first one
-  /// @param attempts at one request: it is made again after a lost connection, an answer that was
-  ///     cut short, and the statuses 429, 500, 502, 503 and 504
-  /// @param pause before the second attempt; before each later one four times as long
+  /// @param connect how long it may take until a connection stands
+  /// @param idle how long a server may send nothing, before the first byte of an answer or between two
+  /// @param attempts how often a request is made: again after a lost connection, an answer that was cut short,
+  ///     and the statuses 429, 500, 502, 503 and 504
+  /// @param pause how long to wait before the second attempt; the wait before each later one is four times as
+  ///     long
   record Limits(Duration connect, Duration idle, int attempts, Duration pause) {
     static final Limits DEFAULT =
         new Limits(Duration.ofSeconds(10), Duration.ofSeconds(30), 4, Duration.ofMillis(200));
@@ -31,7 +32,7 @@ public final class HttpStore implements Store {
   private @Nullable HttpClient client;
   private boolean closed;
 
-  /// For [java.util.ServiceLoader].
+  /// Makes the store for [java.util.ServiceLoader].
   public HttpStore() {
     this(Limits.DEFAULT);
   }

@@ -34,7 +34,7 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     this.target = target;
   }
 
-  /// This, to take the body if `check` passes, else to refuse it.
+  /// Returns this, which takes the body if `check` passes, and otherwise refuses it.
   RangeBody after(Check check) {
     progressNanos = System.nanoTime();
     try {
@@ -45,15 +45,15 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     return this;
   }
 
-  /// For how long nothing has come.
+  /// Returns for how long nothing has come.
   Duration idle() {
     return Duration.ofNanos(System.nanoTime() - progressNanos);
   }
 
-  /// The exchange that brings the body.
+  /// Says which exchange brings the body, so that [#stop] can cancel it.
   ///
-  /// @return false if the attempt was stopped before: the exchange is given up, since it would keep this until the
-  ///     server answers
+  /// @return false if the attempt was stopped before. The exchange is cancelled then, since it would keep this
+  ///     in memory until the server answers
   boolean comesBy(Future<?> sent) {
     synchronized (this) {
       exchange = sent;

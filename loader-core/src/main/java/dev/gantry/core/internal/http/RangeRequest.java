@@ -21,7 +21,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Asks for one range of a file.
+/// Asks a server for one range of a file.
 abstract class RangeRequest extends RemoteRequest {
   final HttpClient client;
   final HttpStore.Limits limits;
@@ -42,21 +42,21 @@ abstract class RangeRequest extends RemoteRequest {
     this.request = request;
   }
 
-  /// The address to ask.
+  /// Returns the address to ask.
   abstract URI uri();
 
-  /// The version that the range must be of; empty where that is not known yet.
+  /// Returns the validator of the version that the range must be of; empty where that is not known yet.
   abstract String ifRange();
 
-  /// Looks at an answer before its body comes.
+  /// Looks at an answer's head before its body comes; throws to refuse it.
   abstract void check(ResponseInfo answer) throws Refusal;
 
   /// Whether to ask again, at another [#uri].
   abstract boolean triesAnotherPlace(Refusal refusal);
 
-  /// The range is there, or the file is empty.
+  /// Called when the range is there, or the file is empty.
   ///
-  /// @param from where redirects led
+  /// @param from the address that redirects led to
   abstract void arrived(URI from);
 
   @Override
@@ -112,7 +112,7 @@ abstract class RangeRequest extends RemoteRequest {
     return builder.build();
   }
 
-  /// Fails the attempt where nothing has come for too long.
+  /// Fails the attempt if nothing comes for too long.
   private void watch(RangeBody watched, CompletableFuture<?> sent, Duration wait) {
     CompletableFuture<Void> timer = new CompletableFuture<>();
     var _ = sent.whenComplete((_, _) -> timer.complete(null));

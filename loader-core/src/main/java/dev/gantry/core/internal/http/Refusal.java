@@ -4,11 +4,11 @@ package dev.gantry.core.internal.http;
 import java.io.IOException;
 import java.time.Duration;
 
-/// An answer that is not the range that was asked for.
+/// Says that an answer is not the range that was asked for.
 final class Refusal extends IOException {
   private static final long serialVersionUID = 1L;
 
-  /// What to do about it.
+  /// What to do about a refusal.
   enum Kind {
     /// Ask again.
     PASSING,
@@ -22,13 +22,13 @@ final class Refusal extends IOException {
   private final int status;
   private final Duration wait;
 
-  /// @param status of the answer; 0 where it is not to blame
-  /// @param reason for a person
+  /// @param status the answer's status; 0 where the status is not to blame
+  /// @param reason says why, in words
   Refusal(Kind kind, int status, String reason) {
     this(kind, status, reason, Duration.ZERO);
   }
 
-  /// @param wait that the server asks for
+  /// @param wait how long the server asks to wait before the next attempt
   Refusal(Kind kind, int status, String reason, Duration wait) {
     super(reason);
     this.kind = kind;

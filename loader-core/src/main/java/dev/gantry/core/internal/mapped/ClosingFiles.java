@@ -9,8 +9,8 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
-/// Files that were given up. Closing them takes the driver a while, so no thread does it under the lock of those who
-/// give them up. Thread-safe.
+/// Closes files that were given up. The driver takes a while for that, so no thread does it while it holds the
+/// lock under which files are given up. Thread-safe.
 final class ClosingFiles {
   private final Queue<KeptFile> files = new ConcurrentLinkedQueue<>();
 
@@ -21,7 +21,7 @@ final class ClosingFiles {
     files.add(file);
   }
 
-  /// Closes what was given up. One file that the driver does not give up keeps no other.
+  /// Closes all files that were given up. If the driver does not give up one, the others are still closed.
   void closeAll() {
     closing.readLock().lock();
     try {
@@ -35,7 +35,8 @@ final class ClosingFiles {
     }
   }
 
-  /// Waits for what other threads are closing, also if the caller is interrupted, and closes what was given up since.
+  /// Waits until other threads have closed their files, also if the caller is interrupted; then closes what was
+  /// given up since.
   void await() {
     closing.writeLock().lock();
     try {

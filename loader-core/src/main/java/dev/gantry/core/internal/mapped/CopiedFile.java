@@ -25,8 +25,8 @@ final class CopiedFile implements KeptFile {
 
   /// Reads the file, and closes it.
   ///
-  /// @param file local and not empty; owned by this, unless this throws
-  /// @param isEnded asked between two pieces; the copy is given up then
+  /// @param file a local file that is not empty; this closes it, unless this throws
+  /// @param isEnded is asked between two pieces; if it says true, the copy is given up
   /// @throws TransferException if there is no room, the file cannot be read, or the copy is given up
   /// @throws dev.gantry.core.MalformedFileException if the file was changed meanwhile
   CopiedFile(FileCalls calls, SourceFile file, BooleanSupplier isEnded) {

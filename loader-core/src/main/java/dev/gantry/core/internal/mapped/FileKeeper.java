@@ -8,8 +8,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Registers or copies one file after the other in the background, on a thread that runs while there are
-/// some. Thread-safe.
+/// Registers or copies files one after the other in the background, on a thread that runs while there are some.
+/// Thread-safe.
 final class FileKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(FileKeeper.class);
 
@@ -24,13 +24,13 @@ final class FileKeeper {
     jobs.add(job);
   }
 
-  /// Goes on whatever happens: no other thread takes its place.
+  /// Runs all jobs. Goes on after any failure, since no other thread takes the place of this one.
   private void work() {
     for (Runnable job = next(); job != null; job = next()) {
       try {
         run(job);
       } catch (RuntimeException | Error _) {
-        // There was no memory to log why a job failed.
+        // There was no memory even to log why a job failed.
       }
     }
   }
@@ -51,7 +51,7 @@ final class FileKeeper {
     return job;
   }
 
-  /// Waits for all jobs that were given.
+  /// Waits for all jobs that were started.
   void await() {
     Thread running = running();
     if (running != null) {

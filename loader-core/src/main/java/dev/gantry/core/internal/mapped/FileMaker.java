@@ -17,8 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// Registers a file with the driver, or copies it, if nothing speaks against it. Thread-safe.
 ///
 /// @param opener opens a file
-/// @param registered by all sessions and processes
-/// @param isEnded asked whether to give up
+/// @param registered counts the pages that all sessions and processes have registered
+/// @param isEnded says whether to give up
 record FileMaker(
     FileCalls calls,
     BiFunction<Location, CachePolicy, SourceFile> opener,
@@ -28,16 +28,17 @@ record FileMaker(
   /// Gives up kept files until another one fits the memory that may be kept.
   @FunctionalInterface
   interface Room {
-    /// @param counted of the bytes, how many count as registered by now
-    /// @return why there is none; empty if there is
+    /// @param counted how many of the bytes count as registered already
+    /// @return why there is no room; empty if there is
     String make(long bytes, long counted);
   }
 
-  /// Opens a file and keeps it.
+  /// Opens a file and keeps it in memory.
   ///
-  /// @param context whose driver registers it; null to copy it for the CPU
-  /// @param identity which the file must have
-  /// @param asked whether the caller uses it at once, also if it must be read
+  /// @param context the device whose driver registers the file; null to copy the file for the CPU
+  /// @param identity the identity that the file must have
+  /// @param asked whether the caller uses the file at once; it is then registered even if it is not in the page
+  ///     cache
   Availability<KeptFile> make(
       @Nullable CudaContext context, Location location, Object identity, boolean asked) {
     try {
@@ -99,7 +100,7 @@ record FileMaker(
     long bytes = MappedFile.bytes(calls, file);
     boolean counts = false;
     try {
-      // First: of two processes that do so at once, the second at least sees both.
+      // Counts the pages first: of two processes that make room at once, the second sees both.
       registered.add(bytes);
       String reason = room.make(file.size(), bytes);
       if (reason.isEmpty()) {

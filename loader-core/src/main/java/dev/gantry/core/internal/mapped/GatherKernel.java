@@ -10,14 +10,14 @@ import java.lang.foreign.ValueLayout;
 
 /// The kernel of `gather.cu` on one device. Thread-safe.
 final class GatherKernel implements AutoCloseable {
-  // As in gather.cu.
+  // These numbers are the same in `gather.cu`.
   static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int THREADS = 256;
 
   private final CudaContext context;
   private final CudaKernel kernel;
 
-  /// Has the driver compile it.
+  /// Has the driver compile the kernel.
   GatherKernel(CudaContext context) {
     this.context = context;
     try (var _ = context.enter()) {
@@ -25,7 +25,7 @@ final class GatherKernel implements AutoCloseable {
     }
   }
 
-  /// Writes one piece of the table.
+  /// Writes one piece to the kernel's table.
   static void write(MemorySegment table, long index, long source, long target, long bytes) {
     long at = index * PIECE_BYTES;
     table.set(ValueLayout.JAVA_LONG, at, source);
@@ -33,9 +33,9 @@ final class GatherKernel implements AutoCloseable {
     table.set(ValueLayout.JAVA_LONG, at + 2 * Long.BYTES, bytes);
   }
 
-  /// Queues it. The device's context must be current.
+  /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table address of the pieces, in pinned memory that stays until the kernel has run
+  /// @param table the address of the pieces, in pinned memory that stays until the kernel has run
   void launch(long table, int pieces, CudaDriver.Stream stream) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table);

@@ -11,10 +11,11 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
-/// A batch whose rows a kernel fetches, or the CPU: its files stay where they are until this is closed,
-/// which must come after the kernel. For one thread at a time, but for [#copy].
+/// A batch whose rows a kernel or the CPU copies out of kept files. The files stay kept until this is closed,
+/// which must happen after the kernel has run. One thread at a time may use this, but several may call [#copy]
+/// at once.
 public final class Gathering implements AutoCloseable {
-  /// The most bytes of one thread block; larger rows have several blocks.
+  /// The most bytes that one thread block copies; larger rows have several blocks.
   private static final long PIECE_BYTES = 64 << 10;
 
   private final KeptFiles files;
@@ -23,22 +24,22 @@ public final class Gathering implements AutoCloseable {
   private final List<Fused> fused;
   private final int pieces;
 
-  /// What another kernel fetches: samples that it normalises on their way.
+  /// Samples that another kernel fetches, which also normalises them.
   ///
-  /// @param first of the gathers that it does
-  /// @param end of them
+  /// @param first the index of the first gather that brings them
+  /// @param end the index after the last gather that brings them
   public record Fused(NormalizedRows rows, int first, int end) {}
 
   /// Takes gathers one by one.
   @FunctionalInterface
   public interface Sink {
-    /// @param source address of the first byte in the file
-    /// @param slotOffset where it belongs
+    /// @param source the address of the first byte in the kept file
+    /// @param slotOffset where the bytes go, in bytes from the slot's start
     void gather(long source, long slotOffset, long bytes);
   }
 
-  /// @param lease owned by this
-  /// @param normalized on its way, where that can be done
+  /// @param lease the kept files; closed with this
+  /// @param normalized the samples to normalise; where that can be done, another kernel fetches them
   /// @throws ArithmeticException if the batch has more pieces than a kernel can have blocks
   public Gathering(
       KeptFiles files, KeptFiles.Lease lease, Gathers gathers, List<NormalizedRows> normalized) {
@@ -67,8 +68,8 @@ public final class Gathering implements AutoCloseable {
     return all;
   }
 
-  /// The end of the gathers from `first` on that bring these samples and nothing else, each of them whole; or
-  /// 0 if they do not.
+  /// Returns the index after the gathers, from `first` on, that bring exactly these samples, each gather whole
+  /// ones; or 0 if the gathers do not.
   private int endOfSamples(NormalizedRows rows, int first) {
     long rowBytes = rows.what().fromBytes();
     long at = rows.from();
@@ -83,7 +84,7 @@ public final class Gathering implements AutoCloseable {
     return rows.isDense() && at == end ? next : 0;
   }
 
-  /// All that no other kernel fetches.
+  /// Hands over all gathers that this batch's kernel does.
   private void forEachPlain(Sink sink) {
     int at = 0;
     for (Fused each : fused) {
@@ -93,7 +94,7 @@ public final class Gathering implements AutoCloseable {
     forEach(at, gathers.count(), sink);
   }
 
-  /// What was left to another kernel.
+  /// Hands over the gathers that another kernel does.
   public void forEach(Fused samples, Sink sink) {
     forEach(samples.first, samples.end, sink);
   }
@@ -110,25 +111,26 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// Whether [#launch] leaves these samples to the kernel that normalises them.
+  /// Returns the gathers that [#launch] leaves to the kernel that normalises these samples; empty if it leaves
+  /// none.
   public Optional<Fused> fused(NormalizedRows rows) {
     return fused.stream().filter(each -> each.rows.equals(rows)).findFirst();
   }
 
-  /// What is fetched, in bytes.
+  /// Returns how many bytes are fetched.
   public long bytes() {
     return gathers.bytes();
   }
 
-  /// Room for the kernel's table of pieces, in bytes.
+  /// Returns the bytes of the kernel's table of pieces.
   public long tableBytes() {
     return (long) pieces * GatherKernel.PIECE_BYTES;
   }
 
-  /// Writes the table of pieces.
+  /// Writes the kernel's table of pieces.
   ///
-  /// @param table of [#tableBytes] or more, in pinned memory; stays until the kernel has run
-  /// @param slot address of the slot on the device
+  /// @param table memory of [#tableBytes] or more, pinned, which stays until the kernel has run
+  /// @param slot the address of the slot on the device
   public void prepare(MemorySegment table, long slot) {
     long[] index = {0};
     forEachPlain((source, slotOffset, bytes) -> {
@@ -143,9 +145,9 @@ public final class Gathering implements AutoCloseable {
     });
   }
 
-  /// Queues the kernel. The device's context must be current.
+  /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table address of what [#prepare] wrote
+  /// @param table the address of what [#prepare] wrote
   /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
   public void launch(CudaContext context, long table, CudaDriver.Stream stream) {
     if (gathers.count() > 0) {
@@ -156,14 +158,16 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// How many rows there are.
+  /// Returns how many rows there are.
   public int rows() {
     return gathers.count();
   }
 
   /// Copies some rows on this thread, out of files that were copied for the CPU.
   ///
-  /// @param slot all of its memory
+  /// @param slot the memory of the whole slot
+  /// @param first the index of the first row
+  /// @param end the index after the last row
   public void copy(MemorySegment slot, int first, int end) {
     int number = -1;
     MemorySegment file = MemorySegment.NULL;
@@ -176,7 +180,8 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// Call it when the kernel has run, before the batch is handed over.
+  /// Checks that no file was changed in place. Call it when the kernel has run, before the batch is handed
+  /// over.
   ///
   /// @throws dev.gantry.core.MalformedFileException if a file was changed in place meanwhile
   public void requireUnchanged() {

@@ -7,28 +7,28 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What [KeptFiles] knows of a file of one identity; its lock guards all of it.
+/// What [KeptFiles] knows of a file of one identity. The lock of [KeptFiles] guards all fields.
 final class KeptEntry {
   private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
 
   final Object identity;
   final long size;
 
-  /// How many bytes batches have read since the file was opened, or given up.
+  /// How many bytes batches have read since the file was first seen, last kept, or given up.
   long readBytes;
 
-  /// How many batches use it now.
+  /// How many batches use the file now.
   int users;
 
   long usedNanos;
 
-  /// Whether it is being registered or copied.
+  /// Whether the file is being registered or copied.
   boolean underWay;
 
-  /// Whether the log says that it is remote.
+  /// Whether the log says already that the file is remote.
   private boolean toldRemote;
 
-  /// Whether it is given up as soon as the batches that use it are there, and serves no others.
+  /// Whether the file is given up as soon as no batch uses it; no other batch gets it.
   boolean leaving;
 
   String refusal = "";
@@ -39,7 +39,8 @@ final class KeptEntry {
     size = file.size();
   }
 
-  /// Why a remote file is not kept: it can be when a cache has all of it, and it is local then.
+  /// Returns why a remote file is not kept, and logs that once. When a cache has all of the file, it is local
+  /// and can be kept.
   Availability<KeptFile> remote(SourceFile file) {
     String reason = "not kept: " + file.descriptors().absence();
     if (!toldRemote) {

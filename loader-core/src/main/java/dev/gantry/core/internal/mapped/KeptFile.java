@@ -13,24 +13,24 @@ import java.lang.foreign.MemorySegment;
 sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
   Location location();
 
-  /// The identity of the file when it was opened.
+  /// Returns the identity that the file had when it was opened.
   Object identity();
 
-  /// The memory that it takes.
+  /// Returns how many bytes of memory the file takes.
   long bytes();
 
-  /// The address of a byte of the file, for kernels.
+  /// Returns the address of a byte of the file, for kernels.
   long address(long offset);
 
-  /// The file for the CPU. A mapping has none: if the file is truncated meanwhile, reading it would end the
-  /// process.
+  /// Returns the file's bytes for the CPU. A mapped file has none: if the file is truncated meanwhile, reading
+  /// the mapping would end the process.
   MemorySegment segment();
 
-  /// @throws MalformedFileException of kind `changed-meanwhile` if the file was changed in place, and
-  ///     what is here may have changed with it
+  /// @throws MalformedFileException of kind `changed-meanwhile` if the file was changed in place, so that the
+  ///     bytes in memory may have changed, too
   void requireUnchanged();
 
-  /// Nothing gathers from it any more.
+  /// Frees the memory. Nothing may gather from it any more.
   @Override
   void close();
 

@@ -27,25 +27,25 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.slf4j.event.Level;
 
-/// A session's files that are kept in memory, so that batches are gathered from them: registered with the
-/// CUDA driver for its kernels, and copied for the CPU.
+/// Keeps files of a session in memory, so that batches are gathered from them: registered with the CUDA driver
+/// for its kernels, or copied for the CPU.
 ///
 /// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), and copying it takes
-/// memory, so it is done for bytes that are read again: when a file has been read as often as it is long. To
-/// be registered it must lie in the page cache as a whole. A thread in the background does it; reads go on
-/// as before meanwhile.
+/// memory. So a file is kept only if it is read again: once batches have read as many bytes as it has. To be
+/// registered, a file must be in the page cache as a whole. A thread in the background registers and copies;
+/// meanwhile, batches are read as before.
 ///
-/// A session's kept files, with what all processes of the user have registered, take at most half of the memory
-/// that is available. The least recently used go when others need the room, and an [IdleWatch] gives up what was
-/// not used for a minute, and what the machine needs. Thread-safe.
+/// A session's kept files, together with what all processes of the user have registered, take at most half of
+/// the available memory. The least recently used files are given up when others need the room. An [IdleWatch]
+/// gives up files that were not used for a minute, and files whose memory the machine needs. Thread-safe.
 public final class KeptFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
   private static final long IDLE_NANOS = 60_000_000_000L;
 
-  /// Files of which it is known how much was read, besides those that are kept.
+  /// How many files are known, with how much of them was read. Kept files are known even beyond this number.
   private static final int MAX_ENTRIES = 16_384;
 
-  /// Made before memory runs out.
+  /// The answer if keeping a file throws; made in advance, since there may be no memory then.
   private static final Availability<KeptFile> FAILED = Availability.absent("keeping it failed");
 
   private final FileCalls calls;
@@ -54,7 +54,7 @@ public final class KeptFiles implements AutoCloseable {
   private final LongSupplier availableBytes;
   private final int mostEntries;
 
-  /// In the order of their last use.
+  /// The known files, in the order of their last use.
   private final Map<Key, KeptEntry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
@@ -67,10 +67,10 @@ public final class KeptFiles implements AutoCloseable {
   private final AtomicBoolean toldKept = new AtomicBoolean();
   private boolean closed;
 
-  /// @param copied for the CPU, or registered for kernels
+  /// @param copied whether the file is copied for the CPU, and not registered for kernels
   private record Key(Location file, boolean copied) {}
 
-  /// @param opener opens a file to map
+  /// @param opener opens a file
   public KeptFiles(FileCalls calls, BiFunction<Location, CachePolicy, SourceFile> opener) {
     this(
         calls,
@@ -80,8 +80,8 @@ public final class KeptFiles implements AutoCloseable {
         MAX_ENTRIES);
   }
 
-  /// @param registered by all sessions and processes
-  /// @param availableBytes with what is registered
+  /// @param registered counts the pages that all sessions and processes have registered
+  /// @param availableBytes gives the bytes of available memory, including those that are registered
   KeptFiles(
       FileCalls calls,
       BiFunction<Location, CachePolicy, SourceFile> opener,
@@ -95,7 +95,7 @@ public final class KeptFiles implements AutoCloseable {
     this.mostEntries = mostEntries;
   }
 
-  /// Files from which a kernel may fetch until this is closed.
+  /// Files that stay kept until this is closed, so that a kernel or the CPU may copy from them.
   public final class Lease implements AutoCloseable {
     private final Map<Location, KeptFile> files = new LinkedHashMap<>();
 
@@ -126,7 +126,7 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// @param outdated whether the file serves no other batch
+  /// @param outdated whether the file may serve no other batch
   private synchronized void leave(Key key, boolean outdated) {
     KeptEntry entry = entries.get(key);
     if (entry != null) {
@@ -140,17 +140,17 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Whether any file is kept.
   ///
-  /// @param copied for the CPU, else registered for kernels
+  /// @param copied whether to look for files copied for the CPU, and not for those registered for kernels
   public synchronized boolean keepsAny(boolean copied) {
     return entries.entrySet().stream()
         .anyMatch(entry -> entry.getKey().copied() == copied && entry.getValue().kept != null);
   }
 
-  /// The files of a batch, if all of them are kept; else why not.
+  /// Returns the files of a batch, if all of them are kept; else why not.
   ///
-  /// @param context whose kernels gather, or null for the CPU
-  /// @param files that are open, by their names, and how many bytes of each the batch wants
-  /// @param now whether to keep those that are not, instead of when it pays
+  /// @param context the device whose kernels gather, or null for the CPU
+  /// @param files the open files, and how many bytes of each the batch wants
+  /// @param now whether to keep the other files at once, instead of when they are read again
   public Availability<Lease> lease(
       @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     Lease lease = new Lease(context == null);
@@ -162,7 +162,7 @@ public final class KeptFiles implements AutoCloseable {
     return Availability.absent(absence);
   }
 
-  /// @return empty, or why not all of the files are kept
+  /// @return why not all of the files are kept; empty if they are
   private String add(
       Lease lease, @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     String absence = "";
@@ -171,7 +171,7 @@ public final class KeptFiles implements AutoCloseable {
         case Availability.Present<KeptFile>(KeptFile present) -> {
           lease.files.put(present.location(), present);
           if (lease.copied && !KeptFile.isUnchanged(calls, file.getKey())) {
-            // Reads bring what is there now.
+            // The copy is outdated, so the batch is read: reads bring what is in the file now.
             lease.files.remove(present.location());
             leave(new Key(present.location(), true), true);
             absence = present.location() + " was modified since it was copied";
@@ -237,7 +237,7 @@ public final class KeptFiles implements AutoCloseable {
         () -> endKeeping(entry));
   }
 
-  /// Forgets the file that was asked for least recently and is not kept.
+  /// Forgets the least recently used files that are not kept, until there is room for one more.
   private synchronized void forgetOne() {
     Iterator<KeptEntry> all = entries.values().iterator();
     while (entries.size() >= mostEntries && all.hasNext()) {
@@ -253,7 +253,7 @@ public final class KeptFiles implements AutoCloseable {
     notifyAll();
   }
 
-  /// Waits until a file is registered or refused.
+  /// Waits until a file is kept or refused.
   ///
   /// @return false if the caller is interrupted
   private synchronized boolean awaitEnd(KeptEntry entry) {
@@ -270,7 +270,7 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Registers or copies a file.
   ///
-  /// @param asked whether the caller uses it at once: then it counts as one of its users
+  /// @param asked whether the caller uses the file at once: then the caller counts as one of its users
   private Availability<KeptFile> keep(
       @Nullable CudaContext context, Key key, KeptEntry entry, boolean asked) {
     Availability<KeptFile> result = FAILED;
@@ -290,7 +290,7 @@ public final class KeptFiles implements AutoCloseable {
     switch (result) {
       case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
       case Availability.Present<KeptFile> _ ->
-          // A dataset has many files: the first one tells that they are kept.
+          // A dataset has many files, so only the first one that is kept is logged as news.
           LOG.atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
               .log(
                   "{} is read again: {} from now on",
@@ -335,7 +335,8 @@ public final class KeptFiles implements AutoCloseable {
     IdleWatch.watch(look);
   }
 
-  /// @param counted of the bytes, how many count as registered by now
+  /// @param counted how many of the bytes count as registered already
+  /// @return why there is no room; empty if there is
   private String makeRoom(long bytes, long counted) {
     long most = mostBytes() + counted;
     dropUnused(most - bytes);
@@ -350,7 +351,8 @@ public final class KeptFiles implements AutoCloseable {
             + " may be kept now, which leaves half of the available memory free";
   }
 
-  /// The most that this session may keep: half of what is available, without what others have registered.
+  /// Returns the most bytes that this session may keep: half of what is available, less what others have
+  /// registered.
   private long mostBytes() {
     return availableBytes.getAsLong() / 2 - registered.bytes() + registeredHere();
   }
@@ -375,9 +377,9 @@ public final class KeptFiles implements AutoCloseable {
     return left;
   }
 
-  /// Gives up what was not used for long, and what the machine needs.
+  /// Gives up files that were not used for long, and files whose memory the machine needs.
   ///
-  /// @return whether files are left
+  /// @return whether any file is still kept
   private synchronized boolean look(long most) {
     dropUnused(most);
     letUsedLeave(most);
@@ -390,7 +392,7 @@ public final class KeptFiles implements AutoCloseable {
     return keptBytes > 0;
   }
 
-  /// Gives up the least recently used files that nothing reads until at most `most` bytes are left.
+  /// Gives up the least recently used files that no batch uses, until at most `most` bytes are kept.
   private synchronized void dropUnused(long most) {
     for (KeptEntry entry : List.copyOf(entries.values())) {
       if (keptBytes <= Math.max(0, most)) {
@@ -402,7 +404,8 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// Marks used files that must go: batches in random order use all files all the time, so none is ever unused.
+  /// Marks used files that must go when their batches are done. Batches in random order use all files all the
+  /// time, so no file would ever be unused.
   private synchronized void letUsedLeave(long most) {
     long staying = keptBytes;
     for (KeptEntry entry : entries.values()) {
@@ -422,7 +425,7 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// Gives up what nothing reads now, after waiting for what is being registered or copied.
+  /// Gives up all files that no batch uses, after waiting for those that are being registered or copied.
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
@@ -430,7 +433,7 @@ public final class KeptFiles implements AutoCloseable {
     dropped.await();
   }
 
-  /// Waits for what is being registered or copied.
+  /// Waits until no file is being registered or copied.
   void awaitKept() {
     keeper.await();
   }
@@ -439,7 +442,7 @@ public final class KeptFiles implements AutoCloseable {
     return kernels.computeIfAbsent(context.device(), _ -> new GatherKernel(context));
   }
 
-  /// Every lease must be closed.
+  /// Gives up all files. Every lease must be closed before.
   @Override
   public void close() {
     synchronized (this) {

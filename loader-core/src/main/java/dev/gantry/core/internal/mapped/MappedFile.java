@@ -22,10 +22,10 @@ import java.util.concurrent.locks.LockSupport;
 /// The CPU never reads through the mapping: if the file is truncated meanwhile, that would end the process,
 /// while a kernel still reads the old bytes (measured on an H200 host).
 final class MappedFile implements KeptFile {
-  /// Registered at once, in 2 ms: the driver does nothing else meanwhile.
+  /// How many bytes one call registers. It takes 2 ms, in which the driver does nothing else.
   private static final long PART_BYTES = 64L << 20;
 
-  /// For threads that wait for the driver.
+  /// The pause between two such calls, for threads that wait for the driver.
   private static final long PAUSE_NANOS = 100_000;
 
   private final CudaContext context;
@@ -36,10 +36,10 @@ final class MappedFile implements KeptFile {
   private final long bytes;
   private long registered;
 
-  /// Maps and registers; what is not in the page cache is read now.
+  /// Maps and registers a file. What is not in the page cache is read now.
   ///
-  /// @param counted where the file's pages count by now; they no longer do when this is closed
-  /// @param file local and not empty; owned by this, unless this throws
+  /// @param counted already counts the file's pages; [#close] subtracts them
+  /// @param file a local file that is not empty; [#close] closes it. If this throws, the caller closes it
   /// @throws TransferException if the kernel or the driver refuses
   MappedFile(CudaContext context, RegisteredPages counted, FileCalls calls, SourceFile file) {
     this.context = context;
@@ -61,7 +61,7 @@ final class MappedFile implements KeptFile {
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
-  /// Whole pages.
+  /// Returns the bytes of the file's pages.
   static long bytes(FileCalls calls, SourceFile file) {
     long page = calls.pageBytes();
     return Math.ceilDiv(file.size(), page) * page;
@@ -78,7 +78,7 @@ final class MappedFile implements KeptFile {
     }
   }
 
-  /// A part that the driver does not give up keeps no other.
+  /// Unregisters all parts. If the driver does not give up one, the others are still unregistered.
   private void unregister() {
     List<Runnable> actions = new ArrayList<>();
     for (long part = 0; part < registered; part += PART_BYTES) {
@@ -121,7 +121,8 @@ final class MappedFile implements KeptFile {
     KeptFile.requireUnchanged(calls, file);
   }
 
-  /// What stays registered stays mapped: no other memory gets its addresses.
+  /// Unregisters and unmaps the file. If a part stays registered, all stays mapped, so that no other memory
+  /// gets its addresses.
   private void unmap() {
     unregister();
     int result = Libc.INSTANCE.munmap(address, bytes);
@@ -130,7 +131,7 @@ final class MappedFile implements KeptFile {
     }
   }
 
-  /// No kernel reads it any more.
+  /// Unregisters, unmaps and closes the file. No kernel may read it any more.
   @Override
   public void close() {
     Cleanup.runAll(

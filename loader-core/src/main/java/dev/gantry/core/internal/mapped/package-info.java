@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// `mapped`: files in the page cache, registered with the CUDA driver, from which a GPU fetches rows by
-/// itself.
+/// Keeps files in memory, so that a GPU or the CPU gathers the rows of a batch from them: mapped and registered
+/// with the CUDA driver, or copied.
 @NullMarked
 package dev.gantry.core.internal.mapped;
 
