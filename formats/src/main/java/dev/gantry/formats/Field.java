@@ -5,10 +5,10 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 
-/// What each sample of a dataset has under a name.
+/// A named field that each sample of a dataset has.
 ///
-/// @param dtype of whole bytes
-/// @param shape of one sample's value; of no axes for a scalar
+/// @param dtype has elements of whole bytes
+/// @param shape the shape of one sample's value; a scalar has no axes
 public record Field(String name, DType dtype, TensorShape shape) {
   public Field {
     if (name.isEmpty()) {

@@ -9,8 +9,8 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 
-/// How a block's parameter is made of a stored tensor, where the two differ. The load does it on the
-/// parameter's device. Immutable.
+/// Makes a block's parameter from a stored tensor where the two differ in layout. The load applies it on
+/// the parameter's device. Immutable.
 ///
 /// A rule for names has a list of these, which apply from first to last:
 /// `transpose(), part(0, 1, 3)` transposes the tensor and takes the second third of the rows.
@@ -28,17 +28,18 @@ public sealed interface TensorTransform {
     return new Permute(IntStream.of(axes).boxed().toList());
   }
 
-  /// Gives the same elements, in C order, another shape. One size may be -1: it takes what is left.
+  /// Gives the elements another shape, in C order. One size may be -1: it is computed from the others, as
+  /// in PyTorch.
   ///
   /// @throws MisuseException if a size is less than -1, or more than one is -1
   static TensorTransform reshape(long... sizes) {
     return new Reshape(LongStream.of(sizes).boxed().toList());
   }
 
-  /// Takes one of `count` equal parts along an axis, as of a projection that holds query, key and
-  /// value.
+  /// Takes one of `count` equal parts along an axis, such as the keys of a fused query, key and value
+  /// projection.
   ///
-  /// @param index of the part, from 0
+  /// @param index the part's number, from 0
   /// @throws MisuseException if `index` is not 0 to `count - 1`
   static TensorTransform part(int axis, int index, int count) {
     return new Part(axis, index, count);
@@ -46,23 +47,23 @@ public sealed interface TensorTransform {
 
   /// Takes the positions `from` (inclusive) to `to` (exclusive) of an axis.
   ///
-  /// @throws MisuseException if they are no such range
+  /// @throws MisuseException if `from` and `to` are no range of positions
   static TensorTransform slice(int axis, long from, long to) {
     return new Slice(axis, from, to);
   }
 
-  /// Appends zeros along an axis until it has `size` positions, as for a vocabulary that the block
-  /// rounds up. It must be a rule's last transform.
+  /// Appends zeros along an axis until it has `size` positions, such as for a vocabulary size that the
+  /// block rounds up. This must be a rule's last transform.
   static TensorTransform pad(int axis, long size) {
     return new Pad(axis, size);
   }
 
   /// The shape of the result.
   ///
-  /// @throws MisuseException if a tensor of this shape cannot be transformed so; says why
+  /// @throws MisuseException if a tensor of this shape cannot be transformed this way, with the reason
   TensorShape apply(TensorShape shape);
 
-  /// As [#permute].
+  /// The transform that [#permute] makes.
   record Permute(List<Integer> axes) implements TensorTransform {
     public Permute {
       axes = List.copyOf(axes);
@@ -93,7 +94,7 @@ public sealed interface TensorTransform {
     }
   }
 
-  /// As [#reshape].
+  /// The transform that [#reshape] makes.
   record Reshape(List<Long> sizes) implements TensorTransform {
     public Reshape {
       sizes = List.copyOf(sizes);
@@ -125,7 +126,7 @@ public sealed interface TensorTransform {
     }
   }
 
-  /// As [#part].
+  /// The transform that [#part] makes.
   record Part(int axis, int index, int count) implements TensorTransform {
     public Part {
       MisuseException.requireRange("axis of part", axis, 0, Integer.MAX_VALUE);
@@ -149,7 +150,7 @@ public sealed interface TensorTransform {
     }
   }
 
-  /// As [#slice].
+  /// The transform that [#slice] makes.
   record Slice(int axis, long from, long to) implements TensorTransform {
     public Slice {
       MisuseException.requireRange("axis of slice", axis, 0, Integer.MAX_VALUE);
@@ -172,7 +173,7 @@ public sealed interface TensorTransform {
     }
   }
 
-  /// As [#pad].
+  /// The transform that [#pad] makes.
   record Pad(int axis, long size) implements TensorTransform {
     public Pad {
       MisuseException.requireRange("axis of pad", axis, 0, Integer.MAX_VALUE);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.checkpoint;
 
-/// The treatment of a save that is asked for while another is being written.
+/// Says what becomes of a save that is asked for while another save is being written.
 public enum BusyPolicy {
-  /// It waits until the other is on the disk.
+  /// The save waits until the other one is on the disk.
   WAIT,
-  /// It is not made.
+  /// The save is skipped.
   SKIP,
-  /// Its snapshot is taken at once, if there is memory for one more, and written after the other. A
-  /// third one waits.
+  /// The save's snapshot is taken at once, if there is memory for one more, and written after the other
+  /// one. A third save waits.
   QUEUE
 }

@@ -8,15 +8,15 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Says which checkpoints stay. One stays if any rule wants it; the one that was saved last always does. If all
-/// of these have values that are NaN or infinite, the last one without such values stays, too. Immutable.
+/// Says which checkpoints stay; the others are removed. A checkpoint stays if any rule keeps it, or if it
+/// was saved last. If all of those have parameters that are NaN or infinite, the last checkpoint whose
+/// parameters are finite stays, too. Immutable.
 ///
-/// @param last how many of those saved last stay, or 0 where this rule keeps none
-/// @param everySteps those of steps that are multiples of this stay, or 0 where this rule keeps
-///     none
-/// @param best those stay that a metric finds best
+/// @param last how many of the checkpoints saved last stay; 0 turns this rule off
+/// @param everySteps keeps checkpoints whose step is a multiple of this; 0 turns this rule off
+/// @param best keeps the best checkpoints by a metric
 public record Retention(int last, long everySteps, Optional<Best> best) {
-  /// Everything stays.
+  /// Keeps all checkpoints.
   public static final Retention ALL = new Retention(Integer.MAX_VALUE, 0, Optional.empty());
 
   private static final Comparator<StoredCheckpoint> NEWEST_FIRST =
@@ -33,20 +33,21 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
     MAXIMIZE
   }
 
-  /// The best by a metric. A checkpoint that lacks it, or whose value is NaN, is never among them.
+  /// Keeps the best checkpoints by a metric. A checkpoint that lacks the metric, or whose value is NaN, is
+  /// never among the best.
   ///
-  /// @param count how many stay
+  /// @param count how many checkpoints stay
   public record Best(String metric, int count, Goal goal) {
     public Best {
       MisuseException.requireRange("keep best", count, 1, Integer.MAX_VALUE);
     }
 
-    /// The best of these, or empty where none has the metric.
+    /// Returns the best of some checkpoints, or empty where none has the metric.
     public <T extends StoredCheckpoint> Optional<T> of(List<T> checkpoints) {
       return checkpoints.stream().filter(this::rates).min(order());
     }
 
-    /// The best first; of equals, the one that was saved earlier.
+    /// Puts the best checkpoint first; of two equal ones, the one that was saved earlier.
     Comparator<StoredCheckpoint> order() {
       Comparator<StoredCheckpoint> byValue =
           Comparator.comparingDouble(one -> goal == Goal.MINIMIZE ? value(one) : -value(one));
@@ -62,7 +63,8 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
     }
   }
 
-  /// The checkpoints that need not stay. Of several of one step only the one saved last can.
+  /// Returns the checkpoints that no rule keeps. Of several checkpoints of one step, only the one saved
+  /// last can stay.
   public <T extends StoredCheckpoint> List<T> surplus(List<T> all) {
     Set<Long> steps = new HashSet<>();
     List<T> current =

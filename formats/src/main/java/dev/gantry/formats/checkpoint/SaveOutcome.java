@@ -9,9 +9,9 @@ import java.util.Map;
 public sealed interface SaveOutcome {
   /// The checkpoint is on the disk.
   ///
-  /// @param bytes of the tensors' files; the manifest is not counted
-  /// @param elapsed from the first file's opening until those files are durable under their names
-  /// @param bytesByTransport of these bytes, how many each transport carried
+  /// @param bytes the size of the tensors' files; the manifest is not counted
+  /// @param elapsed the time from the first file's opening until these files are durable under their names
+  /// @param bytesByTransport how many of these bytes each transport wrote
   record Saved(
       StoredCheckpoint checkpoint,
       long bytes,
@@ -25,6 +25,6 @@ public sealed interface SaveOutcome {
 
   /// The save was skipped because another one was being written.
   ///
-  /// @param step that was not saved
+  /// @param step the training step that was not saved
   record Skipped(long step) implements SaveOutcome {}
 }

@@ -4,12 +4,12 @@ package dev.gantry.formats.checkpoint;
 import java.nio.file.Path;
 import java.util.SequencedMap;
 
-/// A checkpoint that is whole on the disk. Thread-safe.
+/// A complete checkpoint on the disk. Thread-safe.
 public interface StoredCheckpoint {
   /// The folder that holds its files.
   Path folder();
 
-  /// The training's step.
+  /// The training step at which it was saved.
   long step();
 
   /// The number of the save among all saves into its parent folder, from 1.

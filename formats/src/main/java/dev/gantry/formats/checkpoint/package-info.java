@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a user of training checkpoints chooses and is handed: which checkpoints stay, what a save
-/// did, and which checkpoints there are.
+/// The public types of training checkpoints: the rules for which checkpoints stay, the outcome of a save,
+/// and a saved checkpoint.
 @NullMarked
 package dev.gantry.formats.checkpoint;
 

@@ -10,18 +10,18 @@ import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import java.util.List;
 
-/// The areas of a slot, one after the other: what is read as it lies in the files, rows that are
-/// packed, and what the CPU makes. The same for all batches of a dataset.
+/// The three areas of a slot, one after the other: bytes as they were read from the files, rows that were
+/// packed on the device, and fields that the CPU wrote. All batches of a dataset have the same areas.
 ///
-/// @param rawBytes of the first area, a multiple of [PlanLimits#BLOCK_BYTES]
-/// @param packedBytes of the second area
-/// @param hostBytes of the third area
+/// @param rawBytes the size of the first area, a multiple of [PlanLimits#BLOCK_BYTES]
+/// @param packedBytes the size of the second area
+/// @param hostBytes the size of the third area
 record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
-  /// Each field of the second and of the third area begins at a multiple of it.
+  /// Each field of the second and the third area begins at a multiple of this many bytes.
   static final int ALIGNMENT = ExtentRequest.MAX_ALIGNMENT_BYTES;
 
-  /// @param bounds of the batches in any order that there may be
-  /// @throws MisuseException if no memory is that large
+  /// @param bounds hold for every batch of every epoch
+  /// @throws MisuseException if a slot would be larger than any memory
   static BatchLayout of(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
     try {
       BatchLayout layout = exactly(store, bounds, limits);
@@ -58,8 +58,7 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
         }
       }
     }
-    // From one sample's first byte to the next one's it is
-    // no further than between the values of some field.
+    // Samples are no further apart than the values of the field with the widest spacing.
     long together = reads.bytes(store.sampleSpan(), mostSpacing);
     // Gathered fields lie end to end in the first two areas.
     long first = Math.max(Math.min(raw, together), dense - packed);

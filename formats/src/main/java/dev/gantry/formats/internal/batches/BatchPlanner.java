@@ -20,14 +20,14 @@ import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Says how a slot is filled with the samples of a batch: what is read, what is copied within the
-/// slot, what the CPU makes, and where each field lies then.
+/// Plans how a slot is filled with the samples of a batch: the reads, the copies within the slot, the CPU's
+/// writes, and the place of each field afterwards.
 ///
-/// Values that lie at one distance after they have been read stay where they are. Others are packed
-/// row by row. Pure, as far as the store is; thread-safe.
+/// Values that are evenly spaced after the read stay where they are and become a strided view; others are
+/// packed row by row. Plans depend on the arguments and the store's answers alone. Thread-safe.
 final class BatchPlanner {
-  /// Requests of 4 MiB, so that several readers share a batch. Small gaps, since in random order
-  /// what is between two samples is not wanted.
+  /// Requests are cut at 4 MiB, so that several readers share a batch. Reads bridge only small gaps, since
+  /// in random order the bytes between two samples are not wanted.
   static final PlanLimits LIMITS = new PlanLimits(4L << 20, 16L << 10, 1L << 62);
 
   private final SampleCatalogue store;
@@ -35,7 +35,7 @@ final class BatchPlanner {
   private final PlanLimits limits;
   private final BatchLayout layout;
 
-  /// @param limits whose slab size is of no meaning: all that is read goes to the slot
+  /// @param limits cut the reads; the slab size is ignored, since all bytes go to the slot
   BatchPlanner(SampleCatalogue store, BatchBounds bounds, PlanLimits limits) {
     this.store = store;
     this.fields = store.fields();
@@ -47,9 +47,9 @@ final class BatchPlanner {
     return layout;
   }
 
-  /// @param runs of a batch within the bounds
-  /// @param after where the dataset stands then
-  /// @throws IllegalStateException if the store's values take more room than it said
+  /// @param runs the runs of a batch within the bounds
+  /// @param after the dataset's state after this batch
+  /// @throws IllegalStateException if the store's values need more bytes than the store said
   BatchPlan<BatchView> plan(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldRows> rows = rows(runs);
@@ -116,7 +116,7 @@ final class BatchPlanner {
     gathers.add(from.file(), from.offset(), from.length(), to);
   }
 
-  /// The batch by gathers only, each field packed at the slot's start; see [#plan].
+  /// Plans the batch as gathers alone, which pack each field at the slot's start; see [#plan].
   BatchPlan<BatchView> gathers(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldView> views = new ArrayList<>(fields.size());
@@ -151,7 +151,7 @@ final class BatchPlanner {
         () -> plan(runs, after).withHostWrites(unwritten));
   }
 
-  /// One field's values, end to end from an offset of the slot on.
+  /// Gathers one field's values end to end, from an offset in the slot on.
   private static final class GatherSink implements SampleCatalogue.PieceSink {
     private final long rowBytes;
     private final Gathers.Builder gathers;

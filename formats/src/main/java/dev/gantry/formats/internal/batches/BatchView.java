@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.batches;
 
 import java.util.List;
 
-/// What a slot holds once it is filled.
+/// Describes what a filled slot holds.
 ///
 /// @param samples in the batch
 /// @param fields in the dataset's order

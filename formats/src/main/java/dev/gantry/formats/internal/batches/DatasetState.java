@@ -5,15 +5,15 @@ import dev.gantry.core.MisuseException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The position of a dataset between two batches of this rank. It does not depend on how many are prefetched.
+/// The position of a dataset between two batches of this rank. It does not depend on how many batches are
+/// prefetched.
 ///
 /// @param order stands for all that the order of samples depends on, the epoch aside: files, batch
 ///     size, shuffling and its seed, world, and the rank where one rank's state is of no use to
 ///     another
 /// @param epoch from 0
-/// @param batch the next one of the epoch, from 0
-/// @param cursor what else a stream needs to go on from there; empty where the numbers do. Without
-///     spaces
+/// @param batch the number of the epoch's next batch, from 0
+/// @param cursor the position in a stream's files, without spaces; empty where epoch and batch are enough
 public record DatasetState(String order, long epoch, long batch, String cursor) {
   private static final Pattern TEXT =
       Pattern.compile(
@@ -29,12 +29,12 @@ public record DatasetState(String order, long epoch, long batch, String cursor) 
     }
   }
 
-  /// The beginning of an epoch of the same dataset.
+  /// Returns the state at the beginning of an epoch of the same dataset.
   public DatasetState atEpoch(long number) {
     return new DatasetState(order, number, 0, "");
   }
 
-  /// One line, for a checkpoint.
+  /// Formats this as one line, for a checkpoint.
   public String toText() {
     return "gantry-dataset/1 order="
         + order

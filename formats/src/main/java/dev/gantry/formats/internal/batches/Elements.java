@@ -10,21 +10,21 @@ import java.util.EnumSet;
 import java.util.Optional;
 import java.util.Set;
 
-/// Numbers as elements of a dtype, little endian.
+/// Converts numbers to elements of a dtype, little endian.
 public final class Elements {
   private static final Set<DType> SIGNED = EnumSet.of(DType.I8, DType.I16, DType.I32, DType.I64);
   private static final Set<DType> UNSIGNED = EnumSet.of(DType.U8, DType.U16, DType.U32, DType.U64);
 
   private Elements() {}
 
-  /// The integers of a dtype that fit a `long`.
+  /// The range of an integer dtype, cut to what fits a `long`.
   public record IntegerRange(long least, long most) {
     public boolean contains(long value) {
       return value >= least && value <= most;
     }
   }
 
-  /// Empty for a dtype that is not of integers.
+  /// Returns the range of an integer dtype; empty for other dtypes.
   public static Optional<IntegerRange> range(DType dtype) {
     int spare = Long.SIZE - dtype.bits();
     if (SIGNED.contains(dtype)) {
@@ -35,9 +35,9 @@ public final class Elements {
         : Optional.empty();
   }
 
-  /// A number as an element.
+  /// Returns a number as one element's bytes.
   ///
-  /// @param subject what the number is for, as an error begins
+  /// @param subject names the number's use at the start of an error's message
   /// @throws MisuseException if the dtype cannot hold the number
   public static MemorySegment of(String subject, DType dtype, Number number) {
     ByteBuffer bytes = ByteBuffer.allocate(dtype.bits() / Byte.SIZE).order(ByteOrder.LITTLE_ENDIAN);

@@ -20,12 +20,12 @@ import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
-/// The batches of samples that are reached by number. Every place of every epoch is reached at
-/// once, and a state of one rank serves all of them.
+/// The batches of a dataset whose samples are reached by number. Every position of every epoch is reached
+/// at once, and a state of one rank serves all ranks.
 ///
 /// It owns the store, and closes it.
 public final class EpochBatches implements Batches {
-  /// How reads are cut by default: requests of 4 MiB, gaps of 16 KiB.
+  /// The default limits of reads: requests of 4 MiB, which bridge gaps of up to 16 KiB.
   public static final PlanLimits LIMITS = BatchPlanner.LIMITS;
 
   private final SampleCatalogue store;
@@ -52,16 +52,15 @@ public final class EpochBatches implements Batches {
     this.planner = new BatchPlanner(store, bounds, limits);
   }
 
-  /// With requests of 4 MiB that take in gaps of 16 KiB.
+  /// Makes batches with the default [#LIMITS].
   ///
-  /// @throws MisuseException if no memory holds such a batch
+  /// @throws MisuseException if a batch would be larger than any memory
   public static EpochBatches of(SampleCatalogue store, OrderOptions options) {
     return of(store, options, BatchPlanner.LIMITS);
   }
 
-  /// @param limits of the reads; the slab size is of no meaning, since all of a batch goes to its
-  ///     slot
-  /// @throws MisuseException if no memory holds such a batch
+  /// @param limits cut the reads; the slab size is ignored, since all bytes of a batch go to its slot
+  /// @throws MisuseException if a batch would be larger than any memory
   public static EpochBatches of(SampleCatalogue store, OrderOptions options, PlanLimits limits) {
     String order = OrderIdentity.of(store.identity(), store.fileSamples(), options);
     EpochBatches batches = new EpochBatches(store, options, limits, order, store::close);

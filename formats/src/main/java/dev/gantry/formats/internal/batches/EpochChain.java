@@ -12,22 +12,22 @@ import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Supplier;
 
-/// Several epochs, one after the other, without a pause for the ring between them.
+/// Gives the batches of several epochs in sequence, so that the ring need not drain between two epochs.
 public final class EpochChain implements BatchPlanSource<BatchView> {
   private final Batches batches;
   private final long lastEpoch;
 
-  /// Those before, of which a batch may still be made: no more than the ring has slots.
+  /// The epochs before the current one that still have a batch to write: no more than the ring has slots.
   private final List<Epoch> earlier = new ArrayList<>();
 
   private volatile Epoch current;
   private long epoch;
 
-  /// Whether the epoch has given a batch, or began behind some.
+  /// Whether the current epoch has any batches: it has given one, or began after its first.
   private boolean hasBatches;
 
-  /// @param from where to begin
-  /// @param lastEpoch the number of the last one to make
+  /// @param from the state at which to begin
+  /// @param lastEpoch the number of the last epoch
   public EpochChain(Batches batches, DatasetState from, long lastEpoch) {
     this.batches = batches;
     this.lastEpoch = lastEpoch;
@@ -48,7 +48,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   private Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
     Optional<Supplier<BatchPlan<BatchView>>> plan = current.next(gathered);
-    // The other epochs have no batch either where one has none.
+    // All epochs have equally many batches: where one has none, none has.
     while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
       earlier.add(current);
@@ -62,7 +62,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     return plan;
   }
 
-  /// What an epoch before this one has still to read is of the same batches.
+  /// Asks the current epoch's source alone, since all epochs read the same files.
   @Override
   public void opened(Location file, Object identity) {
     current.source.opened(file, identity);
@@ -84,7 +84,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     close(earlier);
   }
 
-  /// A source, and how many plans and writers of its batches have yet to run.
+  /// An epoch's source, and how many plans and writers of its batches have yet to run.
   private static final class Epoch {
     final BatchPlanSource<BatchView> source;
     private final AtomicLong unwritten = new AtomicLong();

@@ -10,13 +10,13 @@ import java.util.Collections;
 import java.util.List;
 import java.util.stream.LongStream;
 
-/// How a field of a batch is normalised. Its channels are the first axis of a sample; or the last one, which
-/// becomes the first.
+/// Says how a field of a batch is normalised. The channels are a sample's first axis, or its last axis,
+/// which is then moved to the front.
 ///
-/// @param scale of each channel, or one for all
-/// @param shift as many as there are scales
-/// @param to one of [Normalization#TARGETS]
-/// @param channelsFirst whether the channels are the last axis, and become the first
+/// @param scale the factor of each channel, or one for all
+/// @param shift what is added after scaling; as many as there are scales
+/// @param to the resulting dtype, one of [Normalization#TARGETS]
+/// @param channelsFirst whether the channels are the last axis and are moved to the front
 public record FieldNormalization(
     List<Float> scale, List<Float> shift, DType to, boolean channelsFirst) {
   private static final int MOST_CHANNELS = Normalization.MAX_CHANNELS;
@@ -39,7 +39,7 @@ public record FieldNormalization(
     return new FieldNormalization(scale, shift, to, true);
   }
 
-  /// The shape of what is made of a sample.
+  /// The shape of a normalised sample.
   TensorShape shape(TensorShape sample) {
     if (!channelsFirst) {
       return sample;
@@ -50,11 +50,11 @@ public record FieldNormalization(
         LongStream.concat(LongStream.of(axes[last]), LongStream.of(axes).limit(last)).toArray());
   }
 
-  /// What is done with samples of a shape.
+  /// Returns the normalisation for samples of a shape.
   ///
-  /// @param field whose samples may have another shape than it says
-  /// @param sample which is not empty
-  /// @throws MisuseException if the field cannot be normalised so
+  /// @param field the field; its samples may have another shape than the field's own
+  /// @param sample the samples' shape, not empty
+  /// @throws MisuseException if the field cannot be normalised this way
   Normalization of(Field field, TensorShape sample) {
     check(field, sample);
     long elements = LongStream.of(sample.toArray()).reduce(1, (a, b) -> a * b);

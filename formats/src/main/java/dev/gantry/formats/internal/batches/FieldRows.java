@@ -10,8 +10,8 @@ import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The values of one field of a batch: where they lie in the files, and, once their reads are
-/// planned, where in the slot.
+/// Collects where the values of one field of a batch lie in the files and, once the reads are planned, in
+/// the slot.
 final class FieldRows implements PieceSink {
   private final long rowBytes;
   private final List<ExtentRequest> pieces = new ArrayList<>();
@@ -19,7 +19,7 @@ final class FieldRows implements PieceSink {
   private long[] lengths = {};
   private int count;
 
-  /// @param rowBytes of one sample's value
+  /// @param rowBytes the size of one sample's value
   FieldRows(long rowBytes) {
     this.rowBytes = rowBytes;
   }
@@ -38,9 +38,9 @@ final class FieldRows implements PieceSink {
     return pieces;
   }
 
-  /// Notes where the pieces lie in the slot.
+  /// Records where the pieces lie in the slot.
   ///
-  /// @param placements one a piece
+  /// @param placements one for each piece
   void place(List<Placement> placements) {
     offsets = new long[placements.size()];
     lengths = new long[placements.size()];
@@ -49,7 +49,7 @@ final class FieldRows implements PieceSink {
     }
   }
 
-  /// The next piece; one that continues the last one becomes a part of it.
+  /// Adds a piece; one that continues the last piece is merged with it.
   private void add(long offset, long length) {
     if (count > 0 && offset == offsets[count - 1] + lengths[count - 1]) {
       lengths[count - 1] += length;
@@ -60,24 +60,24 @@ final class FieldRows implements PieceSink {
     }
   }
 
-  /// The offset of the first value.
+  /// The first value's offset in the slot.
   long first() {
     return offsets[0];
   }
 
-  /// Bytes from one value's start to the next one's, if that is the same for all.
+  /// The bytes from one value's start to the next one's, if all values are equally far apart.
   long stride() {
     return count == 1 ? rowBytes : offsets[1] - offsets[0];
   }
 
-  /// Whether an array can lie over the values as they are.
+  /// Whether an array can view the values without a copy.
   boolean viewable(int elementBytes) {
     return first() % elementBytes == 0
         && stride() % elementBytes == 0
         && (count == 1 || (lengths[0] == rowBytes && alike(0) == count));
   }
 
-  /// Copies the values to where they lie end to end from `target` on.
+  /// Adds the copies that pack the values end to end from `target` on.
   void pack(long target, List<Copy2D> copies) {
     long to = target;
     int first = 0;
@@ -92,8 +92,7 @@ final class FieldRows implements PieceSink {
     }
   }
 
-  /// The end of the pieces from `first` on that are of one length, each at the same distance behind
-  /// the one before it.
+  /// Returns the end of the pieces from `first` on that have one length and are equally far apart.
   private int alike(int first) {
     int end = first + 1;
     long pitch = end < count ? offsets[end] - offsets[first] : 0;

@@ -9,33 +9,32 @@ import java.util.List;
 
 /// The place of one field's values in a batch's slot.
 ///
-/// @param shape with the batch's axis first
-/// @param offset of the first element in bytes from the slot's start; a multiple of the dtype's
-///     size
-/// @param strides from one element to the next along each axis, in elements; dense in C order where
-///     the samples lie end to end
+/// @param shape the shape with the batch's axis first
+/// @param offset the first element's offset in bytes from the slot's start; a multiple of the dtype's size
+/// @param strides the distance of neighbours along each axis, in elements; dense in C order where the
+///     samples lie end to end
 public record FieldView(
     String name, DType dtype, TensorShape shape, long offset, List<Long> strides) {
   public FieldView {
     strides = List.copyOf(strides);
   }
 
-  /// Samples that lie end to end.
+  /// Views samples that lie end to end.
   ///
-  /// @param shape of one sample's value
+  /// @param shape the shape of one sample's value
   public static FieldView dense(Field field, TensorShape shape, long samples, long offset) {
     return spaced(field, shape, samples, offset, Math.max(1, elements(shape, 0)));
   }
 
-  /// As [#dense(Field, TensorShape, long, long)], of samples of the field's own shape.
+  /// Views samples of the field's own shape that lie end to end.
   public static FieldView dense(Field field, long samples, long offset) {
     return dense(field, field.shape(), samples, offset);
   }
 
-  /// Samples at one distance.
+  /// Views samples that are equally far apart.
   ///
-  /// @param shape of one sample's value
-  /// @param stride from one sample to the next, in elements
+  /// @param shape the shape of one sample's value
+  /// @param stride the distance of one sample to the next, in elements
   static FieldView spaced(Field field, TensorShape shape, long samples, long offset, long stride) {
     long[] dimensions = new long[shape.rank() + 1];
     List<Long> strides = new ArrayList<>();
@@ -48,7 +47,7 @@ public record FieldView(
     return new FieldView(field.name(), field.dtype(), TensorShape.of(dimensions), offset, strides);
   }
 
-  /// Elements of the axes from one on; an axis of none counts as one, as in PyTorch's strides.
+  /// Multiplies the sizes of the axes from one on; an empty axis counts as 1, as in PyTorch's strides.
   private static long elements(TensorShape shape, int from) {
     long elements = 1;
     for (int axis = from; axis < shape.rank(); axis++) {

@@ -7,9 +7,9 @@ import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What the CPU makes for a batch: field after field, in as many parts as are worth a thread each.
+/// The fields of a batch that the CPU writes, split into parts that are each worth a thread.
 final class HostFields {
-  /// What one thread makes in no more than a few times what it takes to wake it.
+  /// The bytes of one part: writing them takes only a few times as long as waking a thread.
   private static final long PART_BYTES = 256L << 10;
 
   private static final int MOST_PARTS = 16;
@@ -28,7 +28,7 @@ final class HostFields {
     this.samples = samples;
   }
 
-  /// Adds a field, and says where it lies in the memory that is made.
+  /// Adds a field, and returns its offset in the memory that the CPU writes.
   long add(int field) {
     long offset = bytes;
     long rowBytes = store.fields().get(field).sampleBytes();
@@ -51,7 +51,7 @@ final class HostFields {
     return new HostWrites(slotOffset, bytes, writers);
   }
 
-  /// Makes the samples from `from` to `to`.
+  /// Returns a writer of the samples from `from` (inclusive) to `to` (exclusive).
   private HostWrites.HostWriter part(int from, int to) {
     return memory -> {
       int at = 0;

@@ -19,7 +19,7 @@ import java.util.OptionalLong;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
-/// Batches with some fields normalised, behind all else in the slot.
+/// Batches with some fields normalised. The normalised fields lie behind everything else in the slot.
 public final class NormalizedBatches implements Batches {
   private final Batches batches;
   private final List<Field> fields;
@@ -28,7 +28,7 @@ public final class NormalizedBatches implements Batches {
   private final Map<String, Target> targets = new LinkedHashMap<>();
   private final long bytes;
 
-  /// @param offset from the end of the other areas of a slot
+  /// @param offset the offset from the end of the other areas of a slot
   private record Target(Field field, FieldNormalization how, long offset) {}
 
   private NormalizedBatches(
@@ -53,10 +53,11 @@ public final class NormalizedBatches implements Batches {
   }
 
   /// @param batches owned by the result
-  /// @param fields of the batches, with the largest samples that there may be
-  /// @param how by field; nothing is done to the others
-  /// @param samples the most of a batch
-  /// @throws MisuseException if a field cannot be normalised so, or no memory holds the batches
+  /// @param fields the batches' fields, with the largest possible samples
+  /// @param how the normalisation by field; other fields stay as they are
+  /// @param samples the most samples of a batch
+  /// @throws MisuseException if a field cannot be normalised this way, or a batch would be larger than any
+  ///     memory
   public static Batches of(
       Batches batches, List<Field> fields, Map<String, FieldNormalization> how, int samples) {
     try {

@@ -5,14 +5,14 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.internal.order.BatchBounds;
 import java.util.List;
 
-/// The most bytes that are read for any batch, rounded to blocks and with the gaps between.
+/// Bounds the bytes that are read for any batch, rounded to blocks and with the gaps that are read along.
 ///
-/// Whatever is read is in a block with bytes that are wanted, or in a gap to others. So wanted
-/// bytes that lie together take what they are, what completes their first and their last block, and
-/// one gap. That holds for each value by itself, and for all values of a run, with what is between
-/// them: the bound is the lesser of both. Bounds past any memory are [Long#MAX_VALUE].
+/// Every byte that is read lies in a block with wanted bytes, or in a gap between two such blocks. So a
+/// stretch of wanted bytes takes its own length, the rest of its first and its last block, and one gap.
+/// This holds for each value by itself, and for all values of a run with the bytes between them: the bound
+/// is the lesser of the two. A bound that no memory can hold is [Long#MAX_VALUE].
 final class ReadBound {
-  /// What completes two blocks.
+  /// The most bytes that complete a stretch's first and last block.
   private static final long EDGES = 2L * (PlanLimits.BLOCK_BYTES - 1);
 
   private final List<Long> fileSamples;
@@ -25,13 +25,13 @@ final class ReadBound {
     this.gap = floor(limits.gapBytes());
   }
 
-  /// @param valueBytes of one sample
-  /// @param spacing the most from the start of one sample's value to the next one's
+  /// @param valueBytes the size of one sample's value
+  /// @param spacing the most bytes from the start of one sample's value to the next one's
   long bytes(long valueBytes, long spacing) {
     long single = sum(floor(sum(valueBytes, EDGES)), gap);
     long first = sum(sum(valueBytes, EDGES), gap);
     long ofBatch = either(bounds.samples(), bounds.runs(), single, first, spacing);
-    // Nothing is read twice.
+    // No byte is read twice, so the files' size is a bound, too.
     long ofFiles = 0;
     for (long samples : fileSamples) {
       if (samples > 0 && ofFiles < ofBatch) {

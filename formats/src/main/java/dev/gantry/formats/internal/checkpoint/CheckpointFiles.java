@@ -17,11 +17,12 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// A checkpoint's files beside its manifest, in any store, compared with what the manifest says of them.
+/// Compares a checkpoint's files, in any store, with what its manifest says of them.
 ///
 /// @param at the manifest's own file
 record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
-  /// The checkpoint whose folder a data file lies in, by its name and its manifest.
+  /// Finds the checkpoint whose folder holds a data file; empty if the folder's name or manifest is no
+  /// checkpoint's.
   static Optional<CheckpointFiles> around(GantrySession session, Location dataFile) {
     if (!StoreFolder.isCheckpoint(folderName(dataFile))) {
       return Optional.empty();
@@ -67,10 +68,10 @@ record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
         .forEach(this::checkHeader);
   }
 
-  /// With the sums of the tensors as the manifest has them, the header's must make that of the
-  /// file.
+  /// Checks a header without reading the tensors: its CRC32C, combined with the tensors' from the manifest,
+  /// must be the file's.
   ///
-  /// @param tensors of the data file, by offset: the header ends where the first begins
+  /// @param tensors the data file's tensors by offset; the header ends where the first one begins
   private void checkHeader(Location dataFile, List<StoredTensor> tensors) {
     Manifest.FileEntry entry = entry(dataFile);
     int sum;
@@ -94,7 +95,7 @@ record CheckpointFiles(GantrySession session, Location at, Manifest manifest) {
         .toList();
   }
 
-  /// As [CheckpointFolder#check].
+  /// Compares a tensor's CRC32C with the manifest's; see [CheckpointFolder#check].
   void check(StoredTensor tensor, int crc32c) {
     int saved = savedSum(entry(tensor.extent().file()), tensor);
     if (saved != crc32c) {

@@ -17,13 +17,13 @@ import java.util.Objects;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// A checkpoint that was saved whole. Thread-safe.
+/// A complete checkpoint in a local folder. Thread-safe.
 public final class CheckpointFolder implements StoredCheckpoint {
   private final GantrySession session;
   private final Path folder;
   private final Manifest.Head head;
 
-  /// Null until it is asked for.
+  /// The manifest; null until it is asked for.
   private volatile @Nullable Manifest manifest;
 
   CheckpointFolder(GantrySession session, Path folder, Manifest.Head head) {
@@ -66,10 +66,10 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return head.finite();
   }
 
-  /// All that the manifest says: read when it is first asked for, and kept.
+  /// Returns the whole manifest, which is read at the first call and kept.
   ///
-  /// @throws MalformedFileException if it is damaged, each fault with its own kind; of kind
-  ///     `changed-manifest` if it is of another save now
+  /// @throws MalformedFileException if the manifest is damaged, with a kind for each fault; of kind
+  ///     `changed-manifest` if another save has replaced it
   /// @throws TransferException if the file cannot be read, or the checkpoint was removed meanwhile
   public Manifest manifest() {
     Manifest known = manifest;
@@ -85,8 +85,8 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return known;
   }
 
-  /// Opens a group's tensors, after the sizes of all files and the checksums of the group's headers
-  /// and index were compared. Those of the tensors are for [#check].
+  /// Opens a group's tensors, after it has compared the sizes of all files and the checksums of the group's
+  /// headers and index. It reads no tensor's bytes: [#check] compares their checksums.
   ///
   /// @throws MalformedFileException if a file is gone or of another size than when it was saved, or
   ///     a header or index is damaged
@@ -95,7 +95,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return files().open(group);
   }
 
-  /// As [#open], with what the manifest says of the tensors.
+  /// Opens a group's tensors as [#open] does, together with the manifest's checksums of them.
   SavedGroup group(String group) {
     checkSizes();
     return SavedGroup.of(files(), group);
@@ -105,7 +105,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return new CheckpointFiles(session, Location.of(StoreFolder.manifest(folder)), manifest());
   }
 
-  /// Whether there is such a group.
+  /// Whether the checkpoint has a group of this name.
   public boolean has(String group) {
     return manifest().files().stream().anyMatch(file -> file.name().equals(indexName(group)));
   }
@@ -136,22 +136,22 @@ public final class CheckpointFolder implements StoredCheckpoint {
     }
   }
 
-  /// Compares what a tensor's bytes sum to with what they did when they were saved.
+  /// Compares a tensor's CRC32C with that of the saved bytes.
   ///
-  /// @param tensor as [#open] gave it
-  /// @param crc32c of its bytes
+  /// @param tensor a tensor that [#open] gave
+  /// @param crc32c the CRC32C of the tensor's bytes
   /// @throws MalformedFileException of kind `checksum-mismatch`, or `checksum-missing` where the
   ///     manifest has none
   public void check(StoredTensor tensor, int crc32c) {
     files().check(tensor, crc32c);
   }
 
-  /// Whether it lies in a folder of this name, of all below one folder.
+  /// Whether this checkpoint's folder has the same name as another; both lie in one parent folder.
   boolean isAt(Path other) {
     return folder.getFileName().equals(other.getFileName());
   }
 
-  /// Whether it is the same save.
+  /// Two checkpoints are equal if they are of the same save.
   @Override
   public boolean equals(@Nullable Object other) {
     return other instanceof CheckpointFolder that

@@ -7,12 +7,12 @@ import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What a folder of checkpoints holds.
+/// Lists the checkpoints in a folder.
 ///
-/// @param checkpoints in the order in which they were saved; of those of one step only the last
-/// @param damaged those whose manifest cannot be used, and why
-/// @param doubtful those of the damaged that may have been saved after all of `checkpoints`, as far
-///     as their folders' names and the rest of their manifests tell
+/// @param checkpoints the complete ones in the order of their saves; only the last one of each step
+/// @param damaged an error for each checkpoint whose manifest cannot be used
+/// @param doubtful the errors of damaged checkpoints that may be newer than all of `checkpoints`, as far as
+///     their folders' names and the rest of their manifests tell
 public record CheckpointListing(
     List<CheckpointFolder> checkpoints,
     List<MalformedFileException> damaged,
@@ -25,9 +25,9 @@ public record CheckpointListing(
     doubtful = List.copyOf(doubtful);
   }
 
-  /// The one that was saved last.
+  /// Returns the checkpoint that was saved last, or empty if there is none.
   ///
-  /// @throws MalformedFileException if that may be one of the damaged
+  /// @throws MalformedFileException if a damaged checkpoint may have been saved later
   public Optional<CheckpointFolder> latest() {
     if (!doubtful.isEmpty()) {
       throw doubtful.getFirst();
@@ -35,13 +35,13 @@ public record CheckpointListing(
     return latestWhole();
   }
 
-  /// Warns of the damaged, for callers that go on without them.
+  /// Logs a warning for each damaged checkpoint, for callers that go on without it.
   public CheckpointListing warned() {
     damaged.forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
     return this;
   }
 
-  /// The one that was saved last but for the damaged.
+  /// Returns the undamaged checkpoint that was saved last.
   public Optional<CheckpointFolder> latestWhole() {
     return checkpoints.isEmpty() ? Optional.empty() : Optional.of(checkpoints.getLast());
   }

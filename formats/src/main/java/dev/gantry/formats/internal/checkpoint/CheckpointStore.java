@@ -31,18 +31,17 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints, `gantry-step-N` each, with room for one saver. A save goes by this
-/// protocol, so that a crash at any point leaves the checkpoints before it, and the new one whole
-/// or not at all:
+/// A folder of checkpoints, `gantry-step-N` each, that one saver has open. A save follows this protocol, so
+/// that a crash at any point leaves the earlier checkpoints intact, and the new one complete or absent:
 ///
-/// 1. make the checkpoint's folder, and synchronise the one it is in
-/// 2. write all data files and indexes by the protocol for files (see [GantrySession#write]): then all of them
-///    are on the disk under their names
-/// 3. write the manifest likewise: from then on the checkpoint exists
-/// 4. remove what the retention does not want: of each checkpoint the manifest first
+/// 1. make the checkpoint's folder, and `fsync` its parent
+/// 2. write all data files and indexes as [GantrySession#write] does: then all of them are on the disk
+///    under their names
+/// 3. write the manifest the same way: from then on the checkpoint exists
+/// 4. remove the checkpoints that the retention does not keep, each one's manifest first
 ///
-/// What is without a manifest was never finished; the next saver that opens the folder removes it.
-/// Thread-safe; saves are made one after the other.
+/// A checkpoint without a manifest was never finished; the next saver that opens the folder removes it.
+/// Thread-safe; saves run one after the other.
 public final class CheckpointStore implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
 
@@ -57,30 +56,31 @@ public final class CheckpointStore implements AutoCloseable {
   /// Copies checkpoints to another store, if one was named.
   private final @Nullable UploadQueue uploads;
 
-  /// What that store has.
+  /// The checkpoints in the other store, if one was named.
   private final Optional<RemoteCopies> copies;
 
-  /// Shared by all who read checkpoints; removing them takes it whole.
+  /// Read-locked while checkpoints are read, write-locked while some are removed.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
 
   /// This saver's name in histories and in the other store: 16 hexadecimal digits.
   private final String name;
 
-  /// The position of the training.
+  /// The saver's position: the last save's number, and the history that the next save continues.
   ///
-  /// @param sequence of the last save
-  /// @param history of the checkpoint that was saved or restored last
+  /// @param sequence the number of the last save
+  /// @param history the history of the checkpoint that was saved or restored last
   private record Position(long sequence, SaveHistory history) {
     Position next(String saver) {
       return new Position(sequence + 1, history.then(saver, sequence + 1));
     }
   }
 
-  /// Not under the lock of [#commit]: to plan a save must not wait for the one under way.
+  /// Atomic rather than guarded by the lock of [#commit], so that planning a save need not wait for the
+  /// save under way.
   private final AtomicReference<Position> position;
 
-  /// All that are whole, without what their manifests say of tensors; changed under the lock of this. The
-  /// folder's lock keeps other savers away, so no manifest is read again.
+  /// The complete checkpoints, by their manifests' heads alone; guarded by this. The folder's lock keeps
+  /// other savers away, so no manifest need be read again.
   private final List<CheckpointFolder> checkpoints;
 
   private final PartingWarnings parting;
@@ -119,7 +119,7 @@ public final class CheckpointStore implements AutoCloseable {
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
     parting = new PartingWarnings(folder.root(), copies.map(RemoteCopies::toString).orElse(""));
     there.ifPresent(other -> parting.warnIfParted(checkpoints, other));
-    // An earlier process saved these, and did not upload them.
+    // Uploads checkpoints that an earlier process saved and did not upload.
     checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
   }
 
@@ -129,20 +129,20 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// The one in the other store that was saved last.
+  /// The checkpoint in the other store that was saved last.
   private Optional<CheckpointFolder> lastThere() {
     return copies.flatMap(RemoteCopies::last);
   }
 
-  /// The one that was saved last here, and the one that was saved last in the other store.
+  /// The last saved checkpoint of the folder, and that of the other store.
   private Stream<CheckpointFolder> lasts() {
     return Stream.concat(checkpoints.reversed().stream().limit(1), lastThere().stream());
   }
 
-  /// Opens a folder for saving, makes it where it is missing, and removes what saves that never
-  /// ended have left there.
+  /// Opens a folder for saving: makes it where it is missing, and removes what unfinished saves have left
+  /// there.
   ///
-  /// @param session which must stay open for as long as this saves
+  /// @param session must stay open until this is closed
   /// @param fileBytes the most bytes of tensors in one file; a larger tensor has a file to itself
   /// @throws MisuseException if another saver has the folder open
   /// @throws TransferException if a file operation fails
@@ -153,14 +153,14 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// The folder that checkpoints are copied to once they are on the disk.
   ///
-  /// @param retention which of the copies stay
+  /// @param retention says which of the copies stay
   public record Remote(Location folder, Retention retention) {}
 
-  /// As [#open(GantrySession, Path, Retention, long)]. What was saved and not uploaded before is
-  /// uploaded now.
+  /// Opens a folder as [#open(GantrySession, Path, Retention, long)] does, and copies its checkpoints to
+  /// another store: each new one, and those that an earlier saver did not upload.
   ///
   /// @throws MisuseException if no store serves the remote folder, or that store takes no files
-  /// @throws TransferException if that store does not answer, or refuses
+  /// @throws TransferException if that store does not answer, or refuses access
   public static CheckpointStore open(
       GantrySession session,
       Path root,
@@ -181,16 +181,16 @@ public final class CheckpointStore implements AutoCloseable {
         lock::close);
   }
 
-  /// What is there at one moment of the call, though others may save and remove meanwhile. Only manifests
-  /// are read, and of each no more is kept than its step, number and metrics. The folder
-  /// need not be open for that, and a folder that is missing holds nothing.
+  /// Lists the checkpoints that the folder holds at one moment of the call; others may save and remove
+  /// meanwhile. It reads the manifests alone, and keeps only their heads. The folder need not be open; a
+  /// missing folder holds no checkpoints.
   ///
-  /// @throws TransferException if a file or folder cannot be read. So it is for a manifest, too, which
-  ///     may be whole all the same
+  /// @throws TransferException if a folder or a manifest cannot be read: an unreadable checkpoint may be
+  ///     intact, so it is not listed as damaged
   public static CheckpointListing list(GantrySession session, Path root) {
     StoreScan all = StoreScan.of(new StoreFolder(session, root));
     SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
-    // A step that was saved again is where the later save belongs.
+    // A step that was saved again takes the place of its later save.
     all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
     return new CheckpointListing(
         List.copyOf(bySteps.values()),
@@ -198,8 +198,8 @@ public final class CheckpointStore implements AutoCloseable {
         all.doubtful());
   }
 
-  /// Does `work` while this store removes nothing. Within it nothing can be saved: a save removes
-  /// old checkpoints, and would wait for itself.
+  /// Runs `work` while this store removes nothing. `work` cannot save: a save removes old checkpoints, and
+  /// would wait for `work` to end.
   public <T> T reading(Supplier<T> work) {
     removal.readLock().lock();
     try {
@@ -211,8 +211,8 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// Saves a checkpoint, and returns when it is on the disk.
   ///
-  /// @throws TransferException if a file or device fails, or the caller cancels: the checkpoints
-  ///     before are untouched. Only where the last `fsync` failed may the new one exist already
+  /// @throws TransferException if a file or device fails, or the caller cancels. Earlier checkpoints are
+  ///     untouched; the new one can exist only if the last `fsync` has failed
   /// @throws MisuseException if this is closed, the caller is within [#reading], or a tensor cannot
   ///     be written under its name
   public SavedCheckpoint save(UnsavedCheckpoint checkpoint, WriteOptions options) {
@@ -220,7 +220,7 @@ public final class CheckpointStore implements AutoCloseable {
     return commit(plan, plan.files(), options);
   }
 
-  /// Plans the files that a checkpoint will be. Waits for no save.
+  /// Plans a checkpoint's files. Waits for no save.
   SavePlan plan(UnsavedCheckpoint checkpoint) {
     if (removal.getReadHoldCount() > 0) {
       throw new MisuseException("a save within reading(): it would wait for itself");
@@ -229,53 +229,59 @@ public final class CheckpointStore implements AutoCloseable {
     return SavePlan.of(checkpoint, next.sequence(), next.history(), fileBytes);
   }
 
-  /// The files of a checkpoint like this one, for their sizes alone.
+  /// Lays out a checkpoint's files for their sizes alone; takes no save's number.
   List<NewFile> layout(UnsavedCheckpoint checkpoint) {
     return SavePlan.of(checkpoint, 0, SaveHistory.NONE, fileBytes).files();
   }
 
-  /// Saves what was planned.
+  /// Saves a planned checkpoint.
   ///
-  /// @param files the plan's files, or a snapshot of them
+  /// @param files the plan's files, or their snapshot
   synchronized SavedCheckpoint commit(SavePlan plan, List<NewFile> files, WriteOptions options) {
     if (closed) {
       throw new MisuseException("this checkpoint store is closed");
     }
-    // Not before: a save that was planned earlier may have taken the name since.
+    // The name is chosen now and not by the plan, since a save that was planned earlier may have
+    // taken it
+    // meanwhile.
     Path target = folder.vacant(plan.checkpoint().step(), plan.sequence());
-    // 1
+    // Step 1 of the protocol.
     folder.make(target);
     SavedCheckpoint saved =
         Cleanup.orUndo(
             () -> {
-              // 2
+              // Step 2 of the protocol.
               WriteReport report =
                   session.write(SavePlan.in(target, files), options.withChecksums(true));
               CheckpointFolder stored =
                   new CheckpointFolder(session, target, plan.manifest(report));
               parting.warnOf(plan, lasts());
               add(new CheckpointFolder(session, target, stored.manifest().head()));
-              // 3
+              // Step 3 of the protocol.
               writeManifest(stored, options);
               return new SavedCheckpoint(stored, report);
             },
-            // Unless the manifest has its name already: then all is there but the certainty.
+            // This keeps a checkpoint whose manifest has its name: it is complete, though perhaps
+            // not
+            // durable.
             () -> folder.removeUnfinished(target));
-    // Not the last one by its number: a save that was planned later may be there already.
+    // Finds the checkpoint by its folder, since a save that was planned later may already be the
+    // last one.
     checkpoints.stream().filter(one -> one.isAt(target)).findFirst().ifPresent(this::submit);
-    // 4
+    // Step 4 of the protocol.
     removeSurplus();
     return saved;
   }
 
-  /// Takes the place of whatever had this folder before, such as a save that failed with its manifest.
+  /// Adds a checkpoint, in place of one that had the same folder, such as a save that failed after its
+  /// manifest.
   private void add(CheckpointFolder checkpoint) {
     checkpoints.removeIf(one -> one.isAt(checkpoint.folder()));
     checkpoints.add(checkpoint);
     checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
   }
 
-  /// Says that the training goes on from a checkpoint, to which later saves belong.
+  /// Says that the training continues from a checkpoint: later saves continue its history.
   public void goOnFrom(CheckpointFolder restored) {
     position.updateAndGet(before -> new Position(before.sequence(), restored.head().history()));
   }
@@ -295,19 +301,20 @@ public final class CheckpointStore implements AutoCloseable {
             .withCancellation(options.cancellation()));
   }
 
-  /// Removes checkpoints that stayed on the disk only until they were in the other store.
+  /// Removes the checkpoints that stayed only until they were in the other store.
   private synchronized void removeUploaded() {
     if (!closed) {
       removeSurplus();
     }
   }
 
-  /// The new checkpoint is saved, so what fails here is only told. What still has its manifest is
-  /// tried again with the next save, the rest when the folder is next opened.
+  /// Removes the checkpoints that the retention does not keep. The new one is saved by now, so a failure is
+  /// only logged. The next save tries again where the manifest is still there; else the next opening of the
+  /// folder does.
   private void removeSurplus() {
     removal.writeLock().lock();
     try {
-      // Those of saves that failed, and what was removed by hand.
+      // Forgets failed saves, and checkpoints that were removed by hand.
       checkpoints.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
       for (CheckpointFolder one : retention.surplus(checkpoints)) {
         if (uploads != null && !uploads.letGo(one)) {
@@ -323,7 +330,7 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Waits for the save and the uploads under way, and lets another saver have the folder.
+  /// Waits for the save and the uploads under way, and lets other savers open the folder.
   ///
   /// @throws dev.gantry.core.GantryException if a checkpoint could not be uploaded
   @Override
@@ -337,7 +344,7 @@ public final class CheckpointStore implements AutoCloseable {
       }
       closed = true;
     }
-    // This does not hold the lock, since the upload takes it at its end.
+    // This thread does not hold the lock, since each upload takes it at its end.
     try {
       if (uploads != null) {
         uploads.close();
@@ -349,14 +356,14 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// Waits until all checkpoints that were saved are in the other store, if there is one.
   ///
-  /// @throws dev.gantry.core.GantryException if one could not be uploaded
+  /// @throws dev.gantry.core.GantryException if a checkpoint could not be uploaded
   public void awaitUploads() {
     if (uploads != null) {
       uploads.await();
     }
   }
 
-  /// Whether one of the checkpoints has no values that are NaN or infinite.
+  /// Whether any checkpoint has only finite values.
   public boolean hasFinite() {
     return checkpoints.stream().anyMatch(CheckpointFolder::isFinite);
   }
@@ -371,11 +378,11 @@ public final class CheckpointStore implements AutoCloseable {
     return copies.filter(there -> there.hasEarlier(checkpoint)).isPresent();
   }
 
-  /// Puts the copy in the other store in the place of a checkpoint that is damaged here, which is removed
-  /// once the copy is on the disk and its checksums are right.
+  /// Replaces a damaged checkpoint by its copy from the other store. The damaged one is removed once the
+  /// copy is on the disk and its checksums are right.
   ///
-  /// @param damaged of which there [#hasCopy]
-  /// @throws MalformedFileException if the copy is damaged, too
+  /// @param damaged the folder of a damaged checkpoint that [#hasCopy]
+  /// @throws MalformedFileException if the copy is damaged as well
   /// @throws TransferException if the other store or the disk fails
   public synchronized void fetchInstead(Path damaged) {
     copies
@@ -391,19 +398,19 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Copies the checkpoint that was saved last from the other store, if the folder has none that was saved
-  /// as late.
+  /// Copies the checkpoint that was saved last from the other store, unless the folder has it, or one that
+  /// was saved later.
   ///
-  /// @param fallBack whether one that is damaged there gives way to the one before it, with a warning in the
-  ///     log
-  /// @throws MalformedFileException if it is damaged there; with `fallBack`, if all are, and the folder has
-  ///     none
+  /// @param fallBack whether to log a warning and take the checkpoint before it where the copy is damaged
+  /// @throws MalformedFileException if the copy is damaged; with `fallBack`, if all copies are, and the
+  ///     folder has no checkpoint
   /// @throws TransferException if the other store or the disk fails
   public synchronized void fetchLatest(boolean fallBack) {
     copies.flatMap(there -> there.fetchBefore(Long.MAX_VALUE, fallBack)).ifPresent(this::add);
   }
 
-  /// As [#fetchLatest], of those that were saved before one that is damaged and has no copy.
+  /// Fetches as [#fetchLatest] does, among the checkpoints that were saved before a damaged one that has no
+  /// copy.
   public synchronized void fetchBefore(Path damaged) {
     checkpoints.stream()
         .filter(one -> one.isAt(damaged))
@@ -412,7 +419,8 @@ public final class CheckpointStore implements AutoCloseable {
         .ifPresent(this::add);
   }
 
-  /// As [#fetchLatest], for the checkpoint of a step, if the folder has none of this step.
+  /// Fetches the copy of a step's checkpoint, unless the folder has one of this step; throws as
+  /// [#fetchLatest] does.
   public synchronized void fetch(long step) {
     copies.flatMap(there -> there.fetchStep(step)).ifPresent(this::add);
   }

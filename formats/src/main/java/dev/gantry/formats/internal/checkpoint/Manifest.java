@@ -15,18 +15,18 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 
-/// What a checkpoint's `manifest.json` says. Immutable.
+/// The contents of a checkpoint's `manifest.json`. Immutable.
 ///
 /// The file has a checksum of its own: the CRC32C of all of its bytes, with zeros for the eight
 /// digits of the checksum itself.
 ///
-/// @param step of the training
-/// @param sequence the number of the save among all saves of its folder, from 1: a training that
-///     went back to an earlier step saves some steps again, and the later save counts
-/// @param history which saves its training came through
+/// @param step the training step
+/// @param sequence the number of the save among all saves of its folder, from 1: a training that was
+///     restored from an earlier step saves some steps again, and the later save counts
+/// @param history the saves that its training came through
 /// @param finite false if a value of the model is NaN or infinite
-/// @param state what a training needs besides tensors, as its saver spells it
-/// @param metrics by name; may be NaN or infinite
+/// @param state what a training needs besides tensors, as text of the saver's choice
+/// @param metrics the metrics by name; values may be NaN or infinite
 /// @param metadata the user's own notes
 /// @param files all files but the manifest
 public record Manifest(
@@ -38,7 +38,7 @@ public record Manifest(
     SequencedMap<String, Double> metrics,
     SequencedMap<String, String> metadata,
     List<FileEntry> files) {
-  /// The longest manifest, in bytes; a safetensors header is bounded likewise.
+  /// The longest manifest, in bytes; a safetensors header has the same bound.
   public static final long MAX_BYTES = 100_000_000;
 
   /// The most files, tensors, metrics and texts in one manifest, together.
@@ -46,7 +46,7 @@ public record Manifest(
 
   static final String FORMAT = "gantry-checkpoint";
 
-  /// Stands for the manifest's own checksum where that is taken.
+  /// Stands in for the manifest's own checksum while the checksum is computed.
   static final String NO_CHECKSUM = "00000000";
 
   static final long VERSION = 1;
@@ -62,7 +62,7 @@ public record Manifest(
   ///
   /// @param name in the checkpoint's folder
   /// @param size in bytes
-  /// @param crc32c of the whole file
+  /// @param crc32c the CRC32C of the whole file
   /// @param tensors the CRC32C of each tensor's bytes, by name, in the order of the file; empty for
   ///     an index
   public record FileEntry(
@@ -72,7 +72,8 @@ public record Manifest(
     }
   }
 
-  /// What is asked of many checkpoints at once: of each the tensors' checksums would take megabytes.
+  /// The small part of a manifest, which is kept for every checkpoint of a folder: the tensors' checksums
+  /// would take megabytes each.
   record Head(
       long step,
       long sequence,
@@ -90,27 +91,29 @@ public record Manifest(
 
   /// Reads and checks a manifest.
   ///
-  /// @throws MalformedFileException if it is none, each fault with its own kind
+  /// @throws MalformedFileException if it is no manifest or damaged, with a kind for each fault
   /// @throws TransferException if the file cannot be opened or read
   public static Manifest read(Session session, Path file) {
     return read(session, Location.of(file));
   }
 
-  /// As [#read(Session, Path)], of any store.
+  /// Reads and checks a manifest of any store, as [#read(Session, Path)] does.
   static Manifest read(Session session, Location file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, true).parse();
     }
   }
 
-  /// As [#read], without keeping the files; that their bytes are right is checked as well.
+  /// Reads a manifest's head, without keeping the entries of the files; the manifest's own checksum is
+  /// compared as well.
   static Head readHead(Session session, Path file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).parse().head();
     }
   }
 
-  /// As [ManifestParser#sequence]; empty also for what is too long for a manifest, or no file.
+  /// Tells the save's number of a damaged manifest, as [ManifestParser#sequence] does; empty also if it is
+  /// too long, or no file.
   static OptionalLong sequence(Session session, Path file, long step) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).sequence(step);

@@ -21,8 +21,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// Reads a manifest. Members that it does not know are skipped, so that later versions may add
-/// some.
+/// Reads a manifest. It skips unknown members, so that later versions may add some.
 final class ManifestParser {
   private final FileBytes bytes;
   private final boolean withFiles;
@@ -31,7 +30,8 @@ final class ManifestParser {
   private int ownChecksum;
   private OptionalLong ownChecksumOffset = OptionalLong.empty();
 
-  /// @param withFiles whether the files are kept; else only the checksum of all bytes is for them
+  /// @param withFiles whether the files' entries are parsed and kept; else only the checksum of all bytes
+  ///     covers them
   /// @throws MalformedFileException of kind `manifest-too-large`
   ManifestParser(FileBytes bytes, boolean withFiles) {
     this.bytes = bytes;
@@ -99,9 +99,9 @@ final class ManifestParser {
         files);
   }
 
-  /// The number of the save, as far as it can be told of a manifest that is damaged elsewhere.
+  /// Tells the save's number of a manifest that is damaged elsewhere; empty where it cannot be told.
   ///
-  /// @param step of the training, which must be there, too
+  /// @param step the training step that the manifest must have, too
   OptionalLong sequence(long step) {
     OptionalLong found = OptionalLong.empty();
     boolean ofStep = false;
@@ -118,12 +118,12 @@ final class ManifestParser {
         }
       }
     } catch (MalformedFileException _) {
-      // From here on nothing is known.
+      // Nothing after the damage can be read.
     }
     return OptionalLong.empty();
   }
 
-  /// A member whose name is kept as well, since it may not come twice.
+  /// Skips an unknown member; its name counts as an entry, since it is kept to refuse a second one.
   private void unknown() {
     json.countEntry();
     json.skip();
@@ -169,7 +169,7 @@ final class ManifestParser {
     return json.string();
   }
 
-  /// JSON has no NaN and no infinity: those are strings.
+  /// Reads a metric; NaN and the infinities are strings, since JSON has no such numbers.
   private double metric() {
     String text = json.peek() == Kind.NUMBER ? json.number() : string("metric");
     try {
@@ -225,7 +225,7 @@ final class ManifestParser {
     return new FileEntry(name, size.getAsLong(), (int) sum.getAsLong(), tensors);
   }
 
-  /// Eight hexadecimal digits.
+  /// Reads a CRC32C as eight hexadecimal digits.
   private int checksum() {
     String text = string("checksum");
     if (!text.matches("[0-9a-f]{8}")) {
@@ -234,7 +234,7 @@ final class ManifestParser {
     return Integer.parseUnsignedInt(text, 16);
   }
 
-  /// A name that can only mean a file beside the manifest.
+  /// Reads a name that can only mean a file beside the manifest.
   private String fileName() {
     String name = string("file-name");
     if (name.contains("/")

@@ -10,18 +10,19 @@ import java.nio.charset.StandardCharsets;
 import java.util.HexFormat;
 import java.util.Map;
 
-/// Writes what [ManifestParser] reads, for people to read as well.
+/// Writes a manifest as indented JSON, which people can read, too; [ManifestParser] reads it.
 final class ManifestWriter {
   private ManifestWriter() {}
 
-  /// UTF-8.
+  /// Returns the manifest's text in UTF-8.
   ///
-  /// @throws dev.gantry.core.MisuseException if it gets too long
+  /// @throws dev.gantry.core.MisuseException if the text is longer than [Manifest#MAX_BYTES]
   static byte[] bytes(Manifest manifest) {
     return sealed(withoutChecksum(manifest));
   }
 
-  /// Puts the checksum into the place that was left for it, ahead of all that a user may have named.
+  /// Writes the checksum over its placeholder, which is the first in the text, before any text of the
+  /// user's.
   static byte[] sealed(byte[] bytes) {
     String sum = HexFormat.of().toHexDigits(Crc32c.of(MemorySegment.ofArray(bytes)));
     int at = new String(bytes, StandardCharsets.ISO_8859_1).indexOf(Manifest.NO_CHECKSUM);

@@ -22,9 +22,9 @@ final class PartingWarnings {
     this.remote = remote;
   }
 
-  /// Tells of two machines that went on from one checkpoint.
+  /// Warns if two machines went on from one checkpoint.
   ///
-  /// @param there the last one in the other store
+  /// @param there the last checkpoint in the other store
   void warnIfParted(List<CheckpointFolder> checkpoints, CheckpointFolder there) {
     if (!checkpoints.isEmpty()) {
       CheckpointFolder here = checkpoints.getLast();
@@ -42,9 +42,9 @@ final class PartingWarnings {
     }
   }
 
-  /// Tells of the first save that does not come after all others.
+  /// Warns, once, of a save whose training did not come through the checkpoints that were saved last.
   ///
-  /// @param lasts the checkpoints that were saved last before
+  /// @param lasts the checkpoints that were saved last before this save
   void warnOf(SavePlan plan, Stream<CheckpointFolder> lasts) {
     if (!told) {
       lasts

@@ -9,17 +9,18 @@ import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
 import java.util.Optional;
 
-/// The checksums that were recorded of weights, for verified loads.
+/// Finds the recorded checksums of weights, for verified loads.
 public final class RecordedSums {
   private RecordedSums() {}
 
-  /// Those of the manifest if the weights are a checkpoint, else those of the files beside them. The bytes of which
-  /// the files themselves have checksums, such as members of an archive, are compared here, or by every load.
+  /// Returns the manifest's checksums if the weights are a checkpoint, else those in the checksum files
+  /// beside them. Checksums within the files themselves, such as those of an archive's members, are
+  /// compared by this call or by every load.
   ///
-  /// @throws dev.gantry.core.MisuseException if the weights are neither a checkpoint nor local safetensors nor an
-  ///     archive, or a file has no checksums
-  /// @throws dev.gantry.core.MalformedFileException if these are damaged or of other files, or a header
-  ///     or member is damaged
+  /// @throws dev.gantry.core.MisuseException if the weights are neither a checkpoint nor local safetensors
+  ///     nor an archive, or a file has no recorded checksums
+  /// @throws dev.gantry.core.MalformedFileException if the checksums are damaged or belong to other files,
+  ///     or a header or member is damaged
   public static List<KnownChecksums.Known> of(GantrySession session, WeightsCatalogue weights) {
     boolean own =
         !weights.checksums().isEmpty()

@@ -13,14 +13,14 @@ import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Fetches the copies that another store has of a folder's checkpoints. The folder's store calls it under its lock, and
-/// adds what was fetched to its list.
+/// Fetches copies of a folder's checkpoints from another store. The [CheckpointStore] calls it under its
+/// lock, and adds the fetched checkpoint to its list.
 ///
-/// @param here those of the local folder, changed by their store
+/// @param here the checkpoints of the local folder, a list that the [CheckpointStore] changes
 record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteCopies.class);
 
-  /// The one that was saved last.
+  /// The copy that was saved last.
   Optional<CheckpointFolder> last() {
     return remote.checkpoints().reversed().stream().findFirst();
   }
@@ -29,7 +29,7 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
     return remote.copyOf(checkpoint, here.stream().filter(one -> !one.isAt(checkpoint)).toList());
   }
 
-  /// Whether one was saved before a checkpoint of the folder.
+  /// Whether any copy was saved before a checkpoint of the folder.
   boolean hasEarlier(Path checkpoint) {
     return here.stream()
         .filter(one -> one.isAt(checkpoint))
@@ -45,7 +45,7 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
     return isHere ? Optional.empty() : Optional.of(remote.fetch(copy));
   }
 
-  /// As [CheckpointStore#fetchLatest], of those before one save.
+  /// Fetches as [CheckpointStore#fetchLatest] does, among the checkpoints that were saved before a save.
   Optional<CheckpointFolder> fetchBefore(long sequence, boolean fallBack) {
     return fetch(
         one -> one.sequence() < sequence,
@@ -53,12 +53,13 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
         fallBack);
   }
 
-  /// As [CheckpointStore#fetch].
+  /// Fetches a step's checkpoint, as [CheckpointStore#fetch] does.
   Optional<CheckpointFolder> fetchStep(long step) {
     return fetch(one -> one.step() == step, (_, _) -> true, false);
   }
 
-  /// @param serves whether one in the folder makes one in the other store needless, both wanted
+  /// @param serves whether a checkpoint in the folder makes a copy in the other store needless; both match
+  ///     `wanted`
   private Optional<CheckpointFolder> fetch(
       Predicate<CheckpointFolder> wanted,
       BiPredicate<CheckpointFolder, CheckpointFolder> serves,
@@ -89,7 +90,7 @@ record RemoteCopies(RemoteFolder remote, List<CheckpointFolder> here) {
         tried.add(next.get());
         damage = damaged;
       } catch (TransferException failed) {
-        // Another saver may have removed it since it was listed.
+        // Another saver may have removed the copy since it was listed.
         if (!failed.isNotFound() || !remote.refresh()) {
           throw failed;
         }

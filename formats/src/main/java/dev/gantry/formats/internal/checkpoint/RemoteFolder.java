@@ -31,11 +31,11 @@ import java.util.SequencedMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints in another store: copies of those in a local folder, under names that no two
-/// savers give. As there, a checkpoint exists when its manifest does, which is uploaded last.
+/// A folder of checkpoints in another store: copies of a local folder's checkpoints, whose names no two
+/// savers share. A copy exists once its manifest does, which is uploaded last.
 ///
-/// One saver at a time may upload. The file `gantry-saver` names the one that opened the folder last; an
-/// earlier one notices that before it uploads anything, and fails. Thread-safe.
+/// One saver at a time may upload. The file `gantry-saver` names the saver that opened the folder last; an
+/// earlier saver reads that before each upload, and fails. Thread-safe.
 final class RemoteFolder {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteFolder.class);
 
@@ -48,7 +48,7 @@ final class RemoteFolder {
   private final String name;
   private final RemoteScan scan;
 
-  /// All that are whole, in the order in which they were saved; guarded by this.
+  /// The complete copies in the order of their saves; guarded by this.
   private final List<CheckpointFolder> checkpoints = new ArrayList<>();
 
   private RemoteFolder(
@@ -61,11 +61,11 @@ final class RemoteFolder {
     this.scan = new RemoteScan(session, store, location, local.root());
   }
 
-  /// Takes a folder for this saver, and removes what uploads that never ended have left there.
+  /// Takes a folder for this saver, and removes what unfinished uploads have left there.
   ///
-  /// @param name of the saver, 16 hexadecimal digits
+  /// @param name the saver's name, 16 hexadecimal digits
   /// @throws MisuseException if no store serves the location, or that store takes no files
-  /// @throws TransferException if the store does not answer, or refuses
+  /// @throws TransferException if the store does not answer, or refuses access
   static RemoteFolder open(
       GantrySession session, Location location, StoreFolder local, String name) {
     if (!(location instanceof Location.Remote remote)
@@ -84,7 +84,8 @@ final class RemoteFolder {
     return folder;
   }
 
-  /// The store takes files only, so this saver's name is in one, which stays.
+  /// Uploads this saver's name, by way of a local file, since a store's upload takes files only; the local
+  /// file stays.
   private void take() {
     Path file = local.root().resolve("." + SAVER);
     byte[] text = name.getBytes(StandardCharsets.UTF_8);
@@ -97,7 +98,7 @@ final class RemoteFolder {
     SequencedMap<String, Map<String, Long>> unfinished = scan.folders();
     unfinished.values().removeIf(sizes -> sizes.containsKey(StoreFolder.MANIFEST));
     if (!unfinished.isEmpty()) {
-      // A saver that has taken the folder since began its uploads after this listing.
+      // If this saver still has the folder, no other one began an upload before this listing.
       requireOurs();
       unfinished.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
     }
@@ -109,7 +110,7 @@ final class RemoteFolder {
 
   /// Lists the checkpoints anew.
   ///
-  /// @return whether there are others than before
+  /// @return whether the list has changed
   boolean refresh() {
     List<CheckpointFolder> found = scan.checkpoints();
     synchronized (this) {
@@ -124,11 +125,11 @@ final class RemoteFolder {
     return List.copyOf(checkpoints);
   }
 
-  /// The copy of a checkpoint of the local folder: of the same save, as far as its manifest can be read;
-  /// else of its step and its number; and where that cannot be told either, the last of its step that is
-  /// none of the others.
+  /// Finds the copy of a local checkpoint: the copy of the same save, if the local manifest can be read;
+  /// else the copy with its step and number; else, where the number cannot be told, the last copy of its
+  /// step that is of none of the `others`.
   ///
-  /// @param others that are whole in the local folder
+  /// @param others the complete checkpoints in the local folder
   Optional<CheckpointFolder> copyOf(Path folder, List<CheckpointFolder> others) {
     OptionalLong step = StoreFolder.step(folder);
     OptionalLong sequence = OptionalLong.empty();
@@ -141,7 +142,7 @@ final class RemoteFolder {
         sequence = Manifest.sequence(session, manifest, step.getAsLong());
       }
     } catch (TransferException _) {
-      // Its name is all that tells of it.
+      // The manifest cannot be read, so only the folder's name says what it is.
     }
     OptionalLong number = sequence;
     return checkpoints().reversed().stream()
@@ -153,11 +154,11 @@ final class RemoteFolder {
         .findFirst();
   }
 
-  /// Copies a checkpoint to the store, and removes those there that the retention does not want.
+  /// Copies a checkpoint to the store, and removes the copies that the retention does not keep.
   ///
-  /// @throws MalformedFileException if it is damaged on the disk
+  /// @throws MalformedFileException if the checkpoint is damaged on the disk
   /// @throws TransferException if a file cannot be read, the store fails, or another saver has taken the
-  ///     folder. The checkpoint is not there then
+  ///     folder. The store has no copy then
   void upload(CheckpointFolder checkpoint, Retention retention) {
     checkpoint.checkSizes();
     requireOurs();
@@ -168,7 +169,8 @@ final class RemoteFolder {
     requireOurs();
     store.upload(
         StoreFolder.manifest(checkpoint.folder()), scan.at(folder + "/" + StoreFolder.MANIFEST));
-    // A saver that took the folder before the manifest came may have removed the rest.
+    // A saver that took the folder before the manifest was uploaded may have removed the other
+    // files.
     requireOurs();
     CheckpointFolder copy =
         new CheckpointFolder(session, local.root().resolve(folder), checkpoint.head());
@@ -180,7 +182,8 @@ final class RemoteFolder {
     removeSurplus(retention);
   }
 
-  /// The new checkpoint is there, so what fails here is only told, and tried again with the next one.
+  /// Removes the copies that the retention does not keep. The new copy exists by now, so a failure is only
+  /// logged; the next upload tries again.
   private void removeSurplus(Retention retention) {
     try {
       for (CheckpointFolder one : retention.surplus(checkpoints())) {
@@ -200,7 +203,7 @@ final class RemoteFolder {
     }
   }
 
-  /// False also where the store does not answer.
+  /// Whether this saver still has the folder; false also where the store does not answer.
   boolean isOurs() {
     try {
       requireOurs();
@@ -228,9 +231,9 @@ final class RemoteFolder {
 
   /// Copies a checkpoint into the local folder, by the protocol for saves.
   ///
-  /// @param checkpoint one of [#checkpoints]
-  /// @throws MalformedFileException if it is damaged there
-  /// @throws TransferException if the store or the disk fails. Nothing has changed then
+  /// @param checkpoint a copy of [#checkpoints]
+  /// @throws MalformedFileException if the copy is damaged
+  /// @throws TransferException if the store or the disk fails; nothing has changed then
   CheckpointFolder fetch(CheckpointFolder checkpoint) {
     Manifest manifest = scan.require(checkpoint);
     Path target = local.vacant(manifest.step(), manifest.sequence());

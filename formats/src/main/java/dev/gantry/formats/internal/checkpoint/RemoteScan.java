@@ -20,11 +20,11 @@ import org.slf4j.LoggerFactory;
 
 /// Finds the checkpoints in a folder of another store, as [StoreScan] does on the disk.
 ///
-/// @param root of the local folder: checkpoints there have folders below it, by their names in the store
+/// @param root the local folder; each copy is a [CheckpointFolder] below it, under the copy's name
 record RemoteScan(GantrySession session, WritableStore store, Location.Remote location, Path root) {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteScan.class);
 
-  /// @param name from the folder on
+  /// @param name the file's name relative to the folder
   Location at(String name) {
     return Folder.child(location, name);
   }
@@ -43,10 +43,11 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return folders;
   }
 
-  /// All that are whole, in the order in which they were saved. As on the disk, one look does not tell:
-  /// what two looks in succession find was there between them.
+  /// Returns the complete checkpoints in the order of their saves. One listing does not suffice, as on the
+  /// disk: it lists until two listings in succession are equal, so that their checkpoints were all there
+  /// between the two.
   ///
-  /// @throws TransferException if the store does not answer, or refuses
+  /// @throws TransferException if the store does not answer, or refuses access
   List<CheckpointFolder> checkpoints() {
     Map<String, CheckpointFolder> known = new HashMap<>();
     Map<String, Map<String, Long>> before = complete();
@@ -73,8 +74,8 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return folders;
   }
 
-  /// @param known to which what is whole is added
-  /// @param gone is told what was removed meanwhile
+  /// @param known gets the folder's checkpoint, if it is complete
+  /// @param gone gets the error if the manifest was removed meanwhile
   private void read(
       String folder,
       Map<String, Long> sizes,
@@ -99,7 +100,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
 
   /// Refuses a checkpoint that lacks a file of its manifest, or has one of another size.
   ///
-  /// @param sizes of what is in the folder, by name
+  /// @param sizes the sizes of the folder's files by name
   void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
     for (Manifest.FileEntry file : manifest.files()) {
       String name = folder + "/" + file.name();
@@ -116,9 +117,10 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     }
   }
 
-  /// The manifest and the sizes of a checkpoint's files, as they are now.
+  /// Reads a checkpoint's manifest and compares the sizes of its files, as they are now.
   ///
-  /// @throws MalformedFileException if a file is missing, or it is another save by now
+  /// @throws MalformedFileException if a file is missing or of another size, or the manifest is of another
+  ///     save by now
   Manifest require(CheckpointFolder checkpoint) {
     String folder = name(checkpoint);
     Location there = at(folder + "/" + StoreFolder.MANIFEST);

@@ -6,12 +6,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The saves that a checkpoint's training came through. Two savers that go on from one checkpoint number
-/// their saves alike; their histories differ. Immutable.
+/// The saves that a checkpoint's training came through. Two savers that go on from one checkpoint give
+/// their saves the same numbers, but their histories differ. Immutable.
 ///
-/// @param saves the number of the last save of each saver, by the saver's name, in the order of time. The
-///     last one is the checkpoint itself, the one before it the parent of the saver's first. Empty in
-///     manifests that have none
+/// @param saves each saver's last save, by the saver's name, oldest first. The last entry is the checkpoint
+///     itself; the entry before it is the save from which its saver went on. Empty in manifests without a
+///     history
 record SaveHistory(SequencedMap<String, Long> saves) {
   static final SaveHistory NONE = new SaveHistory(new LinkedHashMap<>());
 
@@ -19,16 +19,16 @@ record SaveHistory(SequencedMap<String, Long> saves) {
     saves = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(saves));
   }
 
-  /// After one more save.
+  /// Returns this history with one more save.
   SaveHistory then(String saver, long sequence) {
     SequencedMap<String, Long> longer = new LinkedHashMap<>(saves);
     longer.putLast(saver, sequence);
     return new SaveHistory(longer);
   }
 
-  /// Whether a training came through a checkpoint: also where that one does not tell its history.
+  /// Whether this training came through a checkpoint; true also if the checkpoint has no history.
   ///
-  /// @param other of the checkpoint
+  /// @param other the checkpoint's history
   boolean contains(SaveHistory other) {
     if (other.saves.isEmpty()) {
       return true;

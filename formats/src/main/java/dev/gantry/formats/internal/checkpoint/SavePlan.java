@@ -16,14 +16,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The files that a checkpoint becomes, in a folder that is chosen later. Immutable.
+/// The files of a checkpoint to be saved, before its folder is chosen. Immutable.
 ///
 /// @param sequence the number of the save
-/// @param history which ends with this save
+/// @param history ends with this save
 /// @param groups the files of each group
 record SavePlan(
     long sequence, SaveHistory history, UnsavedCheckpoint checkpoint, List<NewSafetensors> groups) {
-  /// For the names alone.
+  /// Stands for a folder where only the files' names matter.
   private static final Path NO_FOLDER = Path.of("");
 
   SavePlan {
@@ -46,7 +46,7 @@ record SavePlan(
     return new SavePlan(sequence, history, checkpoint, groups);
   }
 
-  /// Before anything is written, rather than with the manifest.
+  /// Counts the manifest's entries now, so that too many are refused before anything is written.
   private static void checkEntries(
       UnsavedCheckpoint checkpoint, SaveHistory history, List<NewSafetensors> groups) {
     long entries = checkpoint.state().size();
@@ -68,14 +68,14 @@ record SavePlan(
     return groups.stream().flatMap(group -> group.files().stream()).toList();
   }
 
-  /// The same files in a folder.
+  /// Returns the same files in a folder.
   static List<NewFile> in(Path folder, List<NewFile> files) {
     return files.stream()
         .map(file -> new NewFile(folder.resolve(file.file().getFileName()), file.parts()))
         .toList();
   }
 
-  /// @param report of writing [#files]
+  /// @param report the report on writing [#files]
   Manifest manifest(WriteReport report) {
     Map<String, List<NewTensor>> tensors = new HashMap<>();
     for (NewSafetensors group : groups) {
@@ -93,7 +93,8 @@ record SavePlan(
         entries);
   }
 
-  /// @param tensors of each data file, in the order of its parts after the header; an index has none
+  /// @param tensors the tensors of each data file, in the order of its parts after the header; an index has
+  ///     none
   private static FileEntry entry(
       WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
     String name = file.file().getFileName().toString();

@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Saves in the background: [#submit] returns when it has a snapshot, and one thread writes
+/// Saves checkpoints in the background: [#submit] returns when it has a snapshot, and one thread writes the
 /// snapshots to a store, in order.
 ///
 /// A failed save fails its future. The next call of this queue rethrows it, so it cannot go
@@ -39,20 +39,20 @@ public final class SaveQueue implements AutoCloseable {
   private final Semaphore room;
   private final ExecutorService writer = thread("gantry-saver");
 
-  /// Takes memory for snapshots, and snapshots that overlap the training.
+  /// The thread that takes memory for snapshots, and the snapshots that overlap the training.
   private final ExecutorService copier;
 
   private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
   private CompletableFuture<Void> copying = CompletableFuture.completedFuture(null);
   private boolean closed;
 
-  /// @param store which must stay open for as long as this
+  /// @param store must stay open until this is closed
   public SaveQueue(
       CheckpointStore store, SnapshotLimits limits, BusyPolicy policy, WriteOptions options) {
     this(store, limits, policy, options, newCopier());
   }
 
-  /// @param copier one thread, which this ends; tests hold it
+  /// @param copier an executor with one thread, which this shuts down; tests pass one that they can hold up
   public SaveQueue(
       CheckpointStore store,
       SnapshotLimits limits,
@@ -67,7 +67,7 @@ public final class SaveQueue implements AutoCloseable {
     this.room = new Semaphore(policy == BusyPolicy.QUEUE ? 2 : 1);
   }
 
-  /// The thread that takes memory and overlapped snapshots.
+  /// Makes the thread that takes memory and overlapped snapshots.
   public static ExecutorService newCopier() {
     return thread("gantry-snapshot");
   }
@@ -76,12 +76,11 @@ public final class SaveQueue implements AutoCloseable {
     return Executors.newSingleThreadExecutor(Thread.ofPlatform().name(name).daemon().factory());
   }
 
-  /// Takes the memory for a snapshot in the background, so that the first save need not. Failures are
+  /// Takes a snapshot's memory in the background, so that the first save need not wait for it. A failure is
   /// only logged: the save tries again.
   ///
-  /// @param checkpoint like those that will be saved; of its tensors only the sizes count, and nothing is
-  ///     read when this has returned
-  /// @return ends when the memory is there, or cannot be had
+  /// @param checkpoint has tensors of the sizes that will be saved; it is not used after this returns
+  /// @return completes when the memory is there, or cannot be had
   /// @throws MisuseException if this is closed, or a tensor cannot be written under its name
   public synchronized CompletableFuture<Void> prepare(UnsavedCheckpoint checkpoint) {
     requireOpen();
@@ -99,13 +98,13 @@ public final class SaveQueue implements AutoCloseable {
         copier);
   }
 
-  /// Takes a snapshot of a checkpoint, and has it written. Whatever was queued on devices before
-  /// comes first. When this returns, the tensors may change.
+  /// Takes a snapshot of a checkpoint, and has it written in the background. The snapshot includes all work
+  /// that was queued on the devices before. When this returns, the tensors may change.
   ///
-  /// Where there is no memory for a snapshot, this returns only when the checkpoint is on the disk.
+  /// Where no memory is left for a snapshot, this returns only when the checkpoint is on the disk.
   ///
-  /// @return what becomes of the save; fails with what made the save fail. Cancelling it ends
-  ///     nothing. What depends on it may run on the writing thread, and so must not wait for saves
+  /// @return the save's outcome or its failure. Cancelling the future does not stop the save. Dependent
+  ///     stages may run on the writing thread, so they must not wait for saves
   /// @throws TransferException if an earlier save failed, the snapshot fails, or the caller is
   ///     interrupted while it waits for an earlier save
   /// @throws MisuseException if this is closed, the caller is within [CheckpointStore#reading], or
@@ -125,15 +124,15 @@ public final class SaveQueue implements AutoCloseable {
             room::release);
   }
 
-  /// A save whose snapshot is being taken.
+  /// A save whose snapshot is taken while the training goes on.
   ///
-  /// @param saved what becomes of the save
-  /// @param copied ends, never with a failure, when the tensors may change
+  /// @param saved the save's outcome or its failure
+  /// @param copied completes when the tensors may change; it never fails
   public record Overlapped(CompletableFuture<SaveOutcome> saved, CompletableFuture<Void> copied) {}
 
-  /// As [#submit], but another thread takes the snapshot. A snapshot that fails is a save that failed.
+  /// Saves as [#submit] does, but another thread takes the snapshot. A failed snapshot fails the save.
   ///
-  /// @param over called when the tensors may change; not if this throws
+  /// @param over called when the tensors may change, unless this throws
   public Overlapped submitOverlapped(UnsavedCheckpoint checkpoint, Runnable over) {
     if (!enter()) {
       over.run();
@@ -189,15 +188,15 @@ public final class SaveQueue implements AutoCloseable {
     last.join();
   }
 
-  /// A save that may go on.
+  /// A save that was admitted.
   ///
-  /// @param memory empty if there is none for a snapshot
+  /// @param memory the snapshot's memory; empty if there is none left
   private record Entered(SavePlan plan, Optional<SnapshotMemory.Reserved> memory) {}
 
   private Entered reserve(UnsavedCheckpoint checkpoint) {
     return Cleanup.orUndo(
         () -> {
-          // It may have come while this waited.
+          // An earlier save may have failed while this one waited.
           throwFailure();
           requireOpen();
           SavePlan plan = store.plan(checkpoint);
@@ -224,7 +223,7 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
-  /// Whether this save is to be made.
+  /// Waits for room as the policy says; false if this save is skipped.
   private boolean enter() {
     throwFailure();
     if (policy == BusyPolicy.SKIP) {
@@ -243,7 +242,8 @@ public final class SaveQueue implements AutoCloseable {
     return write(plan, snapshot.files(), snapshot::close);
   }
 
-  /// Has a save written after all that were planned before it, also one whose snapshot another thread takes.
+  /// Queues a save behind all saves that were planned before it, also behind one whose snapshot another
+  /// thread is taking.
   ///
   /// @throws MisuseException if this has been closed meanwhile
   private CompletableFuture<SaveOutcome> write(
@@ -253,7 +253,7 @@ public final class SaveQueue implements AutoCloseable {
       requireOpen();
       CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
       writer.execute(() -> commit(plan, files, giveBack, saved));
-      // The holder of the copy may complete it, by a timeout for one.
+      // Returns a copy, since its holder may complete it, for example by a timeout.
       return saved.copy();
     }
   }
@@ -270,31 +270,32 @@ public final class SaveQueue implements AutoCloseable {
     Cleanup.runAll(List.of(giveBack, room::release, complete));
   }
 
-  /// Keeps the reason for the next call, before that finds room.
+  /// Keeps the reason for the next call to throw, before room is given back to that call.
   private Runnable failed(Throwable reason, CompletableFuture<SaveOutcome> saved) {
     failure.compareAndSet(null, reason);
     return () -> saved.completeExceptionally(reason);
   }
 
-  /// Returns when the save has ended, one way or the other; its failure is for the next call.
+  /// Waits for the end of the save; the next call throws its failure.
   private static void join(CompletableFuture<SaveOutcome> save) {
     try {
       save.join();
     } catch (CompletionException _) {
-      // Kept in `failure`.
+      // The field `failure` keeps it.
     }
   }
 
-  /// Waits until all that was submitted is on the disk.
+  /// Waits until all submitted saves are on the disk.
   ///
-  /// @throws TransferException if a save failed and no call has said so yet
+  /// @throws TransferException if a save failed and no call has thrown its failure yet
   public void await() {
     awaitSnapshot();
     afterAll().ifPresentOrElse(CompletableFuture::join, () -> Cleanup.awaitEnd(writer));
     throwFailure();
   }
 
-  /// Ends when all that was submitted has; empty where this is closed, and the writer ends then.
+  /// Returns a future that completes when all submitted saves have ended; empty if this is closed, since
+  /// the writer ends then.
   private synchronized Optional<CompletableFuture<Void>> afterAll() {
     return closed ? Optional.empty() : Optional.of(CompletableFuture.runAsync(() -> {}, writer));
   }
@@ -303,16 +304,16 @@ public final class SaveQueue implements AutoCloseable {
     Cleanup.rethrow(failure.getAndSet(null), "a save failed");
   }
 
-  /// Waits until all that was submitted is on the disk, and frees the snapshots' memory.
+  /// Waits until all submitted saves are on the disk, and frees the snapshots' memory.
   ///
-  /// @throws TransferException if a save failed and no call has said so yet
+  /// @throws TransferException if a save failed and no call has thrown its failure yet
   @Override
   public void close() {
     synchronized (this) {
       closed = true;
       copier.shutdown();
     }
-    // What it copied is still written.
+    // The snapshots that the copier has taken are still written.
     Cleanup.awaitEnd(copier);
     writer.shutdown();
     Cleanup.awaitEnd(writer);

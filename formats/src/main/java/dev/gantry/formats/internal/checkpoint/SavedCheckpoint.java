@@ -4,9 +4,9 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 
-/// A checkpoint that is on the disk, and how it came there.
+/// A checkpoint that was just saved, and the report of its write.
 ///
-/// @param report of the tensors' files; the manifest is not in it
+/// @param report covers the tensors' files, not the manifest
 public record SavedCheckpoint(CheckpointFolder checkpoint, WriteReport report) {
   public SaveOutcome.Saved outcome() {
     return new SaveOutcome.Saved(

@@ -13,9 +13,10 @@ import java.util.Optional;
 import java.util.function.Function;
 import java.util.function.Supplier;
 
-/// The tensors of a checkpoint's group, to be read only: a training may save and remove meanwhile.
+/// The tensors of a checkpoint's group, opened for reading while a training may save and remove
+/// checkpoints.
 ///
-/// @param sums which the manifest has of them, for loads to compare
+/// @param sums the manifest's checksums of the tensors, for loads to compare
 public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.Known>> sums) {
   static SavedGroup of(CheckpointFiles files, String group) {
     WeightsCatalogue tensors = files.open(group);
@@ -24,8 +25,8 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
 
   /// Opens a checkpoint of a local folder.
   ///
-  /// @return empty if none is chosen
-  /// @throws MalformedFileException if the one that is chosen is damaged
+  /// @return empty if no checkpoint is chosen
+  /// @throws MalformedFileException if the chosen checkpoint is damaged
   /// @throws TransferException if a file cannot be opened or read
   public static Optional<SavedGroup> choose(
       GantrySession session,
@@ -38,10 +39,11 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
 
   /// Opens the checkpoint of another store's folder that was saved last.
   ///
-  /// @return empty if there is none
-  /// @throws dev.gantry.core.MisuseException if no store serves the location, or it cannot list what is there
-  /// @throws MalformedFileException if it is damaged
-  /// @throws TransferException if the store does not answer, or refuses
+  /// @return empty if the folder has no checkpoint
+  /// @throws dev.gantry.core.MisuseException if no store serves the location, or the store cannot list
+  ///     files
+  /// @throws MalformedFileException if the checkpoint is damaged
+  /// @throws TransferException if the store does not answer, or refuses access
   public static Optional<SavedGroup> latest(
       GantrySession session, Location.Remote folder, String group) {
     RemoteScan scan = new RemoteScan(session, session.writable(folder), folder, Path.of("."));
@@ -56,7 +58,7 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
       try {
         return chosen.map(open);
       } catch (MalformedFileException | TransferException failed) {
-        // It may have been removed since it was listed: then another one is chosen now.
+        // The checkpoint may have been removed since it was listed: then another one is chosen now.
         Optional<CheckpointFolder> now = choice.get();
         if (now.equals(chosen)) {
           throw failed;

@@ -23,19 +23,18 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// The names in a folder of checkpoints, and the removal of what is not wanted there. Only files
-/// with names that a saver gives are ever removed, in folders with names that no other program
-/// gives: a model that another tool keeps beside ours has no manifest, and is no leftover.
-/// Thread-safe.
+/// Names the files and folders of checkpoints, and removes those that are not wanted. It removes only files
+/// named as a saver names them, in folders named as no other program does: a model that another tool keeps
+/// in the same folder has no manifest, but is no leftover. Thread-safe.
 public final class StoreFolder {
   /// The name of the file that makes a folder a checkpoint.
   public static final String MANIFEST = "manifest.json";
 
-  /// On the disk, and in another store.
+  /// Matches the names of checkpoints' folders on the disk and in another store.
   private static final Pattern CHECKPOINT =
       Pattern.compile("gantry-step-([0-9]+)(-[0-9]+)?(-[0-9a-f]{16})?");
 
-  /// The files of a group, see [UnsavedCheckpoint].
+  /// Matches the files of a group, see [UnsavedCheckpoint].
   private static final Pattern TENSORS =
       Pattern.compile(
           "[a-z][a-z0-9_]*"
@@ -59,17 +58,17 @@ public final class StoreFolder {
     return session;
   }
 
-  /// Makes the folder where it is missing, and those above it, which stay.
+  /// Makes the folder and its parents where they are missing; they stay, also if nothing is saved.
   void create() {
     MadeFolders.make(folders, root);
   }
 
-  /// Makes a checkpoint's folder, or leaves nothing.
+  /// Makes a checkpoint's folder; a failure leaves none.
   void make(Path checkpoint) {
     folders.create(checkpoint);
   }
 
-  /// Folders with the name of a checkpoint, whole or not.
+  /// The folders with a checkpoint's name, complete or not.
   List<Path> checkpoints() {
     return FolderEntries.of(root).stream()
         .filter(child -> isCheckpoint(child.getFileName().toString()))
@@ -77,12 +76,12 @@ public final class StoreFolder {
         .toList();
   }
 
-  /// The marks by which a manifest is known to be the same at two looks.
+  /// Tells whether a manifest is the same file at two looks.
   ///
-  /// @param key what the file system knows it by, if it does
+  /// @param key the file system's key of the file, if it has one
   record ManifestStamp(@Nullable Object key, long size, FileTime modified) {}
 
-  /// The checkpoints, whole or not, and their manifests as they are now.
+  /// Looks at the checkpoints, complete or not, and the stamps of their manifests.
   Map<Path, Optional<ManifestStamp>> look() {
     Map<Path, Optional<ManifestStamp>> found = new TreeMap<>();
     for (Path checkpoint : checkpoints()) {
@@ -101,7 +100,7 @@ public final class StoreFolder {
     return found;
   }
 
-  /// The step of a checkpoint, by its folder's name; empty where that is no number that fits.
+  /// The step in the name of a checkpoint's folder; empty if it does not fit a `long`.
   public static OptionalLong step(Path checkpoint) {
     Matcher name = CHECKPOINT.matcher(checkpoint.getFileName().toString());
     try {
@@ -115,16 +114,15 @@ public final class StoreFolder {
     return CHECKPOINT.matcher(folderName).matches();
   }
 
-  /// The name of a checkpoint's copy in another store. No two savers give one name, and no saver gives one
-  /// twice.
+  /// The name of a checkpoint's copy in another store: unique among all savers' copies.
   ///
-  /// @param saver 16 hexadecimal digits
+  /// @param saver the saver's name, 16 hexadecimal digits
   static String copyName(CheckpointFolder checkpoint, String saver) {
     return "gantry-step-" + checkpoint.step() + "-" + checkpoint.sequence() + "-" + saver;
   }
 
-  /// A folder for a checkpoint, which is not there yet: `gantry-step-N`, or else
-  /// `gantry-step-N-SEQUENCE` or the next number that is free.
+  /// Finds a free name for a checkpoint's folder: `gantry-step-N`, else `gantry-step-N-SEQUENCE` or the
+  /// next free number after it.
   Path vacant(long step, long sequence) {
     Path name = root.resolve("gantry-step-" + step);
     for (long suffix = sequence; Files.exists(name, LinkOption.NOFOLLOW_LINKS); suffix++) {
@@ -138,16 +136,16 @@ public final class StoreFolder {
     return checkpoint.resolve(MANIFEST);
   }
 
-  /// What saves that never ended have left: checkpoints without a manifest, and temporary files.
+  /// Removes what unfinished saves have left: checkpoints without a manifest, and temporary files.
   void removeLeftovers() {
     boolean removed = false;
     for (Path child : FolderEntries.of(root)) {
-      // Leftovers of other writers go, too: those writers do not ask for a saver's lock.
+      // This also removes temporary files that writers without a saver's lock have left.
       removed |= folders.removeLeftover(child);
     }
     for (Path checkpoint : checkpoints()) {
       if (hasNoManifest(checkpoint)) {
-        // It may have had one, whose removal is not on the disk yet.
+        // The manifest may have been removed, and the removal may not be on the disk yet.
         folders.sync(checkpoint);
         removed |= empty(checkpoint);
       }
@@ -157,23 +155,23 @@ public final class StoreFolder {
     }
   }
 
-  /// Removes a checkpoint. Its manifest goes first, and durably: so there is never a manifest whose
-  /// files are gone. The rest is not waited for, which takes a disk longer than it took to write
-  /// some of it: what a crash brings back has no manifest, and goes with the leftovers.
+  /// Removes a checkpoint. Its manifest goes first and durably, so that no crash leaves a manifest whose
+  /// files are gone. The other removals are not synchronised, which could take the disk longer than the
+  /// write: files that a crash brings back have no manifest, and are removed as leftovers.
   void remove(Path checkpoint) {
     folders.removeFile(manifest(checkpoint));
     folders.sync(checkpoint);
     empty(checkpoint);
   }
 
-  /// Removes what a save that failed has left, unless it has come as far as its manifest.
+  /// Removes the files of a failed save, unless its manifest exists.
   void removeUnfinished(Path checkpoint) {
     if (hasNoManifest(checkpoint)) {
       empty(checkpoint);
     }
   }
 
-  /// False also where the file system does not say.
+  /// Whether a checkpoint surely has no manifest; false if the file system cannot tell.
   static boolean hasNoManifest(Path checkpoint) {
     return Files.notExists(manifest(checkpoint), LinkOption.NOFOLLOW_LINKS);
   }
@@ -192,9 +190,9 @@ public final class StoreFolder {
     return onlyOurs;
   }
 
-  /// Whether a saver gives such a name to a file of a checkpoint.
+  /// Whether a name is one that a saver gives to a checkpoint's file.
   ///
-  /// @param name from the folder of checkpoints on, with `/` between folder and file
+  /// @param name the name relative to the folder of checkpoints, with `/` between folder and file
   static boolean isOfCheckpoint(String name) {
     int slash = name.indexOf('/');
     String file = name.substring(slash + 1);
@@ -203,7 +201,7 @@ public final class StoreFolder {
         && (file.equals(MANIFEST) || TENSORS.matcher(file).matches());
   }
 
-  /// @return whether it was a saver's file that nobody writes
+  /// @return whether the file was a saver's that nobody is writing, and was removed
   private boolean removeOurs(Path file) {
     boolean isOurs =
         (TemporaryName.is(file) || TENSORS.matcher(file.getFileName().toString()).matches())

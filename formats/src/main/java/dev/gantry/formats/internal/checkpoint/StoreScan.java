@@ -14,17 +14,17 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.stream.LongStream;
 
-/// What a folder of checkpoints holds. Immutable.
+/// The checkpoints that a folder held at one moment. Immutable.
 ///
-/// @param checkpoints in the order in which they were saved, also those that were replaced by a
-///     later save of their step
-/// @param damaged those whose manifest cannot be used
+/// @param checkpoints the complete ones in the order of their saves, also those that a later save of their
+///     step replaces
+/// @param damaged the checkpoints whose manifest cannot be used
 record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
   /// @param reason what is wrong with the manifest
-  /// @param step by the folder's name; empty where that has no number that fits
-  /// @param sequence where the manifest can still tell
+  /// @param step the step in the folder's name; empty if it does not fit a `long`
+  /// @param sequence the save's number, if the manifest can still tell
   record Damaged(MalformedFileException reason, OptionalLong step, OptionalLong sequence) {
-    /// False where it may have been saved later.
+    /// Whether this was saved before a complete checkpoint; false if it may have been saved later.
     boolean isOlderThan(CheckpointFolder other) {
       if (sequence.isPresent()) {
         return sequence.getAsLong() < other.sequence();
@@ -38,13 +38,14 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
     damaged = List.copyOf(damaged);
   }
 
-  /// What is there at one moment, though a saver may work meanwhile.
+  /// Finds the checkpoints that the folder holds at one moment, while a saver may be at work.
   ///
-  /// One look does not tell: while it goes on, a checkpoint may be finished that it did not see yet
-  /// and the one before it removed, and it finds neither. What two looks in succession find was
-  /// there between them.
+  /// One look does not suffice: during it a saver may finish a checkpoint that the look has missed and
+  /// remove the one before, so that it finds neither. So it looks until two looks in succession agree: what
+  /// both found was there between them.
   ///
-  /// @throws TransferException if a manifest cannot be read: it may be whole all the same
+  /// @throws TransferException if a manifest cannot be read; it may be intact, so it does not count as
+  ///     damaged
   static StoreScan of(StoreFolder folder) {
     Map<Path, Optional<StoreFolder.ManifestStamp>> before = folder.look();
     while (true) {
@@ -90,7 +91,7 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
     return new Damaged(reason, step, sequence);
   }
 
-  /// The highest sequence of all saves, as far as they can be told; 0 where there was none.
+  /// The highest known number of any save; 0 if there was none.
   long lastSequence() {
     return LongStream.concat(
             checkpoints.stream().mapToLong(CheckpointFolder::sequence),
@@ -99,7 +100,7 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
         .orElse(0);
   }
 
-  /// Those of the damaged that may have been saved after all that are not.
+  /// The errors of damaged checkpoints that may have been saved after all complete ones.
   List<MalformedFileException> doubtful() {
     return damaged.stream()
         .filter(one -> checkpoints.isEmpty() || !one.isOlderThan(checkpoints.getLast()))

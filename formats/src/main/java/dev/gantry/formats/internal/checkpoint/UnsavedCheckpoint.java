@@ -13,11 +13,11 @@ import java.util.SequencedMap;
 
 /// A checkpoint to be saved. Immutable.
 ///
-/// @param step of the training, 0 or more
-/// @param groups tensors by the name of their group, such as `model`: each group becomes a
-///     safetensors checkpoint of its own, `model.safetensors.index.json` and its data files
+/// @param step the training step, 0 or more
+/// @param groups the tensors by the name of their group, such as `model`: each group becomes a safetensors
+///     checkpoint of its own, `model.safetensors.index.json` and its data files
 /// @param state what a training needs besides tensors
-/// @param metrics by which the best may be kept
+/// @param metrics the metrics by name, by which [Retention] can keep the best
 /// @param metadata the user's own notes, also put into the data files
 /// @param finite whether no value of the model is NaN or infinite
 public record UnsavedCheckpoint(
@@ -27,7 +27,7 @@ public record UnsavedCheckpoint(
     Map<String, Double> metrics,
     Map<String, String> metadata,
     boolean finite) {
-  /// One whose values are finite.
+  /// Makes a checkpoint whose values are finite.
   public UnsavedCheckpoint(
       long step,
       SequencedMap<String, List<NewTensor>> groups,
@@ -37,8 +37,8 @@ public record UnsavedCheckpoint(
     this(step, groups, state, metrics, metadata, true);
   }
 
-  /// @throws MisuseException if the step is negative, a group has another name, or a text
-  ///     is too long or no Unicode
+  /// @throws MisuseException if the step is negative, a group's name is not allowed, or a text is too long
+  ///     or no valid Unicode
   public UnsavedCheckpoint {
     MisuseException.requireRange("step", step, 0, Long.MAX_VALUE);
     SequencedMap<String, List<NewTensor>> copies = new LinkedHashMap<>();

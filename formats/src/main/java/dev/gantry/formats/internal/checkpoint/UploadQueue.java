@@ -18,8 +18,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Copies saved checkpoints to another store in the background, one after the other. One that fails is
-/// tried again with the next, and holds up no other unless the store refuses. Thread-safe.
+/// Copies saved checkpoints to another store in the background, one after the other. A failed upload is
+/// tried again with the next one, and does not hold up others unless the store itself fails. Thread-safe.
 final class UploadQueue implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(UploadQueue.class);
 
@@ -35,12 +35,13 @@ final class UploadQueue implements AutoCloseable {
 
   private @Nullable CheckpointFolder current;
 
-  /// The one that was submitted last.
+  /// The checkpoint that was submitted last.
   private @Nullable CheckpointFolder newest;
 
   private @Nullable Throwable failure;
 
-  /// @param afterUpload called by the thread that uploads: what was held may be removed now
+  /// @param afterUpload called by the uploading thread after each upload: the local checkpoint may be
+  ///     removed now
   UploadQueue(RemoteFolder remote, Retention retention, Runnable afterUpload) {
     this.remote = remote;
     this.retention = retention;
@@ -57,10 +58,10 @@ final class UploadQueue implements AutoCloseable {
     thread.execute(this::uploadAll);
   }
 
-  /// Gives up a checkpoint that is to be removed from the disk, unless it must stay: the one that is being uploaded, and
-  /// the one that was saved last. It is not uploaded then.
+  /// Takes a checkpoint out of the queue so that it can be removed from the disk without being uploaded. It
+  /// refuses the checkpoint that is being uploaded and the one that was submitted last.
   ///
-  /// @return whether it may be removed
+  /// @return whether the checkpoint may be removed
   synchronized boolean letGo(CheckpointFolder checkpoint) {
     if (checkpoint.equals(current) || (checkpoint.equals(newest) && waiting.contains(checkpoint))) {
       return false;
@@ -71,7 +72,7 @@ final class UploadQueue implements AutoCloseable {
     return true;
   }
 
-  /// @param done which are not to be tried again for now
+  /// @param done the checkpoints that have failed in this round, which are passed over
   private synchronized Optional<CheckpointFolder> next(Set<CheckpointFolder> done) {
     Optional<CheckpointFolder> next =
         waiting.stream().filter(checkpoint -> !done.contains(checkpoint)).findFirst();
@@ -117,22 +118,22 @@ final class UploadQueue implements AutoCloseable {
     }
   }
 
-  /// Whether the next checkpoint would fail, too.
+  /// Whether a failure is the store's, so that the next upload would fail, too.
   private boolean isOfStore(Throwable failure) {
     return failure instanceof TransferException transfer
         && transfer.failure() instanceof Failure.Remote(int status, _)
-        // Without a status it may be the file that could not be read.
+        // A failure without a status may be of the local file.
         && (status > 0 || !remote.isOurs());
   }
 
   private synchronized void fail(@Nullable Throwable reason) {
-    // The first one of a round.
+    // Keeps the first failure of a round.
     if (failure == null || reason == null) {
       failure = reason;
     }
   }
 
-  /// Waits until all that was submitted is in the store, and tries what failed once more.
+  /// Tries failed uploads once more, and waits until all submitted checkpoints are in the store.
   ///
   /// @throws GantryException if a checkpoint could not be uploaded
   void await() {
@@ -144,12 +145,12 @@ final class UploadQueue implements AutoCloseable {
     Cleanup.rethrow(failure, "an upload failed");
   }
 
-  /// As [#await], and ends the thread.
+  /// Waits as [#await] does, and ends the thread.
   @Override
   public void close() {
     thread.execute(this::uploadAll);
     thread.shutdown();
-    // Not cut short by an interruption: what was submitted is to be uploaded.
+    // An interruption does not cut this short: submitted checkpoints are to be uploaded.
     Cleanup.awaitEnd(thread);
     throwFailure();
   }
