@@ -17,7 +17,7 @@ import java.util.SequencedMap;
 /// @param groups the tensors by the name of their group, such as `model`: each group becomes a safetensors
 ///     checkpoint of its own, `model.safetensors.index.json` and its data files
 /// @param state what a training needs besides tensors
-/// @param metrics the metrics by name, by which [Retention] can keep the best
+/// @param metrics the metrics by name, by which the best checkpoints can be kept
 /// @param metadata the user's own notes, also put into the data files
 /// @param finite whether no value of the model is NaN or infinite
 public record UnsavedCheckpoint(

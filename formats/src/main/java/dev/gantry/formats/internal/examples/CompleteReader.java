@@ -25,13 +25,12 @@ import java.util.SequencedMap;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Finds where in a serialized `tf.train.Example` or `SequenceExample` the values of its features
-/// lie, however the record is written.
+/// Finds the values of the features in a serialized `tf.train.Example` or `SequenceExample`, in whatever
+/// form of protobuf's encoding the record is written.
 ///
-/// It reads all of the message, whatever is chosen, and accepts, merges and refuses what protobuf's
-/// parser for Java does: messages and lists that come in parts are merged, the last of several
-/// features of a name counts, and so does the last kind of value of a feature. It skips fields that
-/// it does not know. Not thread-safe.
+/// It reads the whole message, whichever features are chosen, and behaves as protobuf's parser for Java: it
+/// merges messages and lists that come in parts, keeps the last of several features of one name and the
+/// last kind of a feature's values, and skips unknown fields. Not thread-safe.
 public final class CompleteReader implements ExampleReader {
   private static final int FIRST = tag(1, WireFormat.WIRETYPE_LENGTH_DELIMITED);
   private static final int SECOND = tag(2, WireFormat.WIRETYPE_LENGTH_DELIMITED);
@@ -40,10 +39,10 @@ public final class CompleteReader implements ExampleReader {
   private static final int INT64 = tag(1, WireFormat.WIRETYPE_VARINT);
   private static final FeatureValue NONE = new FeatureValue();
 
-  /// As in protobuf's parser.
+  /// The deepest nesting of groups, the same as in protobuf's parser.
   private static final int MOST_DEPTH = 100;
 
-  /// More or longer names than the reader's limits.
+  /// Says that a record has more names, or longer ones, than the reader's limits allow.
   public static final class LimitException extends IOException {
     private static final long serialVersionUID = 1L;
 
@@ -52,13 +51,13 @@ public final class CompleteReader implements ExampleReader {
     }
   }
 
-  /// @param features names of features whose values are found, where all are
-  /// @param nameBytes of one name, in UTF-8
+  /// @param features the most names of features, where all features are wanted
+  /// @param nameBytes the longest name, in bytes of UTF-8
   public record Limits(int features, int nameBytes) {
     static final Limits NONE = new Limits(Integer.MAX_VALUE, Integer.MAX_VALUE);
   }
 
-  /// A message's fields, one after the other.
+  /// Reads a message's fields one after the other.
   @FunctionalInterface
   private interface Fields {
     /// @return whether it knows the field, and has read its value
@@ -71,7 +70,7 @@ public final class CompleteReader implements ExampleReader {
   private final Limits limits;
   private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
 
-  /// All features that were chosen, or that were found by now, by name.
+  /// The chosen features, or where all are wanted those found so far, by name.
   private final SequencedMap<String, Found> features = new LinkedHashMap<>();
 
   /// The steps of each of the record's lists.
@@ -85,13 +84,13 @@ public final class CompleteReader implements ExampleReader {
   private long reads;
   private int depth;
 
-  /// A name's feature, of the record where it was found last.
+  /// A feature's values in the record in which it was found last.
   private static final class Found {
     Merged feature = new Merged();
     long read;
   }
 
-  /// A `Feature` message, as it becomes when parts of several kinds are merged.
+  /// A `Feature` message, merged from its parts.
   private static final class Merged {
     private final Map<FeatureSpec.Kind, FeatureValue> lists = new EnumMap<>(FeatureSpec.Kind.class);
     private final Set<FeatureSpec.Kind> open = EnumSet.noneOf(FeatureSpec.Kind.class);
@@ -106,14 +105,14 @@ public final class CompleteReader implements ExampleReader {
       ambiguous = false;
     }
 
-    /// Another part begins, which may continue the last kind's list, but no earlier one's.
+    /// Begins another part, which may continue the list of the last kind, but not of an earlier kind.
     void beginPart() {
       open.clear();
     }
 
-    /// A list of this kind begins. One of another kind replaces what was there; one of the same kind
-    /// continues. When an earlier kind returns within a part, Java's parser continues its list, and
-    /// C++'s begins a new one.
+    /// Begins a list of a kind. It continues a list of the same kind, and replaces one of another kind.
+    /// When an earlier kind returns within a part, Java's parser continues that kind's list, and C++'s
+    /// begins a new list.
     FeatureValue become(MemorySegment record, FeatureSpec.Kind next) {
       FeatureValue list = lists.computeIfAbsent(next, _ -> new FeatureValue());
       boolean isOpen = !open.add(next);
@@ -142,7 +141,7 @@ public final class CompleteReader implements ExampleReader {
     chosen.forEach(one -> features.put(one, new Found()));
   }
 
-  /// One for decoding.
+  /// Makes a reader for decoding features.
   static CompleteReader of(List<FeatureLayout> features) {
     return new CompleteReader(
         features.stream().map(FeatureLayout::name).toList(),
@@ -151,9 +150,9 @@ public final class CompleteReader implements ExampleReader {
         Limits.NONE);
   }
 
-  /// One for features of one step.
+  /// Makes a reader of a record's features, without feature lists.
   ///
-  /// @param chosen names of features; empty for all
+  /// @param chosen the wanted features' names; empty for all
   public static CompleteReader of(Collection<String> chosen, Limits limits) {
     return new CompleteReader(List.of(), chosen, false, limits);
   }
@@ -162,20 +161,21 @@ public final class CompleteReader implements ExampleReader {
     return field << 3 | wireType;
   }
 
-  /// @throws InvalidProtocolBufferException if it is no message; [#position] is where that shows
-  /// @throws LimitException if a name is longer than the limit, or if all features are wanted and
-  ///     there are more than the limit by now
+  /// @throws InvalidProtocolBufferException if the bytes are no valid message; [#position] tells where
+  /// @throws LimitException if a name is longer than the limit, or if all features are wanted and the
+  ///     records so far have more than the limit
   public void read(MemorySegment bytes) throws InvalidProtocolBufferException, LimitException {
     reads++;
     record = bytes;
     lists.clear();
     depth = 0;
     int length = Math.toIntExact(bytes.byteSize());
-    // Made of a direct buffer, it copies the whole record
-    // to the heap where protobuf-java does without Unsafe.
+    // From a direct buffer, CodedInputStream would copy the whole record to the heap where
+    // protobuf-java
+    // runs without Unsafe.
     input = CodedInputStream.newInstance(new MemoryStream(bytes));
     try {
-      // A field that is longer than the record is found out by its length.
+      // The limit makes a field that is longer than the record an error.
       int _ = input.pushLimit(length);
       fields(this::exampleField);
     } catch (InvalidProtocolBufferException | LimitException e) {
@@ -185,24 +185,24 @@ public final class CompleteReader implements ExampleReader {
     }
   }
 
-  /// How many bytes of the record have been read.
+  /// How many bytes of the record were read.
   public int position() {
     return input.getTotalBytesRead();
   }
 
-  /// The features that were chosen, or all that any record had, in the order in which they were
+  /// The chosen features' names, or all names that any record had so far, in the order in which they were
   /// chosen or found.
   public Collection<String> names() {
     return Collections.unmodifiableCollection(features.keySet());
   }
 
-  /// What the record has under a name.
+  /// Returns the record's values of a feature.
   public FeatureValue feature(String wanted) {
     Found found = features.get(wanted);
     return found == null || found.read != reads ? NONE : found.feature.value();
   }
 
-  /// Whether a feature returns to a kind that it had before, which not all parsers read alike.
+  /// Whether a feature returns to a kind that it had before; parsers differ on such a feature.
   public boolean isAmbiguous(String wanted) {
     Found found = features.get(wanted);
     return found != null && found.read == reads && found.feature.ambiguous;
@@ -240,8 +240,8 @@ public final class CompleteReader implements ExampleReader {
     }
   }
 
-  /// Skips a field as protobuf's parser reads one of a message that it does not know.
-  /// [CodedInputStream#skipField] refuses other numbers of more than 64 bits.
+  /// Skips an unknown field as protobuf's generated parsers do. [CodedInputStream#skipField] differs: it
+  /// refuses other varints of more than 64 bits.
   ///
   /// @return false at the end of a group
   private boolean skip(int tag) throws IOException {
@@ -295,7 +295,7 @@ public final class CompleteReader implements ExampleReader {
     return tag == FIRST;
   }
 
-  /// The last one counts of a name's features.
+  /// Keeps a feature in place of an earlier one of its name.
   private void keep() throws LimitException {
     Found found = features.get(name);
     if (found == null) {
@@ -325,7 +325,7 @@ public final class CompleteReader implements ExampleReader {
     return isOfEntry(tag);
   }
 
-  /// Skips what else a map's entry has, as protobuf's parser does.
+  /// Skips fields of a map's entry that are neither key nor value, as protobuf's parser does.
   private boolean isOfEntry(int tag) throws IOException {
     return tag == FIRST || tag == SECOND || input.skipField(tag);
   }

@@ -10,10 +10,10 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// The memory that the records of a batch are decoded to: field after field, in each the samples end to end. Room is
-/// kept for the largest values of all samples. Immutable.
+/// Lays out the memory into which a batch's records are decoded: field after field, each with its samples
+/// end to end, and with room for the largest values. Immutable.
 public final class DecodedLayout {
-  /// Fields begin at multiples of this, as a GPU likes to read.
+  /// Fields begin at multiples of this many bytes, which suits a GPU's reads.
   private static final int ALIGNMENT_BYTES = 256;
 
   private final List<FeatureLayout> features;
@@ -21,14 +21,14 @@ public final class DecodedLayout {
   private final List<Optional<Field>> lengths;
   private final long[] offsets;
 
-  /// The offsets of the lengths of each feature that has a field for them.
+  /// The offset of each feature's lengths, for features that have a field of lengths.
   private final long[] lengthOffsets;
 
   private final long bytes;
 
   /// @param lengths the field for each feature's lengths, if it has one
-  /// @param samples the most that a batch has
-  /// @throws MisuseException if it is more memory than can be addressed
+  /// @param samples the most samples of a batch
+  /// @throws MisuseException if a batch would need more memory than can be addressed
   DecodedLayout(
       List<FeatureSpec> specs,
       List<FeatureLayout> features,
@@ -61,12 +61,12 @@ public final class DecodedLayout {
     return Math.addExact(offset, Math.addExact(bytes, ALIGNMENT_BYTES - 1) & -ALIGNMENT_BYTES);
   }
 
-  /// The most that a batch takes, in bytes.
+  /// The size of the largest batch, in bytes.
   public long bytes() {
     return bytes;
   }
 
-  /// How many units each row has where that does not depend on the batch, for [#views].
+  /// Returns each feature's row length in units, for [#views]; 0 for rows as long as the batch's longest.
   public long[] rows() {
     return features.stream()
         .mapToLong(feature -> feature.toLongest() ? 0 : feature.most())
@@ -75,7 +75,7 @@ public final class DecodedLayout {
 
   /// The offset of a sample's row, in bytes from the batch's start.
   ///
-  /// @param rows units of each feature's rows
+  /// @param rows each feature's row length in units
   long offset(int feature, int sample, long[] rows) {
     return offsets[feature] + sample * rowBytes(feature, rows);
   }
@@ -84,7 +84,7 @@ public final class DecodedLayout {
     return lengths.get(feature).isPresent();
   }
 
-  /// The offset of a sample's length, an I64, for a feature that has lengths.
+  /// The offset of a sample's length, an I64, for a feature that has a field of lengths.
   long lengthOffset(int feature, int sample) {
     return lengthOffsets[feature] + (long) sample * Long.BYTES;
   }

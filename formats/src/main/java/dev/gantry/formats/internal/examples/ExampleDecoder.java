@@ -10,11 +10,11 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// Writes the features of records where they belong in a batch.
+/// Writes the features of records to their places in a batch.
 ///
-/// A record that is not as its features say is a [MalformedFileException] of these kinds:
-/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`. Not thread-safe: one for each
-/// thread.
+/// A record that does not fit the features' specifications is a [MalformedFileException] of these kinds:
+/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`. Not thread-safe: each thread needs its
+/// own.
 public final class ExampleDecoder {
   static final String INVALID_PROTO = "invalid-proto";
   static final String MISSING_FEATURE = "missing-feature";
@@ -44,9 +44,10 @@ public final class ExampleDecoder {
     }
   }
 
-  /// Makes rows that depend on the batch long enough for a record.
+  /// Lengthens the rows of features that are padded to the batch's longest, so that they hold a record's
+  /// values.
   ///
-  /// @param rows units of each feature's rows
+  /// @param rows each feature's row length in units, which this changes
   public void extend(RawRecord record, long[] rows) {
     ExampleReader values = reader(record);
     for (int i = 0; i < rows.length; i++) {
@@ -58,8 +59,8 @@ public final class ExampleDecoder {
 
   /// Writes a record's features.
   ///
-  /// @param batch memory that is laid out so
-  /// @param rows long enough for the record
+  /// @param batch the batch's memory, laid out as this decoder's layout says
+  /// @param rows each feature's row length in units, long enough for the record
   public void decode(
       RawRecord record, MemorySegment batch, DecodedLayout layout, long[] rows, int sample) {
     ExampleReader values = reader(record);
@@ -89,7 +90,8 @@ public final class ExampleDecoder {
             () -> where.fault(MISSING_FEATURE, "feature '" + feature.name() + "' is not there"));
   }
 
-  /// How many units a record has of a feature; -1 where it must have some and lacks the feature.
+  /// How many units of a feature a record has; -1 if the record lacks a feature that has a value for
+  /// absence.
   private long units(ExampleReader values, int number, RawRecord where) {
     FeatureLayout feature = features.get(number);
     long units;

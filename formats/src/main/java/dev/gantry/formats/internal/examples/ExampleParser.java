@@ -15,20 +15,19 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// Makes batches of `tf.train.Example` records; of `SequenceExample` records where a feature is one
-/// of steps. Field after field, each with its samples end to end.
+/// Decodes `tf.train.Example` records into batches, or `SequenceExample` records where a feature has steps.
+/// A batch is field after field, each with its samples end to end.
 ///
-/// Records mean what protobuf says: of a name that is there twice the last counts, lists may be
-/// packed or not and in several parts, unknown fields are passed over. Features that are not wanted
-/// are not looked into, so what is wrong inside of them stays unseen. A feature that holds no list
-/// counts as missing.
+/// Records are read by protobuf's rules: the last feature of a name counts, lists may be packed or unpacked
+/// and in several parts, and unknown fields are skipped. Features that are not wanted are skipped
+/// unchecked, so faults inside them go unnoticed. A feature without a list counts as missing.
 ///
 /// Immutable and thread-safe.
 public final class ExampleParser {
   private final List<FeatureSpec> specs;
   private final List<FeatureLayout> features;
 
-  /// One a feature; empty where nothing is padded, or the name is another feature's.
+  /// The field of each feature's lengths; empty where nothing is padded, or another feature has that name.
   private final List<Optional<Field>> lengths;
 
   /// @throws MisuseException if there is no feature, or two have the same name
@@ -54,7 +53,8 @@ public final class ExampleParser {
     return specs;
   }
 
-  /// The largest values of one sample, each padded one followed by its length.
+  /// The fields of a batch with their largest shapes; each padded field is followed by the field of its
+  /// lengths.
   public List<Field> fields() {
     List<Field> fields = new ArrayList<>();
     for (int i = 0; i < specs.size(); i++) {
@@ -64,19 +64,19 @@ public final class ExampleParser {
     return fields;
   }
 
-  /// The most bytes that a batch takes.
+  /// The size of the largest batch, in bytes.
   ///
-  /// @throws MisuseException if that cannot be addressed
+  /// @throws MisuseException if a batch would need more memory than can be addressed
   public long batchBytes(int samples) {
     return layout(samples).bytes();
   }
 
-  /// Makes a batch of records, on the calling thread.
+  /// Decodes records into a batch, on the calling thread.
   ///
-  /// @param target at least [#batchBytes] of as many samples
-  /// @return where its [#fields] lie
+  /// @param target has at least [#batchBytes] of as many samples
+  /// @return the places of the [#fields] in `target`
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`, `missing-feature`,
-  ///     `wrong-kind` or `wrong-length` for the first record that is not as its features say
+  ///     `wrong-kind` or `wrong-length` for the first record that does not fit the specifications
   public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
     DecodedLayout layout = layout(records.size());
     ExampleDecoder decoder = decoder();
@@ -91,7 +91,7 @@ public final class ExampleParser {
     return layout.views(records.size(), rows);
   }
 
-  /// Looks for features that are not among those wanted, which [#parse] passes over.
+  /// Refuses a record with features that are not wanted; [#parse] skips such features.
   ///
   /// @throws dev.gantry.core.MalformedFileException of kind `unknown-feature` if the record has
   ///     one, or of kind `invalid-proto`
@@ -118,7 +118,7 @@ public final class ExampleParser {
         "feature '" + name + "' is none of " + features.stream().map(FeatureLayout::name).toList());
   }
 
-  /// Whether a batch must have been looked at before its shape is known.
+  /// Whether a batch's shape depends on its records.
   public boolean hasRowsOfTheLongest() {
     return features.stream().anyMatch(FeatureLayout::toLongest);
   }

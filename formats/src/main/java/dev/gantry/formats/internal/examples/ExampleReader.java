@@ -6,18 +6,18 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Reads the wanted features of one record after the other. They are known by their numbers. What is
-/// given is valid until the next step or record. Not thread-safe.
+/// Reads the wanted features of one record after the other. Features are named by their index among the
+/// wanted ones. A returned value is valid until the next step or record. Not thread-safe.
 interface ExampleReader {
   /// Chooses the reader of a record.
   @FunctionalInterface
   interface Choice {
     /// @return a reader that has read the record
-    /// @throws IOException if the record is no such message
+    /// @throws IOException if the record is no valid message
     ExampleReader read(MemorySegment record) throws IOException;
   }
 
-  /// The fast one where the record is written the usual way, else the complete one.
+  /// Chooses the fast reader for records that are written the usual way, else the complete one.
   static Choice usual(List<FeatureLayout> features) {
     FastReader fast = new FastReader(features);
     return new Choice() {
@@ -37,12 +37,12 @@ interface ExampleReader {
     };
   }
 
-  /// How many steps a feature list has; -1 where there is none of the name.
+  /// How many steps a feature list has; -1 if the record lacks the list.
   long steps(int feature);
 
-  /// A feature that is not of several steps.
+  /// Returns a feature that has no steps.
   FeatureValue value(int feature);
 
-  /// A step of a feature list; to be asked for in order, from the first.
+  /// Returns a step of a feature list; steps must be asked for in order, from the first.
   FeatureValue step(int feature, long step);
 }

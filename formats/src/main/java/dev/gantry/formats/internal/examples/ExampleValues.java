@@ -8,16 +8,16 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Optional;
 
-/// The features of one record after the other, whatever their kinds and lengths. Not thread-safe.
+/// Reads the features of one record after the other, of any kinds and lengths. Not thread-safe.
 public final class ExampleValues {
   private final CompleteReader reader;
 
-  /// @param names of the features that are wanted; empty for all
+  /// @param names the wanted features' names; empty for all
   public ExampleValues(List<String> names) {
     reader = CompleteReader.of(names, CompleteReader.Limits.NONE);
   }
 
-  /// Goes to a record, whose bytes must stay until the next.
+  /// Reads a record. Its bytes must stay valid until the next call.
   ///
   /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto`
   public void read(RawRecord record) {
@@ -34,12 +34,12 @@ public final class ExampleValues {
     return reader.names();
   }
 
-  /// Empty where the record has no such feature, or one without a list.
+  /// The kind of a feature; empty if the record lacks the feature, or it holds no list.
   public Optional<FeatureSpec.Kind> kind(String feature) {
     return Optional.ofNullable(reader.feature(feature).kind());
   }
 
-  /// How many values the feature has; of bytes, strings.
+  /// How many values the feature has; for BYTES, how many strings.
   public int count(String feature) {
     return Math.toIntExact(reader.feature(feature).count());
   }

@@ -7,13 +7,13 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
 
-/// Finds the features of a record where the record is written the usual way: each map entry its key
-/// and then its value, no name twice, lists packed, nothing unknown. Other records are for
-/// [CompleteReader].
+/// Finds the features of a record that is written the usual way: each map entry has its key before its
+/// value, no name comes twice, lists are packed, and no field is unknown. [CompleteReader] reads other
+/// records.
 ///
-/// It does not look into the values of features that are not wanted.
+/// It skips the values of features that are not wanted.
 final class FastReader implements ExampleReader {
-  /// Field 1 of a message, of any length: an entry, a key, a list of values.
+  /// The tag of field 1, length-delimited: an entry, a key or a list of values.
   private static final int FIRST = 0x0a;
 
   private static final int SECOND = 0x12;
@@ -24,12 +24,12 @@ final class FastReader implements ExampleReader {
   private final boolean hasSteps;
   private final WireCursor cursor = new WireCursor();
 
-  /// The features' values; for lists, those of the step at hand.
+  /// The features' values; for a feature list, the values of the current step.
   private final FeatureValue[] values;
 
   private final boolean[] found;
 
-  /// Each list's number of steps, the place of the next one, and the list's end.
+  /// Each list's number of steps, the offset of its next step, and its end.
   private final long[] steps;
 
   private final long[] next;
@@ -72,7 +72,7 @@ final class FastReader implements ExampleReader {
     }
   }
 
-  /// Field 1 of examples and sequence examples holds features, field 2 of the latter lists.
+  /// Reads a message: field 1 holds features, and field 2 of a sequence example holds feature lists.
   private void message(long messageEnd) {
     cursor.start(record);
     while (cursor.at() < messageEnd) {
@@ -114,7 +114,7 @@ final class FastReader implements ExampleReader {
     }
   }
 
-  /// The field at hand must be the last of its message.
+  /// Requires that the current field is the last of its message.
   private void requireLast(long messageEnd) {
     if (cursor.fieldEnd(messageEnd) != messageEnd) {
       throw new Unusual();
@@ -135,7 +135,7 @@ final class FastReader implements ExampleReader {
     }
     for (long at = keyStart; at < keyEnd; at++) {
       if (record.get(ValueLayout.JAVA_BYTE, at) < 0) {
-        // Perhaps no UTF-8, which protobuf would refuse.
+        // The name may be invalid UTF-8, which protobuf refuses.
         throw new Unusual();
       }
     }
@@ -144,7 +144,7 @@ final class FastReader implements ExampleReader {
 
   private void take(int feature, long valueEnd) {
     if (found[feature]) {
-      // The last one of a name counts.
+      // A name comes twice: the last one counts, which is for the complete reader.
       throw new Unusual();
     }
     found[feature] = true;

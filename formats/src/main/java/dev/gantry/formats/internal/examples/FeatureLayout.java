@@ -8,18 +8,18 @@ import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 
-/// A [FeatureSpec] in the numbers that decoding goes by: a sample's value is a row of units, of
-/// single elements or of steps.
+/// A [FeatureSpec] as numbers for decoding. A sample's value is a row of units; a unit is one element, or
+/// one step of a feature list.
 ///
 /// @param key the name in UTF-8
 /// @param steps whether a unit is a step of a feature list
-/// @param unitShape of one unit
-/// @param most units at most
-/// @param exact whether there must be as many
-/// @param toLongest whether rows of a batch are as long as its longest, not as `most`
-/// @param padding one element, of zeros where nothing is padded
-/// @param absent one element of a record that lacks the feature; empty where that is an error or
-///     means no units
+/// @param unitShape the shape of one unit
+/// @param most the most units of a row
+/// @param exact whether every record must have exactly `most` units
+/// @param toLongest whether a batch's rows are as long as its longest, rather than `most`
+/// @param padding one element of padding; zeros where nothing is padded
+/// @param absent the element that fills the row of a record that lacks the feature; empty where that is an
+///     error or means no units
 record FeatureLayout(
     String name,
     MemorySegment key,
@@ -98,7 +98,7 @@ record FeatureLayout(
     return shape.elements().orElseThrow();
   }
 
-  /// Bytes of one unit.
+  /// The size of one unit, in bytes.
   long unitBytes() {
     return unitElements * elementBytes;
   }

@@ -20,12 +20,12 @@ public final class FeatureValue {
   private long count;
   private boolean unpacked;
 
-  /// The start and the length of each piece that is not empty; strings of bytes are a piece each.
+  /// The start and the length of each non-empty piece; each string of BYTES is a piece.
   private long[] pieces = new long[2];
 
   private int used;
 
-  /// The integers that a reader has decoded; they are in no pieces.
+  /// Integers that a reader has decoded already; pieces do not include them.
   private long[] integers = {};
 
   /// Forgets all values.
@@ -33,7 +33,7 @@ public final class FeatureValue {
     begin(MemorySegment.NULL, null);
   }
 
-  /// Begins a list in a record, which has no values yet.
+  /// Begins an empty list in a record.
   void begin(MemorySegment bytes, FeatureSpec.@Nullable Kind of) {
     record = bytes;
     kind = of;
@@ -44,7 +44,7 @@ public final class FeatureValue {
 
   /// Adds values that lie end to end in the record.
   ///
-  /// @param values how many; of bytes, 1
+  /// @param values how many values; 1 for a string of BYTES
   void add(long start, long length, long values) {
     if (used == pieces.length) {
       pieces = Arrays.copyOf(pieces, 2 * used);
@@ -68,17 +68,17 @@ public final class FeatureValue {
     integers[(int) count++] = value;
   }
 
-  /// Null where there is none: no feature of the name, or one that holds no list.
+  /// The list's kind; null if the record lacks the feature, or it holds no list.
   public FeatureSpec.@Nullable Kind kind() {
     return kind;
   }
 
-  /// How many values the list has; of bytes, strings.
+  /// How many values the list has; for BYTES, how many strings.
   public long count() {
     return count;
   }
 
-  /// Whether a float is a field of its own, as old writers have it.
+  /// Whether any float is a field of its own, which is how old writers write lists.
   public boolean isUnpacked() {
     return unpacked;
   }
@@ -88,26 +88,26 @@ public final class FeatureValue {
     return used / 2;
   }
 
-  /// The offset of the first piece, in bytes from the record's start; 0 where there is none.
+  /// The offset of the first piece, in bytes from the record's start; 0 if there is no piece.
   public long offset() {
     return used == 0 ? 0 : pieces[0];
   }
 
-  /// The first piece's length in bytes: of bytes, of the first string; 0 where there is none.
+  /// The first piece's length in bytes (for BYTES, the first string's); 0 if there is no piece.
   public long length() {
     return used == 0 ? 0 : pieces[1];
   }
 
-  /// One of several strings of bytes.
+  /// Returns one string of a list of kind BYTES.
   ///
-  /// @param number from 0, less than [#count]
+  /// @param number the string's number, from 0, less than [#count]
   public byte[] string(int number) {
     return record
         .asSlice(pieces[2 * number], pieces[2 * number + 1])
         .toArray(ValueLayout.JAVA_BYTE);
   }
 
-  /// Writes all values, little endian; of bytes, the first string.
+  /// Writes all values, little endian; for BYTES, the first string alone.
   public void copyTo(MemorySegment target, long offset) {
     if (kind == FeatureSpec.Kind.INT64) {
       if (used > 0) {
@@ -127,7 +127,7 @@ public final class FeatureValue {
     }
   }
 
-  /// Copies one piece of integers that a reader has found to be whole.
+  /// Decodes the integers of one piece, whose varints a reader has checked.
   private void copyVarints(MemorySegment target, long offset) {
     long to = offset;
     long end = pieces[0] + pieces[1];

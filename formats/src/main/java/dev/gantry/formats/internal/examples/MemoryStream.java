@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.util.Objects;
 
-/// The bytes of a record as a stream. Skipping costs nothing. For one thread.
+/// Presents a record's bytes as a stream, which skips without reading. For one thread.
 final class MemoryStream extends InputStream {
   private final MemorySegment bytes;
   private long at;

@@ -6,17 +6,17 @@ import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
-/// A record's bytes, and where they are from, for errors.
+/// A record's bytes, and its place in its file for errors.
 ///
-/// @param number its number in its file, from 0
-/// @param offset of its header
-/// @param data of the CPU's memory
+/// @param number the record's number in its file, from 0
+/// @param offset the file offset of the record's header
+/// @param data the record's data, in the CPU's memory
 public record RawRecord(Location file, long number, long offset, MemorySegment data) {
   public RawRecord(Path file, long number, long offset, MemorySegment data) {
     this(Location.of(file), number, offset, data);
   }
 
-  /// An error of this record.
+  /// Makes an error about this record.
   public MalformedFileException fault(String kind, String detail) {
     return new MalformedFileException(file, offset, kind, "record " + number + ": " + detail);
   }

@@ -20,24 +20,24 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.TreeMap;
 
-/// Guesses what features a file's records have, by looking at the first ones.
+/// Infers the features of a file's records from the first records.
 public final class Schema {
-  /// How many records are looked at, unless said otherwise.
+  /// How many records are read by default.
   public static final int USUAL_RECORDS = 100;
 
   private Schema() {}
 
-  /// The features, in the order of their names. A feature that all records have, of the same
-  /// length, is fixed; a single number is a scalar. Others vary up to the longest that was seen,
-  /// padded with 0 to the batch's longest. Strings of bytes are of dtype U8; features that have
-  /// several in a record are left out, and so are those without any value.
+  /// Returns the features in the order of their names. A feature that all records have with the same length
+  /// is fixed; a single number is a scalar. Other features vary up to the longest length that was seen, and
+  /// are padded with 0 to the batch's longest. Strings of bytes have dtype U8. Features with several
+  /// strings in a record, and features without any value, are left out.
   ///
-  /// Files are read one after the other; those behind the last record that is looked at are not opened.
+  /// Files are read one after the other, only as far as the last record that is needed.
   ///
   /// @param files one or more
-  /// @param records how many to look at, at most
-  /// @throws MalformedFileException if there are no records, or they are no examples, besides what
-  ///     [TfRecordReader] throws
+  /// @param records the most records to read
+  /// @throws MalformedFileException if there are no records, a record is no example, or [TfRecordReader]
+  ///     refuses a file
   public static List<FeatureSpec> infer(
       GantrySession session, List<Location> files, TfRecordOptions options, long records) {
     Map<String, Seen> values = new TreeMap<>();
@@ -76,7 +76,7 @@ public final class Schema {
     return specs;
   }
 
-  /// An example is a sequence example that has no lists.
+  /// Parses a record as a sequence example; an example parses as one without lists.
   static SequenceExample parse(RawRecord record) {
     ProtobufVersion.requireMessages();
     try {
@@ -86,14 +86,14 @@ public final class Schema {
     }
   }
 
-  /// What is known of one name so far.
+  /// Collects what the records show of one feature.
   private static final class Seen {
     private final String name;
     private Optional<FeatureSpec.Kind> kind = Optional.empty();
     private boolean plural;
     private boolean varies;
 
-    /// -1 before the first value.
+    /// The length of the values; -1 before the first one.
     private long length = -1;
 
     private long steps = -1;

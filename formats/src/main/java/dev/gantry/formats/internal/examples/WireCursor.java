@@ -4,15 +4,15 @@ package dev.gantry.formats.internal.examples;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Walks over a message in protobuf's wire format, as far as the message is written the usual way.
-/// Everything else is [Unusual].
+/// Walks over a message in protobuf's wire format that is written the usual way, and throws [Unusual] at
+/// anything else.
 final class WireCursor {
-  /// Not an error: the message is for [CompleteReader].
+  /// Says that [CompleteReader] must read the message; this is not an error.
   static final class Unusual extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     Unusual() {
-      // Without a stack trace: it is caught close by, perhaps for every record.
+      // It has no stack trace, since it is caught nearby and may be thrown for every record.
       super(null, null, false, false);
     }
   }
@@ -37,14 +37,14 @@ final class WireCursor {
     at = offset;
   }
 
-  /// The field's tag, which is to be one byte.
+  /// Reads a field's tag, which must be one byte.
   int tag(long end) {
     return Byte.toUnsignedInt(next(end));
   }
 
-  /// The length of a field.
+  /// Reads the length of a field.
   ///
-  /// @param end where its message ends, which it may not pass
+  /// @param end the end of the message, which the field may not pass
   /// @return where the field ends
   long fieldEnd(long end) {
     int length = 0;
@@ -64,10 +64,10 @@ final class WireCursor {
     return at + length;
   }
 
-  /// Passes by all integers up to `end`, of up to ten bytes each. Of the tenth byte only the highest
-  /// bit of the number is taken: protobuf's parsers do not agree about others.
+  /// Skips all varints up to `end`, of up to ten bytes each. A tenth byte may hold only the number's
+  /// highest bit: protobuf's parsers differ about its other bits.
   ///
-  /// @return how many there are
+  /// @return how many integers there are
   long varints(long end) {
     long count = 0;
     while (at < end) {

@@ -21,11 +21,11 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// The list that makes files a set.
+/// The list of names and sizes that makes several files one set.
 ///
-/// @param sizes of the files by their names, in the order of the set
+/// @param sizes the files' sizes by their names, in the order of the set
 record FileList(SequencedMap<String, Long> sizes) {
-  /// Tells readers and users what to do about a set that is not whole.
+  /// Tells users in an error what to do about an incomplete set.
   static final String UNFINISHED =
       "their writer is at work or was ended before all were there; write the set again";
 
@@ -34,7 +34,7 @@ record FileList(SequencedMap<String, Long> sizes) {
   private static final Pattern NUMBERED = Pattern.compile("(.+)-[0-9]{5,}-of-[0-9]{5,}");
   private static final long MOST_BYTES = 100_000_000;
 
-  /// @throws MalformedFileException if it is no list of ours
+  /// @throws MalformedFileException if the file is no list that Gantry wrote
   static FileList read(GantrySession session, Location list) {
     List<String> lines = TextFile.read(session, list, MOST_BYTES).lines().toList();
     if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
@@ -52,16 +52,16 @@ record FileList(SequencedMap<String, Long> sizes) {
     return new FileList(sizes);
   }
 
-  /// As [#read(GantrySession, Location)]; of no files where there is no list.
+  /// Reads a list as [#read(GantrySession, Location)] does; a missing list names no files.
   static FileList read(GantrySession session, Path list) {
     return Files.exists(list)
         ? read(session, Location.of(list))
         : new FileList(new LinkedHashMap<>());
   }
 
-  /// Files that were written, and what they are to be called.
+  /// Makes the list of written files, under the names that they will get.
   ///
-  /// @throws dev.gantry.core.TransferException if one is missing
+  /// @throws dev.gantry.core.TransferException if a file is missing
   static FileList of(Path work, List<JointFiles.Part> parts) {
     SequencedMap<String, Long> sizes = new LinkedHashMap<>();
     for (JointFiles.Part part : parts) {
@@ -81,7 +81,7 @@ record FileList(SequencedMap<String, Long> sizes) {
     return text.toString();
   }
 
-  /// As [JointFiles#of] has it.
+  /// Implements [JointFiles#of].
   static List<Location> files(Folder folder) {
     Optional<Location> list = of(folder);
     if (list.isPresent()) {
@@ -112,14 +112,15 @@ record FileList(SequencedMap<String, Long> sizes) {
     return List.copyOf(files);
   }
 
-  /// The list of a folder whose files are one set.
+  /// Finds the list of a folder whose files are all one set.
   static Optional<Location> of(Folder folder) {
     return folder.file(JointFiles.LIST);
   }
 
-  /// The files of a folder that a list names.
+  /// Returns the files of a folder that a list names.
   ///
-  /// @throws MalformedFileException if it is no list of ours, or a file is not as it says
+  /// @throws MalformedFileException if the file is no list that Gantry wrote, or a named file is missing or
+  ///     of another size
   private static List<Location> files(Folder folder, Location list) {
     Map<String, Location> there = new HashMap<>();
     folder.files().forEach(file -> there.put(file.fileName(), file));
@@ -128,7 +129,8 @@ record FileList(SequencedMap<String, Long> sizes) {
         .sizes()
         .forEach((name, size) -> {
           Location file = there.get(name);
-          // An object of a remote store is there as a whole.
+          // Sizes are compared for local files alone: an object of a remote store is always
+          // complete.
           if (file == null
               || (file instanceof Location.Local(Path path, _) && !hasSize(path, size))) {
             throw wrongFile(list, name, size);
@@ -143,7 +145,7 @@ record FileList(SequencedMap<String, Long> sizes) {
         list, 0, "wrong-file", name + " is not there with its " + size + " bytes: " + UNFINISHED);
   }
 
-  /// As [JointFiles#requireWhole] has it.
+  /// Implements [JointFiles#requireWhole].
   static void requireWhole(GantrySession session, List<Location> files) {
     Map<Path, Set<String>> byLists = new LinkedHashMap<>();
     for (Location file : files) {
@@ -166,7 +168,7 @@ record FileList(SequencedMap<String, Long> sizes) {
     });
   }
 
-  /// The name of the list of a file's set, as far as the file's name tells.
+  /// The name of the list that a file's set would have, by the file's name.
   private static Optional<String> listFor(String name) {
     Matcher numbered = NUMBERED.matcher(name);
     if (numbered.matches()) {

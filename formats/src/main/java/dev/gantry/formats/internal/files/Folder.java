@@ -10,16 +10,16 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
-/// A folder of any store that can list.
+/// A folder of any store that can list files.
 ///
-/// @param session by whose stores it was listed, and its files are opened
-/// @param location of the folder
-/// @param files that lie in it, in the order of their names, without those in folders within
+/// @param session lists the folder and opens its files by its stores
+/// @param location the folder's location
+/// @param files the files directly in the folder, ordered by name
 public record Folder(GantrySession session, Location location, List<Location> files) {
-  /// The folder, if the location names one without asking the store for a file: a local directory, or a remote name that
-  /// is empty or ends in a slash. Else empty.
+  /// Lists the folder if the location's form says that it is one: a local directory, or a remote name that
+  /// is empty or ends in a slash. Else returns empty.
   ///
-  /// @throws TransferException if it cannot be listed
+  /// @throws TransferException if the folder cannot be listed
   public static Optional<Folder> at(GantrySession session, Location location) {
     return switch (location) {
       case Location.Local(Path path, _) when Files.isDirectory(path) ->
@@ -30,9 +30,9 @@ public record Folder(GantrySession session, Location location, List<Location> fi
     };
   }
 
-  /// The folder of a name without a slash at its end, of which there is no file.
+  /// Lists the folder of a remote name that ends in no slash, after no file of that name was found.
   ///
-  /// @param missing why the file was not opened
+  /// @param missing the error that says that there is no such file
   public static Optional<Folder> insteadOf(
       GantrySession session, Location location, TransferException missing) {
     return location instanceof Location.Remote remote && missing.isNotFound()
@@ -40,7 +40,7 @@ public record Folder(GantrySession session, Location location, List<Location> fi
         : Optional.empty();
   }
 
-  /// A file in a remote folder, whose name may end in a slash.
+  /// The location of a file in a remote folder; the folder's name may end in a slash.
   public static Location child(Location.Remote folder, String name) {
     String last = folder.fileName();
     return last.isEmpty() ? folder.sibling(name) : folder.sibling(last + "/").sibling(name);
@@ -64,12 +64,12 @@ public record Folder(GantrySession session, Location location, List<Location> fi
         .toList();
   }
 
-  /// The file of this name.
+  /// The folder's file of this name.
   public Optional<Location> file(String name) {
     return files.stream().filter(file -> file.fileName().equals(name)).findFirst();
   }
 
-  /// Those whose names end so.
+  /// The folder's files whose names end in a suffix.
   public List<Location> named(String suffix) {
     return files.stream().filter(file -> file.fileName().endsWith(suffix)).toList();
   }

@@ -14,11 +14,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
-/// What is in a folder.
+/// Lists the entries of a local folder.
 public final class FolderEntries {
   private FolderEntries() {}
 
-  /// In no order; nothing where the folder is gone.
+  /// Lists a folder's entries in no particular order; none if the folder is gone.
   ///
   /// @throws TransferException if the folder cannot be read
   public static List<Path> of(Path folder) {

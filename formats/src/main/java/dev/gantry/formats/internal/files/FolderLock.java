@@ -21,17 +21,17 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// The right to write into a folder, for one writer of all processes: two would take each other's
-/// unfinished work for a crash's. The kernel takes it back when the process ends, however it ends;
-/// the file may stay, and says nothing.
+/// A file lock that lets one writer of all processes write into a folder: two writers would take each
+/// other's unfinished work for a crash's leftovers. The kernel releases it when the process ends, however
+/// it ends. The lock's file may stay, which means nothing.
 public final class FolderLock implements AutoCloseable {
   public static final String FILE_NAME = ".gantry.lock";
 
   private record Key(Object folder, String file) {}
 
-  /// The folders of this process's writers, by what the file system knows them by. The kernel's
-  /// lock is the process's: a second writer must not even open the file, since closing it would
-  /// give the first one's lock back.
+  /// The lock files that this process holds, by the file system's keys. A POSIX lock belongs to the
+  /// process: a second writer must not even open the file, since closing it would release the first one's
+  /// lock.
   private static final Set<Key> HELD = ConcurrentHashMap.newKeySet();
 
   private final Key key;
@@ -44,21 +44,21 @@ public final class FolderLock implements AutoCloseable {
     this.channel = channel;
   }
 
-  /// The file that says nothing by itself.
+  /// The lock's file; that it exists does not mean that anyone holds the lock.
   public static Path file(Path folder) {
     return folder.resolve(FILE_NAME);
   }
 
-  /// @param writer what writers of such folders are called, for errors
-  /// @throws MisuseException if another has it
-  /// @throws TransferException if the folder takes no file
+  /// @param writer what errors call a writer of such a folder
+  /// @throws MisuseException if another writer holds the lock
+  /// @throws TransferException if no file can be made in the folder
   /// @throws dev.gantry.core.MalformedFileException of kind `not-a-regular-file` if a pipe or device has the
   ///     file's name
   public static FolderLock take(Path folder, String writer) {
     return take(folder, FILE_NAME, writer);
   }
 
-  /// As [#take(Path, String)], by a file of another name.
+  /// Takes a lock as [#take(Path, String)] does, by a file of another name.
   static FolderLock take(Path folder, String name, String writer) {
     Path file = folder.resolve(name);
     try {
@@ -82,8 +82,8 @@ public final class FolderLock implements AutoCloseable {
     }
   }
 
-  /// Empty where the file was removed meanwhile, as its last holder may do: what is locked then is
-  /// no longer what others find.
+  /// Locks the file. Returns empty if its last holder removed it meanwhile: then the locked file is no
+  /// longer the one that others find.
   private static Optional<FileChannel> lock(Path file, Supplier<MisuseException> refusal)
       throws IOException {
     makeFile(file);
@@ -114,7 +114,9 @@ public final class FolderLock implements AutoCloseable {
     try {
       FileChannel.open(file, StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE).close();
     } catch (FileAlreadyExistsException _) {
-      // Left by a crash, or held; or a pipe, for whose other end the JDK would wait.
+      // The file was left by a crash, or is held by another writer. A pipe is refused, since the
+      // JDK would
+      // wait for its other end.
       try {
         RegularFile.requireWritable(file);
       } catch (TransferException e) {
@@ -127,11 +129,11 @@ public final class FolderLock implements AutoCloseable {
 
   private static boolean tryLock(FileChannel channel) throws IOException {
     try {
-      // Given back when the channel closes.
+      // The lock is released when the channel closes.
       @Nullable FileLock lock = channel.tryLock();
       return lock != null;
     } catch (OverlappingFileLockException _) {
-      // In this very process, by classes of another loader.
+      // Classes of another class loader in this process hold the lock.
       return false;
     }
   }
@@ -140,13 +142,13 @@ public final class FolderLock implements AutoCloseable {
     return new MisuseException("another " + writer + " uses " + folder);
   }
 
-  /// The same for every path to a file or folder.
+  /// Returns a key that is the same for every path to a file or folder.
   private static Object key(Path path) throws IOException {
     Object key = Files.readAttributes(path, BasicFileAttributes.class).fileKey();
     return key == null ? path.toRealPath() : key;
   }
 
-  /// Gives the right back, and leaves no trace of it.
+  /// Releases the lock and removes its file.
   public void remove() {
     if (channel.isOpen()) {
       try {
@@ -154,13 +156,13 @@ public final class FolderLock implements AutoCloseable {
           Files.deleteIfExists(file);
         }
       } catch (IOException _) {
-        // It stays, as it does after a crash.
+        // The file stays, as after a crash.
       }
       close();
     }
   }
 
-  /// Gives the right back; a second time does nothing.
+  /// Releases the lock. Idempotent.
   @Override
   public void close() {
     if (!channel.isOpen()) {

@@ -29,28 +29,29 @@ import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// Files that are one set. A list of them makes them one, and says alone what is in the set. A format without an
-/// index of its own has a list of names and sizes; every reader of such folders asks [#of].
+/// Files that are written and read as one set. A list beside them defines the set: the format's own index,
+/// or else a list of names and sizes. Every reader of such folders asks [#of] for the files.
 ///
 /// All files are written into a folder of [unfinished work][#unfinished], by one process or by several that
-/// see its file system. Then the first process moves them to where they belong:
+/// see its file system. Then the first process moves them to their places:
 ///
-/// - Files of unique names ([#begin]) are all of their folder. They are moved first, and the list then
-///   takes the place of an older one at once, so that the old set is there until the new one is.
-///   Before that, and after a crash there, files of the set lie in the folder that no list names.
-/// - Files that are named by their user ([#beginNamed]) are one of their folder's sets, and have the names of
-///   the old set's. The list goes first, then the old files are removed, and then the new ones are
-///   moved. Until the last of them is there, readers by the list find a file missing, and no reader finds
-///   files of two sets.
+/// - A set of unique names ([#begin]) is all of its folder. The files are moved first; then the new list
+///   replaces an older one in one `rename`, so that readers find either the old set or the new one. Before
+///   that, and after a crash at that point, the folder has files of the new set that no list names.
+/// - A set of names that the user chose ([#beginNamed]) is one of several in its folder, and its files have
+///   the same names as an old set's. The list is replaced first, then the old files are removed, and then
+///   the new ones are moved. Until the last one is there, readers by the list find a file missing; no
+///   reader finds files of two sets.
 ///
 /// The next writer of the set removes what a crash leaves: unfinished work, and files that only an
-/// unfinished or a replaced list names. Files that no list of ours names are never touched, unless they have
-/// a name that the user gave the new ones. For one thread.
+/// unfinished or a replaced list names. Files that no such list names are never touched, unless they have a
+/// name that the user chose for the new ones. For one thread.
 public final class JointFiles implements AutoCloseable {
-  /// Other readers of such folders pass over names that begin so.
+  /// The name of a folder's list. Other programs that read such folders ignore names that begin with an
+  /// underscore.
   public static final String LIST = "_gantry-files";
 
-  /// The name of a set follows.
+  /// Begins the name of the list of a named set; the set's name follows.
   static final String NAMED_LIST = LIST + "-";
 
   private static final String REPLACED = "replaced";
@@ -72,10 +73,10 @@ public final class JointFiles implements AutoCloseable {
   private final boolean named;
   private final OutputFolder output;
 
-  /// Whether there is a set that this one replaces.
+  /// Whether this set replaces an older one.
   private final boolean replaces;
 
-  /// The files that this has put into the folder, in this order, where nothing was replaced.
+  /// The files that this has moved into the folder, in this order, if it replaces no set.
   private final List<Path> added = new ArrayList<>();
 
   private boolean listed;
@@ -100,13 +101,13 @@ public final class JointFiles implements AutoCloseable {
     replaces = Files.exists(list, LinkOption.NOFOLLOW_LINKS);
   }
 
-  /// A file of a set: what it is called among unfinished work, and in the set.
+  /// A file of a set.
   public record Part(String unfinished, String name) {
-    /// A file that is called as no other set's is.
+    /// Makes a file whose name no other set has.
     ///
     /// @param number of `count`, from 0
-    /// @param job a UUID of this set
-    /// @param suffix that begins with a dot
+    /// @param job this set's UUID
+    /// @param suffix the end of the name, which begins with a dot
     public static Part of(String unfinished, int number, int count, String job, String suffix) {
       return new Part(
           unfinished,
@@ -114,7 +115,7 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  /// The name of a file of several: `train-00000-of-00010`.
+  /// The name of one of `count` files: `train-00000-of-00010`.
   ///
   /// @param number of `count`, from 0
   public static String numbered(String name, int number, int count) {
@@ -127,47 +128,47 @@ public final class JointFiles implements AutoCloseable {
     return folder.resolve(".gantry-unfinished");
   }
 
-  /// The same of this set.
+  /// The folder in which processes write this set's files until it is finished.
   public Path unfinished() {
     return work;
   }
 
-  /// The files of a folder for its readers: those of the set in their order, where all are one set. Else
-  /// all files whose names begin with neither a dot nor an underscore; among those that are called as the files of a
-  /// named set are, those of the set.
+  /// Returns the files of a folder that readers are to read. If the folder is one set, these are the set's
+  /// files in order. Else these are all files whose names begin with neither a dot nor an underscore, but
+  /// files named like a named set's only if that set's list names them.
   ///
-  /// @throws MalformedFileException if a list is none of ours, or a file is not as it says; of kind
-  ///     `no-list` where the folder has files of a set and no list
+  /// @throws MalformedFileException if a list is not one that Gantry wrote, or a named file is missing or
+  ///     of another size; of kind `no-list` if the folder has files of a set and no list
   public static List<Location> of(Folder folder) {
     return FileList.files(folder);
   }
 
-  /// Refuses local files, named one by one, where the list beside them names one, and the set is not whole.
-  /// Some files of a whole set may be named without the others. Those of other stores are not looked at.
+  /// Refuses single local files that belong to an incomplete set, by the list beside them. Some files of a
+  /// complete set may be read without the others. Files of other stores are not checked.
   ///
-  /// @throws MalformedFileException as [#of]
+  /// @throws MalformedFileException as [#of] throws it
   public static void requireWhole(GantrySession session, List<Location> files) {
     FileList.requireWhole(session, files);
   }
 
-  /// Whether all files of a folder are one set, perhaps one of no files.
+  /// Whether a folder is one set of files; the set may be empty.
   public static boolean isSet(Folder folder) {
     return FileList.of(folder).isPresent();
   }
 
-  /// Begins a set of files of unique names, all of their folder.
+  /// Begins a set of unique names, which is all of its folder.
   ///
-  /// @param mayReplace whether a set of ours that is there goes when this one is finished
+  /// @param mayReplace whether finishing this set may replace one that is there
   /// @throws MisuseException if there is one that may not be replaced, or another writer is at work
   /// @throws dev.gantry.core.TransferException if the folder cannot be made, read or cleared
   public static JointFiles begin(GantrySession session, Path folder, boolean mayReplace) {
     return begin(session, folder, LIST, file -> FileList.read(session, file).sizes(), mayReplace);
   }
 
-  /// As [#begin(GantrySession, Path, boolean)], with an index of the format's own as the list.
+  /// Begins a set as [#begin(GantrySession, Path, boolean)] does, with the format's own index as the list.
   ///
-  /// @param list the name of the index
-  /// @param sizes of the files that such an index names; of none where there is no such file
+  /// @param list the index's file name
+  /// @param sizes reads the sizes of the files that such an index names; of none if the index is missing
   public static JointFiles begin(
       GantrySession session,
       Path folder,
@@ -181,8 +182,8 @@ public final class JointFiles implements AutoCloseable {
     return joint.begin(mayReplace);
   }
 
-  /// Begins one of a folder's sets, whose files are named by [#numbered]. It takes the place of an older one
-  /// of its name.
+  /// Begins one of a folder's sets, whose files are named by [#numbered]. It replaces an older set of its
+  /// name.
   ///
   /// @throws MisuseException if all files of the folder are one set, another writer of this set is at work,
   ///     or a list cannot hold the name
@@ -192,7 +193,7 @@ public final class JointFiles implements AutoCloseable {
       throw new MisuseException(
           "a set's name must not begin with a dot and have no line break: " + name);
     }
-    // No longer than the files' names.
+    // The hidden name is no longer than the files' names, so the file system takes it.
     String hidden = ".gantry-" + name;
     OutputFolder output =
         OutputFolder.take(session.folders(), folder, hidden + ".lock", "writer of " + name);
@@ -215,7 +216,7 @@ public final class JointFiles implements AutoCloseable {
           if (Files.exists(all, LinkOption.NOFOLLOW_LINKS) && !mayReplace) {
             throw new MisuseException(folder + " holds a set of files already; name another place");
           }
-          // A list may have been removed, and its removal be not on the disk yet.
+          // A list may have been removed, and the removal may not be on the disk yet.
           folders.sync(folder);
           var _ = sizes.apply(list);
           clear();
@@ -227,19 +228,19 @@ public final class JointFiles implements AutoCloseable {
         () -> output.takeBack(() -> {}));
   }
 
-  /// Makes a set of files that were written. The others go.
+  /// Makes a set of the given parts. Other unfinished files are removed.
   ///
   /// @return the set's files
   /// @throws MisuseException if another program has made a file of a unique name
-  /// @throws dev.gantry.core.TransferException if a file is missing or cannot be moved; the set is not
-  ///     there then, or goes when this is closed. Where it replaced another, or has the names of the user's choice, it
-  ///     stays if the folder's synchronisation after the last step has failed
+  /// @throws dev.gantry.core.TransferException if a file is missing or cannot be moved; the set does not
+  ///     exist then, or is removed when this is closed. A set that replaced another one, or has names of
+  ///     the user's choice, stays if only the last `fsync` of the folder failed
   public List<Path> finish(List<Part> parts) {
     String made = FileList.of(work, parts).text();
     return finish(parts, made.getBytes(StandardCharsets.UTF_8), WriteOptions.defaults());
   }
 
-  /// As [#finish(List)], with the text of the format's own index.
+  /// Finishes as [#finish(List)] does, with the text of the format's own index as the list.
   public List<Path> finish(List<Part> parts, byte[] text, WriteOptions options) {
     if (done) {
       throw new MisuseException("the set in " + folder + " is finished or closed");
@@ -268,7 +269,7 @@ public final class JointFiles implements AutoCloseable {
       listed = true;
       folders.rename(work.resolve(name), list);
     }
-    // What was there before cannot come back.
+    // The old set cannot be restored from here on, so the new one stays.
     done = named || replaces;
     try {
       folders.sync(folder);
@@ -286,11 +287,12 @@ public final class JointFiles implements AutoCloseable {
     try {
       clearAll();
     } catch (RuntimeException _) {
-      // The set is there. The next writer tidies up.
+      // The set is finished, so this is no failure. The next writer tidies up.
     }
   }
 
-  /// Puts the list into its place, and removes the old set, and what else has a name of the new one.
+  /// Puts the list into its place, and removes the old set's files and any other file with a name of the
+  /// new set.
   private void replaceNamed(List<Path> files) {
     Set<Path> before = new LinkedHashSet<>(there(list));
     for (Path file : files) {
@@ -323,8 +325,9 @@ public final class JointFiles implements AutoCloseable {
     var _ = session.write(List.of(new NewFile(work.resolve(name), List.of(contents))), options);
   }
 
-  /// Removes what was written, and the folders that were made for it, unless the set is finished. Where an
-  /// old set was removed for it, the list stays, so that its readers are refused. Idempotent.
+  /// Removes the unfinished set and the folders that were made for it; does nothing once the set is
+  /// finished. If the old set's files are already removed, the list stays, so that readers are refused.
+  /// Idempotent.
   @Override
   public void close() {
     if (!done) {
@@ -338,7 +341,7 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  /// The list goes before the files, so that no crash leaves it without them.
+  /// Takes the list back before its files are removed, so that no crash leaves a list without its files.
   private void takeListBack() {
     if (listed && isFile(list)) {
       folders.rename(list, work.resolve(list.getFileName()));
@@ -346,7 +349,7 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  /// Also what another process, told to end, adds meanwhile.
+  /// Clears the unfinished work, and again while another process that is ending adds to it.
   private void clearAll() {
     clear();
     for (int i = 0; i < MOST_TRIES && Files.isDirectory(work); i++) {
@@ -357,14 +360,15 @@ public final class JointFiles implements AutoCloseable {
   private void clear() {
     String name = String.valueOf(list.getFileName());
     Path replaced = work.resolve(REPLACED);
-    // Files of the names in an unfinished list are the old ones where these names are not unique.
+    // In a named set, files with the names of an unfinished list may be the old set's, so they
+    // stay.
     List<Path> left = new ArrayList<>(named ? List.of() : there(work.resolve(name)));
     try {
       List<Path> used = there(list);
       left.addAll(there(replaced));
       left.removeAll(used);
     } catch (MalformedFileException _) {
-      // Another program has put something in the list's place. The files of the old set may be its.
+      // Another program has replaced the list, and may use the old set's files, so they stay.
     }
     if (!left.isEmpty()) {
       left.forEach(folders::removeFile);
@@ -381,7 +385,7 @@ public final class JointFiles implements AutoCloseable {
     }
   }
 
-  /// The files of the folder that are as a list says.
+  /// Returns the files that a list names and that have the sizes in the list.
   private List<Path> there(Path someList) {
     return there(folder, sizes.apply(someList));
   }
@@ -393,10 +397,10 @@ public final class JointFiles implements AutoCloseable {
         .toList();
   }
 
-  /// The files of a folder that are of its set, or were left by a writer of sets.
+  /// Returns the files of a folder that belong to its set, or that a writer of sets left.
   ///
-  /// @param list the folder's list
-  /// @param sizes of the files that such a list names
+  /// @param list the file name of the folder's list
+  /// @param sizes reads the sizes of the files that such a list names
   public static List<Path> known(
       Path folder, Path list, Function<Path, SequencedMap<String, Long>> sizes) {
     Path work = unfinished(folder);

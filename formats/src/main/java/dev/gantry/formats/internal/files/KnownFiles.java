@@ -7,26 +7,25 @@ import dev.gantry.core.internal.store.SourceFile.Identity;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// The files of a dataset as they were when it was opened: what is known of their bytes is true of
-/// no others. For as long as the process runs; a copy of the files is another dataset's.
-/// Thread-safe.
+/// Remembers the identities of a dataset's files as they were when it was opened, and refuses files that
+/// have changed since. It compares within one process only. Thread-safe.
 public final class KnownFiles {
   private final Map<Location, Object> known = new ConcurrentHashMap<>();
   private final String advice;
 
-  /// @param advice what to do where a file has changed, for errors
+  /// @param advice says in an error what to do if a file has changed
   public KnownFiles(String advice) {
     this.advice = advice;
   }
 
-  /// This is what the file must be from now on.
+  /// Sets the identity that a file must have from now on.
   public void expect(Location file, Object identity) {
     known.put(file, identity);
   }
 
-  /// Compares a file that was opened; one of which nothing is known yet is known then.
+  /// Compares an opened file's identity with the one before; the first identity of a file is kept.
   ///
-  /// @throws MalformedFileException of kind `changed-meanwhile` where it is another
+  /// @throws MalformedFileException of kind `changed-meanwhile` if the identity differs
   public void check(Location file, Object opened) {
     Object before = known.putIfAbsent(file, opened);
     if (before != null && !before.equals(opened)) {

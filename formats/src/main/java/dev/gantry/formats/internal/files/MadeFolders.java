@@ -11,25 +11,24 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 
-/// A folder that something is to be written into, and those above it that were made for that. For
-/// one thread.
+/// Makes a folder and its missing parents, and can remove those that it made. For one thread.
 public final class MadeFolders {
-  /// What says that a folder cannot be synchronised by us, rather than that it failed.
+  /// Errors that mean that this user may not synchronise a folder, rather than that the disk failed.
   private static final Set<String> NOT_OURS = Set.of("EACCES", "EPERM", "EINVAL");
 
   private final Folders folders;
 
-  /// The outermost first.
+  /// The folders that were made, the outermost first.
   private final List<Path> made = new ArrayList<>();
 
   private MadeFolders(Folders folders) {
     this.folders = folders;
   }
 
-  /// Makes a folder where it is missing, and those above it, or changes nothing.
+  /// Makes a folder and its parents where they are missing. A failure leaves none that this made.
   ///
-  /// @throws MisuseException if something else has its name
-  /// @throws TransferException if one cannot be made
+  /// @throws MisuseException if a file has the folder's name
+  /// @throws TransferException if a folder cannot be made
   public static MadeFolders make(Folders folders, Path folder) {
     MadeFolders all = new MadeFolders(folders);
     return Cleanup.orUndo(
@@ -40,7 +39,7 @@ public final class MadeFolders {
         all::takeBack);
   }
 
-  /// As [#make], for the folder that a file is to be in.
+  /// Makes the folder of a file, as [#make] does.
   public static MadeFolders makeFor(Folders folders, Path file) {
     return make(folders, file.resolveSibling(""));
   }
@@ -65,12 +64,13 @@ public final class MadeFolders {
       if (!Files.isDirectory(folder)) {
         throw new MisuseException(folder + " is there, but no folder; name another place");
       }
-      // Another writer may have made it just now.
+      // Another writer may have made the folder just now.
       folders.sync(parent);
     }
   }
 
-  /// Also where the folder was there: a crash may have come before its entry was on the disk.
+  /// Synchronises a folder's parent, also where the folder existed: an earlier crash may have come before
+  /// its entry was on the disk.
   private void makeLast(Path parent) {
     try {
       folders.sync(parent);
@@ -81,7 +81,7 @@ public final class MadeFolders {
     }
   }
 
-  /// Removes those that were made and in which nothing is.
+  /// Removes the folders that this made, as far as they are empty.
   public void takeBack() {
     for (Path folder : made.reversed()) {
       if (FolderEntries.of(folder).isEmpty()) {

@@ -7,15 +7,14 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
 
-/// Files that people take for weights or datasets, told by their first bytes, so that an error says
-/// what the file is.
+/// Recognises other file formats by their first bytes, so that an error can say what the file is.
 public final class OtherFormats {
   private record Signature(String start, String description) {}
 
   private static final String PICKLE =
       "a Python pickle, as older PyTorch writes them; save it as safetensors";
 
-  /// Each start is of bytes, as ISO-8859-1 has them.
+  /// The known formats' first bytes, one ISO-8859-1 character for each byte.
   private static final List<Signature> SIGNATURES =
       List.of(
           new Signature(
@@ -36,13 +35,12 @@ public final class OtherFormats {
           new Signature(
               "<", "HTML or XML, as of an error that was downloaded instead of the file"));
 
-  /// Enough of a file to tell.
+  /// How many of a file's first bytes suffice.
   private static final int START_BYTES = 32;
 
   private OtherFormats() {}
 
-  /// What a file is, as an error goes on after `the file is`; empty where its start is of no format
-  /// known here.
+  /// Describes a file, to follow `the file is` in an error; empty if its start is of no known format.
   public static Optional<String> describe(FileBytes file) {
     ByteBuffer bytes = ByteBuffer.allocate((int) Math.min(START_BYTES, file.length()));
     file.readFully(bytes, 0);

@@ -7,7 +7,7 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Path;
 
-/// A folder that one writer of all processes has for itself until it is done. For one thread.
+/// A folder that one writer of all processes holds by a lock until it is done. For one thread.
 public final class OutputFolder {
   private final MadeFolders made;
   private final FolderLock lock;
@@ -17,31 +17,32 @@ public final class OutputFolder {
     this.lock = lock;
   }
 
-  /// Makes the folder where it is missing, and those above it, and takes it.
+  /// Makes the folder and its parents where they are missing, and takes the folder's lock.
   ///
-  /// @param writer what writers of such folders are called, for errors
-  /// @throws MisuseException if another writer has it, or something else has its name
-  /// @throws TransferException if it cannot be made, or takes no file
+  /// @param writer what errors call a writer of such a folder
+  /// @throws MisuseException if another writer holds the folder, or a file has the folder's name
+  /// @throws TransferException if the folder cannot be made, or no file can be made in it
   public static OutputFolder take(Folders folders, Path folder, String writer) {
     return take(folders, folder, FolderLock.FILE_NAME, writer);
   }
 
-  /// As [#take(Folders, Path, String)], of one of several writers that do not meet each other's files.
+  /// Takes a folder as [#take(Folders, Path, String)] does, for one of several writers that touch different
+  /// files.
   ///
-  /// @param lock the name of its lock's file
+  /// @param lock the name of this writer's lock file
   static OutputFolder take(Folders folders, Path folder, String lock, String writer) {
     MadeFolders made = MadeFolders.make(folders, folder);
     return Cleanup.orUndo(
         () -> new OutputFolder(made, FolderLock.take(folder, lock, writer)), made::takeBack);
   }
 
-  /// Lets others have it.
+  /// Lets other writers take the folder.
   public void release() {
     lock.remove();
   }
 
-  /// Runs what removes the writer's files, then lets others have the folder, also where that fails,
-  /// and removes those folders that were made for it and in which nothing is.
+  /// Runs `removal`, which removes the writer's files. Then, also if it fails, lets other writers take the
+  /// folder, and removes the empty folders that were made for this writer.
   public void takeBack(Runnable removal) {
     try {
       removal.run();

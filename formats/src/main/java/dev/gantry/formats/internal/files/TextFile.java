@@ -12,9 +12,9 @@ import java.nio.charset.StandardCharsets;
 public final class TextFile {
   private TextFile() {}
 
-  /// All of a file of UTF-8.
+  /// Reads a whole file of UTF-8.
   ///
-  /// @param most how many bytes it may have
+  /// @param most the most bytes that the file may have
   /// @throws MalformedFileException of kind `list-too-large` if it has more
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static String read(GantrySession session, Location file, long most) {

@@ -12,8 +12,8 @@ import java.nio.file.Path;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A temporary folder of files that are to be uploaded. It goes with all that is in it: when it is closed,
-/// or when the next one is made after its process was killed.
+/// A temporary folder for files that are to be uploaded. It is removed with all of its files when it is
+/// closed or, if its process was killed, when any process makes the next one.
 public final class UploadFolder implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(UploadFolder.class);
 
@@ -31,7 +31,7 @@ public final class UploadFolder implements AutoCloseable {
     this.lock = lock;
   }
 
-  /// @throws TransferException if it cannot be made
+  /// @throws TransferException if the folder cannot be made
   public static UploadFolder make() {
     Path parent = Path.of(System.getProperty("java.io.tmpdir", ""));
     try {
@@ -42,7 +42,8 @@ public final class UploadFolder implements AutoCloseable {
           made.removeLeftovers();
           return made;
         } catch (MisuseException | TransferException e) {
-          // Another upload may take the folder for a leftover before its lock is held.
+          // Another upload may take this folder for a leftover and remove it before its lock is
+          // held.
           if (i == MOST_TRIES) {
             throw e;
           }
@@ -62,7 +63,7 @@ public final class UploadFolder implements AutoCloseable {
     }
   }
 
-  /// What cannot be removed stays.
+  /// Removes the folders of killed processes, as far as they can be removed.
   private void removeLeftovers() {
     try {
       for (Path folder : FolderEntries.of(path.resolveSibling(""))) {
@@ -71,12 +72,12 @@ public final class UploadFolder implements AutoCloseable {
         }
       }
     } catch (IOException | TransferException _) {
-      // They stay.
+      // The leftovers stay.
     }
   }
 
-  /// Takes only this user's folders, since another user could put a link in the folder's place. A folder without a
-  /// lock's file has just been made.
+  /// Whether a folder was left by a killed process. Only this user's folders count, since another user
+  /// could replace one by a link. A folder without a lock file has just been made.
   private boolean isLeftover(Path folder) throws IOException {
     return Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
         && Files.getOwner(folder, LinkOption.NOFOLLOW_LINKS).equals(Files.getOwner(path))
@@ -87,7 +88,7 @@ public final class UploadFolder implements AutoCloseable {
     try (UploadFolder left = new UploadFolder(folder, FolderLock.take(folder, USER))) {
       LOG.info("{}: removed what an upload that was killed has left", left.path());
     } catch (MisuseException | TransferException _) {
-      // It is in use.
+      // Another process holds the lock, so the folder is in use.
     }
   }
 
@@ -96,7 +97,7 @@ public final class UploadFolder implements AutoCloseable {
     return path;
   }
 
-  /// A file in this folder.
+  /// The path of a file in this folder.
   public Path file(String name) {
     return path.resolve(name);
   }

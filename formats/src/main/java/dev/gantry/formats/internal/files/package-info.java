@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Files and folders as the formats use them: metadata reads, errors in Gantry's families, and folders
-/// that one writer has for itself.
+/// Files and folders as the formats use them: small text files, sets of files, locks, and folders that one
+/// writer holds.
 @NullMarked
 package dev.gantry.formats.internal.files;
 
