@@ -110,8 +110,7 @@ public final class HostMemory {
     untouchedBytes = MAPPED.values().stream().mapToLong(LazyPages::untouchedBytes).sum();
     long touched = mappedBytes - untouchedBytes;
     // The kernel is asked last: a page that is touched in between is then subtracted twice, which
-    // errs on the safe
-    // side.
+    // errs on the safe side.
     OptionalLong kernel = ofKernel();
     withoutMapped =
         kernel.isEmpty()

@@ -4,7 +4,7 @@ package dev.gantry.core.internal.natives;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Something that this machine may lack, and then the reason.
+/// Something that this machine may lack; if it does, the reason.
 public sealed interface Availability<T> {
   /// It is there.
   record Present<T>(T value) implements Availability<T> {}
@@ -30,7 +30,7 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// The result of `next` for the value; an absence keeps its reason.
+  /// Applies `next` to the value; an absence keeps its reason.
   default <R> Availability<R> then(Function<? super T, Availability<R>> next) {
     return switch (this) {
       case Present<T>(T value) -> next.apply(value);
@@ -38,7 +38,7 @@ public sealed interface Availability<T> {
     };
   }
 
-  /// The value; if it is absent, throws the exception that `refusal` makes of the reason.
+  /// Returns the value; if it is absent, throws the exception that `refusal` makes of the reason.
   default <X extends Throwable> T orElseThrow(Function<? super String, X> refusal) throws X {
     return switch (this) {
       case Present<T>(T value) -> value;

@@ -7,8 +7,8 @@ import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.invoke.MethodHandle;
 
-/// The C library's heap, which every platform has. The JDK's own native memory is bounded by the
-/// size of its heap.
+/// The heap of the C library, which every platform has. Native memory that the JDK allocates is bounded by the size of
+/// the Java heap instead.
 public final class CHeap {
   private static final Linker LINKER = Linker.nativeLinker();
 
@@ -25,7 +25,7 @@ public final class CHeap {
 
   private CHeap() {}
 
-  /// The address of `bytes` zeros; 0 where there is no room.
+  /// Allocates `bytes` bytes of zeros and returns their address; 0 if there is no room.
   public static long allocate(long bytes) {
     try {
       return (long) CALLOC.invokeExact(1L, bytes);

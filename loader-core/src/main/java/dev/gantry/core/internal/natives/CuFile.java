@@ -24,15 +24,15 @@ import org.jspecify.annotations.Nullable;
 /// file and device memory (or host memory, from CUDA 12.2 on). The rest of the library is bound by
 /// [#streams], [#batches], [#statistics], [#parameters] and [#limits].
 ///
-/// Thread-safe as libcufile is: reads and writes run in parallel, each on its caller's thread,
-/// which must have the memory's CUDA context current. They are ordered with no CUDA stream.
+/// Thread-safe: reads and writes run in parallel, each on its caller's thread, which must have the memory's CUDA
+/// context current. They are not ordered with any CUDA stream.
 ///
 /// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
 public final class CuFile {
   /// A system property that names the library to use; no other is tried then.
   public static final String PROPERTY = "gantry.cufile.library";
 
-  /// The environment variable of the same meaning; the system property wins.
+  /// The environment variable with the same meaning; the system property takes precedence.
   public static final String VARIABLE = "GANTRY_CUFILE_LIBRARY";
 
   private static final String SONAME = "libcufile.so.0";
@@ -54,9 +54,9 @@ public final class CuFile {
           "cuFileRead",
           "cuFileWrite");
 
-  /// The version of libcufile; not the CUDA toolkit's that it came with.
+  /// The version of libcufile, which differs from that of the CUDA toolkit it came with.
   public record Version(int major, int minor) {
-    /// Reads what `cuFileGetVersion` gives: 1000 × major + 10 × minor.
+    /// Reads the number of `cuFileGetVersion`: 1000 × major + 10 × minor.
     static Version of(int number) {
       return new Version(number / 1000, number % 1000 / 10);
     }
@@ -67,19 +67,19 @@ public final class CuFile {
     }
   }
 
-  /// Knows which threads have called libcufile: the library keeps state for each of them until the thread ends, which
-  /// must be before the driver is closed. Thread-safe.
+  /// Knows which threads have called libcufile. The library keeps state for each of them until the thread ends, and
+  /// they must end before the driver is closed. Thread-safe.
   public static final class Callers {
     private static final ThreadLocal<Boolean> IS_ONE = ThreadLocal.withInitial(() -> false);
 
     private Callers() {}
 
-    /// This thread calls it.
+    /// Notes that this thread calls libcufile.
     static void add() {
       IS_ONE.set(true);
     }
 
-    /// Whether this thread has called it.
+    /// Whether this thread has called libcufile.
     public static boolean hasThisThread() {
       return IS_ONE.get();
     }
@@ -117,8 +117,8 @@ public final class CuFile {
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
 
-  /// The library that the property or the variable names; else the first that the dynamic loader's
-  /// own search or the CUDA toolkit's folders have. Opens no driver.
+  /// Finds the library that the property or the variable names; if neither is set, the first one that the dynamic
+  /// loader's search or the CUDA toolkit's folders have. Opens no driver.
   public static Availability<CuFile> find() {
     String named = System.getProperty(PROPERTY, System.getenv(VARIABLE));
     if (named != null) {
@@ -150,8 +150,8 @@ public final class CuFile {
     this.library = library;
     // CUfileError_t cuFileDriverOpen(void)
     driverOpen = function("cuFileDriverOpen");
-    // CUfileError_t cuFileDriverClose_v2(void), as which cufile.h of CUDA 12 compiles the plain
-    // name
+    // CUfileError_t cuFileDriverClose_v2(void): the function that cuFileDriverClose is in cufile.h
+    // of CUDA 12
     driverClose =
         CuFileFunction.find(library, "cuFileDriverClose_v2")
             .toOptional()
@@ -190,12 +190,12 @@ public final class CuFile {
     return symbol.orElseThrow(IllegalStateException::new);
   }
 
-  /// The name or path under which it was loaded.
+  /// The name or path under which the library was loaded.
   public String libraryName() {
     return library.name();
   }
 
-  /// Absent before CUDA 12.3 or so. The driver need not be open.
+  /// The library's version; absent before CUDA 12.3 or so. The driver need not be open.
   public Availability<Version> version() {
     return getVersion.then(function -> {
       try (Arena arena = Arena.ofConfined()) {
@@ -206,12 +206,12 @@ public final class CuFile {
     });
   }
 
-  /// The setters that work only before [#openDriver]; absent before libcufile 1.14.
+  /// The settings that can be changed only before [#openDriver]; absent before libcufile 1.14.
   public Availability<CuFileParameters> parameters() {
     return CuFileParameters.bind(library);
   }
 
-  /// Reads and writes in the order of a CUDA stream; absent before CUDA 12.2.
+  /// Reads and writes that run in the order of a CUDA stream; absent before CUDA 12.2.
   public synchronized Availability<CuFileStreams> streams() {
     if (streams == null) {
       streams = CuFileStreams.bind(library);
@@ -219,7 +219,7 @@ public final class CuFile {
     return streams;
   }
 
-  /// Many reads and writes submitted at once; absent before CUDA 11.6.
+  /// Batches of reads and writes, each submitted at once; absent before CUDA 11.6.
   public synchronized Availability<CuFileBatches> batches() {
     if (batches == null) {
       batches = CuFileBatches.bind(library);
@@ -227,18 +227,18 @@ public final class CuFile {
     return batches;
   }
 
-  /// Counts of what was done and by which way; absent before libcufile 1.15.
+  /// The library's counts of operations, and of the ways they took; absent before libcufile 1.15.
   public Availability<CuFileStatistics> statistics() {
     return CuFileStatistics.bind(library);
   }
 
-  /// Limits of the open driver, and how many use it.
+  /// Limits of the open driver, and the number of its users.
   public CuFileLimits limits() {
     return new CuFileLimits(library);
   }
 
-  /// Opens the driver, or counts one more user if it is open. Succeeds without nvidia-fs too; all I/O
-  /// then goes through the CPU if the configuration allows it.
+  /// Opens the driver, or adds one user if it is open. Also succeeds without nvidia-fs; all I/O then goes through the
+  /// CPU, if the configuration allows that.
   public void openDriver() {
     driverOpen.call(libraryName());
   }
@@ -268,8 +268,8 @@ public final class CuFile {
 
   /// Registers an open file. The caller keeps the descriptor, and closes it after the handle.
   ///
-  /// @param file for messages only
-  /// @param descriptor opened without O_APPEND, O_NONBLOCK and the like
+  /// @param file the file, for messages
+  /// @param descriptor an open descriptor, without O_APPEND, O_NONBLOCK and the like
   public CuFileHandle registerHandle(Path file, int descriptor) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment description = arena.allocate(DESCRIPTION);
@@ -290,36 +290,36 @@ public final class CuFile {
     }
   }
 
-  /// Pins memory for I/O, whose reads and writes must name this base and an offset from then on.
+  /// Registers memory for I/O. From then on its reads and writes must name this base address and an offset.
   ///
-  /// @param buffer the memory, with its true size; on a device, 64 KiB-aligned at both ends lest
-  ///     the mapping takes in more
+  /// @param buffer the memory, with its true size. Device memory should begin and end on multiples of 64 KiB, since the
+  ///     mapping otherwise takes in memory around it
   public void registerBuffer(MemorySegment buffer) {
     bufRegister.call(describe(buffer), buffer, buffer.byteSize(), NO_FLAGS);
   }
 
-  /// Must come before the memory is freed.
+  /// Deregisters memory. Call it before the memory is freed.
   public void deregisterBuffer(MemorySegment buffer) {
     bufDeregister.call(describe(buffer), buffer);
   }
 
   /// Reads up to `bytes` bytes of the file from `fileOffset` on into `base` at `baseOffset`.
   ///
-  /// @return how many bytes, which may be fewer than asked for anywhere; 0 only at the end of the file
-  /// @throws TransferException if the kernel or cuFile refuses, or gives a short count that is a
-  ///     [CuFileCode] and does not end the file
+  /// @return the number of bytes, which may be fewer than asked for at any place; 0 only at the end of the file
+  /// @throws TransferException if the kernel or cuFile refuses, or returns a short count that equals a [CuFileCode] and
+  ///     does not reach the end of the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long read(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
     return transfer("cuFileRead", read, handle, base, bytes, fileOffset, baseOffset);
   }
 
-  /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. What
-  /// a CUDA stream writes to `base` must be complete; the bytes are durable only after fsync.
+  /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. Work of CUDA streams that
+  /// writes to `base` must be complete. The bytes are durable only after fsync.
   ///
-  /// @return how many bytes, maybe fewer than asked for
-  /// @throws TransferException if the kernel or cuFile refuses, or gives a short count that is a
-  ///     [CuFileCode] and does not end the file
+  /// @return the number of bytes, which may be fewer than asked for
+  /// @throws TransferException if the kernel or cuFile refuses, or returns a short count that equals a [CuFileCode] and
+  ///     does not reach the end of the file
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long write(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {

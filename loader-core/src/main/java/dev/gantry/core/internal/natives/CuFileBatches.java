@@ -76,8 +76,8 @@ public final class CuFileBatches {
 
   /// One read or write.
   ///
-  /// @param writes to the file, instead of reading from it
-  /// @param base of the memory, as it is registered if it is
+  /// @param writes whether to write to the file, instead of reading from it
+  /// @param base the start of the memory; of registered memory, the start of the registration
   public record Entry(
       CuFileHandle handle,
       boolean writes,
@@ -86,7 +86,7 @@ public final class CuFileBatches {
       long fileOffset,
       long baseOffset) {
     public Entry {
-      // libcufile refuses a whole submission for one of these, or never ends it.
+      // libcufile refuses a whole submission because of one bad range, or never ends it.
       Objects.checkFromIndexSize(baseOffset, size, base.byteSize());
       if (size == 0 || fileOffset < 0) {
         throw new IndexOutOfBoundsException(size + " bytes at offset " + fileOffset);
@@ -98,14 +98,14 @@ public final class CuFileBatches {
     }
   }
 
-  /// What libcufile said of an entry that it is done with.
+  /// The result of an entry that libcufile is done with.
   ///
   /// @param entry the entry's number in its submission
-  /// @param returned a count of bytes, or a failure
+  /// @param returned a number of bytes, or the code of a failure
   public record Event(int entry, Status status, long returned) {
-    /// How many bytes of `entry` were done, maybe fewer than asked for.
+    /// The number of bytes of `entry` that were moved, which may be fewer than asked for.
     ///
-    /// @throws TransferException if it failed
+    /// @throws TransferException if the entry failed
     public long count(Entry entry) {
       return switch (status) {
         case COMPLETE ->
@@ -174,7 +174,7 @@ public final class CuFileBatches {
     return new Batch(entries);
   }
 
-  /// A batch, for the thread that opened it. Its memory must stay until every entry's event has come.
+  /// A batch, for the thread that opened it. The entries' memory must stay allocated until their events have come.
   public final class Batch implements AutoCloseable {
     private final Arena arena = Arena.ofConfined();
     private final MemorySegment id;
@@ -202,8 +202,8 @@ public final class CuFileBatches {
       timeout = arena.allocate(2 * Long.BYTES, Long.BYTES);
     }
 
-    /// Submits entries; all events of the last submission must have come. A batch whose submission
-    /// failed takes no other, and is never destroyed: libcufile ends the process if it is.
+    /// Submits entries. All events of the last submission must have come. A batch whose submission failed takes no
+    /// other, and is never destroyed, since libcufile would end the process.
     public void submit(List<Entry> submitted) {
       Objects.checkIndex(submitted.size() - 1, most);
       if (broken) {
@@ -226,9 +226,9 @@ public final class CuFileBatches {
       broken = false;
     }
 
-    /// Waits until `least` entries are done or the time is over, and takes what is done.
+    /// Waits until at least `least` entries are done or the time is over, and returns the events of all that are done.
     ///
-    /// @return maybe fewer than `least`
+    /// @return possibly fewer than `least`
     public List<Event> status(int least, Duration within) {
       count.set(JAVA_INT, 0, most);
       timeout.set(JAVA_LONG, 0, within.toSeconds());
@@ -247,7 +247,7 @@ public final class CuFileBatches {
       return all;
     }
 
-    /// Asks libcufile to give up what it has not begun.
+    /// Asks libcufile not to begin the entries that it has not begun.
     public void cancel() {
       cancel.call("batch of " + most, id);
     }

@@ -79,19 +79,19 @@ public enum CuFileCode {
     return code;
   }
 
-  /// The constant of this code, or empty if the library is newer than this table.
+  /// The constant of this code; empty if the table has none, since the library is newer.
   public static Optional<CuFileCode> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
 
-  /// cuFile's own failure; named `unknown` where the table has no such code.
+  /// Makes cuFile's own failure; its name is `unknown` if the table has no such code.
   public static Failure.CuFile failure(int code) {
     return of(code)
         .map(known -> new Failure.CuFile(code, known.name(), known.meaning))
         .orElseGet(() -> new Failure.CuFile(code, "unknown", "no such code in our table"));
   }
 
-  /// The failure that a `CUfileError_t` holds: the CUDA driver's if cuFile only passes it on.
+  /// Makes the failure that a `CUfileError_t` tells: the CUDA driver's, if cuFile only passes it on.
   ///
   /// @param cudaCode a `CUresult`, meaningful only with `CU_FILE_CUDA_DRIVER_ERROR`
   public static Failure failure(int code, int cudaCode) {

@@ -12,9 +12,9 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 import java.util.function.Supplier;
 
-/// A function of libcufile that returns `CUfileError_t` by value: all of them but reads, writes,
-/// the use count and the two that return nothing. [#call] boxes its arguments, which suits functions
-/// called once per driver, file or slab; others invoke [#handle] and [#check] the status. Thread-safe.
+/// A function of libcufile that returns `CUfileError_t` by value. All functions do but reads, writes, the use count and
+/// the two that return nothing. [#call] boxes its arguments, which is good enough for functions that are called once
+/// per driver, file or slab; others invoke [#handle] and [#check] the status. Thread-safe.
 final class CuFileFunction {
   // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;
   private static final StructLayout STATUS =
@@ -47,9 +47,9 @@ final class CuFileFunction {
     return find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
   }
 
-  /// Calls it with `arguments`, boxed.
+  /// Calls the function with boxed arguments.
   ///
-  /// @param subject on what, for the message
+  /// @param subject what it is called on, for messages
   /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
   void call(String subject, Object... arguments) {
     Object[] all = new Object[arguments.length + 1];
@@ -62,12 +62,13 @@ final class CuFileFunction {
     }
   }
 
-  /// Takes a `SegmentAllocator` for the status, then the arguments; returns the status.
+  /// The function's handle: it takes a `SegmentAllocator` for the status and then the arguments, and returns the
+  /// status.
   MethodHandle handle() {
     return handle;
   }
 
-  /// @param subject on what, for the message
+  /// @param subject what the function was called on, for messages
   /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
   void check(MemorySegment status, Supplier<String> subject) {
     CuFile.Callers.add();
@@ -78,20 +79,20 @@ final class CuFileFunction {
     }
   }
 
-  /// The failure of a request that ran on a thread of libcufile, which gives an errno by its negative.
+  /// Makes the failure of a request that ran on a thread of libcufile, which returns an errno as a negative number.
   static Failure requestFailure(long returned) {
     return returned < 0 && returned > -CODES_BASE
         ? Errno.failure((int) -returned)
         : transferFailure(returned, 0);
   }
 
-  /// The failure of a read or write that returned no count of bytes.
+  /// Makes the failure of a read or write that did not return a number of bytes.
   static Failure transferFailure(long returned, int errno) {
     if (returned == -1) {
       return Errno.failure(errno);
     }
-    // cufile.h takes the absolute value too, and libcufile
-    // was seen to return a code without its sign.
+    // cufile.h takes the absolute value too, and libcufile has been seen to return a code without
+    // its sign.
     long code = Math.abs(returned);
     return code > CODES_BASE && code == (int) code
         ? CuFileCode.failure((int) code)

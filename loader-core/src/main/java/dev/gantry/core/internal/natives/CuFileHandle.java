@@ -9,8 +9,8 @@ import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.LongFunction;
 
-/// A file that is registered with cuFile. Close it before its descriptor, when no read or write of it
-/// is running; closing twice does nothing. Thread-safe.
+/// A file that is registered with cuFile. Close it before its descriptor, and when no read or write of it is running;
+/// closing twice does nothing. Thread-safe.
 public final class CuFileHandle implements AutoCloseable {
   private final CuFile cuFile;
   private final Path file;
@@ -28,7 +28,7 @@ public final class CuFileHandle implements AutoCloseable {
     return file;
   }
 
-  /// In bytes, at this moment; 0 if the kernel does not say.
+  /// The file's size in bytes at this moment; 0 if the kernel does not tell.
   long fileSize() {
     return Libc.INSTANCE.stat(descriptor).size();
   }
@@ -41,14 +41,14 @@ public final class CuFileHandle implements AutoCloseable {
     return handle;
   }
 
-  /// What a read or write of this file returned, as a count of bytes.
+  /// Returns the number of bytes that a read or write of this file moved, or throws.
   ///
-  /// libcufile was seen to return a code without its sign. A count that equals a code is taken for a
-  /// count only if it is all that was asked for, or reaches the end of the file.
+  /// libcufile has been seen to return a code without its sign. A positive number that equals a code is therefore a
+  /// number of bytes only if it is all that was asked for, or reaches the end of the file.
   ///
-  /// @param operation for the message
-  /// @param failure of what is no count
-  /// @throws TransferException if it is no count
+  /// @param operation the operation, for messages
+  /// @param failure makes the failure of a number that is no number of bytes
+  /// @throws TransferException if `returned` is no number of bytes
   long count(
       String operation, long returned, long bytes, long fileOffset, LongFunction<Failure> failure) {
     if (returned < 0 || returned > bytes || isCode(returned, bytes, fileOffset)) {
@@ -63,7 +63,7 @@ public final class CuFileHandle implements AutoCloseable {
         && fileOffset + returned != fileSize();
   }
 
-  /// A range of the file in words.
+  /// Names a range of the file, for messages.
   String at(long fileOffset, long bytes) {
     return file + " at offset " + fileOffset + ", length " + bytes;
   }

@@ -6,9 +6,9 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import java.lang.foreign.FunctionDescriptor;
 
-/// The setters of libcufile 1.0, which change an open driver, and open it first if it is not;
-/// `cufile.json` and [CuFileParameters] have the same settings for a driver that is to be opened.
-/// [CuFileProperties] reads them back, but not in compatibility mode. Thread-safe.
+/// The setters of libcufile 1.0, which change an open driver, and open it first if it is not. `cufile.json` and
+/// [CuFileParameters] set the same for a driver that is not open yet. [CuFileProperties] reads the values back, but not
+/// in compatibility mode. Thread-safe.
 public final class CuFileLimits {
   private final NativeLibrary library;
 
@@ -16,32 +16,32 @@ public final class CuFileLimits {
     this.library = library;
   }
 
-  /// Whether reads and writes of up to `thresholdKib` KiB poll for their end instead of sleeping.
+  /// Sets whether reads and writes of up to `thresholdKib` KiB poll for their end instead of sleeping.
   // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
   public void setPollMode(boolean poll, long thresholdKib) {
     CuFileFunction.require(library, "cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
         .call(poll + ", " + thresholdKib + " KiB", poll, thresholdKib);
   }
 
-  /// The largest request that libcufile makes of nvidia-fs.
+  /// Sets the largest request that libcufile makes of nvidia-fs, in KiB.
   // CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size)
   public void setMaxDirectIoKib(long kib) {
     set("cuFileDriverSetMaxDirectIOSize", kib);
   }
 
-  /// The device memory that libcufile takes for its bounce buffers, on each device.
+  /// Sets how much device memory libcufile takes for its bounce buffers on each device, in KiB.
   // CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size)
   public void setMaxCacheKib(long kib) {
     set("cuFileDriverSetMaxCacheSize", kib);
   }
 
-  /// How much device memory may be registered, on each device.
+  /// Sets how much device memory may be registered on each device, in KiB.
   // CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size)
   public void setMaxPinnedKib(long kib) {
     set("cuFileDriverSetMaxPinnedMemSize", kib);
   }
 
-  /// How often this process has the driver open; absent before libcufile 1.7.
+  /// The number of the driver's users in this process; absent before libcufile 1.7.
   // long cuFileUseCount(void)
   public Availability<Long> useCount() {
     return library

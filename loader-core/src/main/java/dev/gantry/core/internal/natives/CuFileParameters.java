@@ -15,13 +15,13 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// The settings of `cufile.json` as calls (libcufile 1.14 on), which win over
-/// `CUFILE_ENV_PATH_JSON` and `/etc/cufile.json`. They can be set only before the driver opens.
-/// Reading gives the value that is staged before that, and the one in force after. Thread-safe.
+/// Sets the settings of `cufile.json` by calls (from libcufile 1.14 on), which take precedence over
+/// `CUFILE_ENV_PATH_JSON` and `/etc/cufile.json`. They can be set only before the driver opens. A getter returns the
+/// value to come before the driver opens, and afterwards the value in force. Thread-safe.
 public final class CuFileParameters {
   private static final int TEXT_BYTES = 4096;
 
-  /// `CUFileSizeTConfigParameter_t`, without `CUFILE_PARAM_`.
+  /// The constants of `CUFileSizeTConfigParameter_t`, without `CUFILE_PARAM_`.
   public enum Size {
     PROFILE_STATS(0),
     EXECUTION_MAX_IO_QUEUE_DEPTH(1),
@@ -43,7 +43,7 @@ public final class CuFileParameters {
     }
   }
 
-  /// `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
+  /// The constants of `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
   public enum Flag {
     PROPERTIES_USE_POLL_MODE(0),
     PROPERTIES_ALLOW_COMPAT_MODE(1),
@@ -65,7 +65,7 @@ public final class CuFileParameters {
     }
   }
 
-  /// `CUFileStringConfigParameter_t`, without `CUFILE_PARAM_`.
+  /// The constants of `CUFileStringConfigParameter_t`, without `CUFILE_PARAM_`.
   public enum Text {
     LOGGING_LEVEL(0),
     ENV_LOGFILE_PATH(1),
@@ -81,7 +81,7 @@ public final class CuFileParameters {
   /// The values that a [Size] may have.
   public record Range(long least, long most) {}
 
-  /// Bounce buffers of one size for I/O through the CPU: `CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB` and
+  /// Bounce buffers of one size, for I/O through the CPU: `CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB` and
   /// `CUFILE_PARAM_POSIX_POOL_SLAB_COUNT`.
   public record PoolSlab(long kib, long count) {}
 
@@ -130,8 +130,8 @@ public final class CuFileParameters {
     }
   }
 
-  /// Absent before libcufile 1.15. libcufile takes values outside the range when they are set, and
-  /// refuses them when the driver opens.
+  /// The range of a parameter; absent before libcufile 1.15. libcufile accepts values outside the range when they are
+  /// set, and refuses them when the driver opens.
   // CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param,
   //                                             size_t *min_value, size_t *max_value)
   public Availability<Range> range(Size parameter) {
@@ -179,7 +179,7 @@ public final class CuFileParameters {
     }
   }
 
-  /// The bounce buffers of the three sizes that libcufile has unless it is configured otherwise.
+  /// The bounce buffers, if they have three sizes as libcufile configures them by default; absent otherwise.
   public Availability<List<PoolSlab>> tryPool() {
     if (!library.has("cuFileGetParameterPosixPoolSlabArray")) {
       return Availability.absent(library.name() + " does not say how many bounce buffers it has");
@@ -191,7 +191,7 @@ public final class CuFileParameters {
     }
   }
 
-  /// @param kinds how many there are, which the caller must know
+  /// @param kinds the number of sizes, which the caller must know
   // CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
   //                                                    int len)
   public List<PoolSlab> pool(int kinds) {

@@ -14,8 +14,9 @@ import java.util.Objects;
 
 /// Properties of the open driver, as `cuFileDriverGetProperties` gives them.
 ///
-/// @param fields of `CUfileDrvProps_t`, by their names: `major_version` and `minor_version` are of nvidia-fs, and 0
-///     without it; sizes are in KiB, of memory on each device. A field that an older library does not know is 0
+/// @param fields the values of `CUfileDrvProps_t` by their names. `major_version` and `minor_version` are those of
+///     nvidia-fs, 0 without it; sizes are in KiB, of memory on each device. A field that the library is too old to know
+///     is 0
 public record CuFileProperties(Map<String, Long> fields) {
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
@@ -38,7 +39,7 @@ public record CuFileProperties(Map<String, Long> fields) {
           JAVA_INT.withName("max_batch_io_size"),
           JAVA_INT.withName("max_batch_io_timeout_msecs"));
 
-  /// Room for the structs of versions to come: the library writes as much as it knows.
+  /// Room for larger structs of later versions: the library writes all fields that it knows.
   static final long ROOM_BYTES = 4096;
 
   // CU_FILE_NVME_P2P_SUPPORTED
@@ -72,17 +73,17 @@ public record CuFileProperties(Map<String, Long> fields) {
     return (int) get("max_batch_io_size");
   }
 
-  /// Whether bytes may be copied through the CPU if they cannot go directly.
+  /// Whether bytes may be copied through the CPU if they cannot be moved directly.
   public boolean allowsCompatMode() {
     return (get("dcontrolflags") & COMPAT_MODE) != 0;
   }
 
-  /// Whether small requests are polled for.
+  /// Whether the library polls for the end of small requests.
   public boolean polls() {
     return (get("dcontrolflags") & POLL_MODE) != 0;
   }
 
-  /// Whether NVMe disks write into device memory without nvidia-fs.
+  /// Whether NVMe disks can write into device memory without nvidia-fs.
   public boolean hasPeerToPeerNvme() {
     return (get("dstatusflags") & NVME_PEER_TO_PEER) != 0;
   }

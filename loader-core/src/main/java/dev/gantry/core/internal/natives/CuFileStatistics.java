@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
-/// libcufile's own counts, for the whole process (libcufile 1.15 on): at level 1 operations and bytes,
-/// at level 2 also sizes, at level 3 also the way that they took, by GPU. Thread-safe.
+/// libcufile's own counts, for the whole process (from libcufile 1.15 on). Level 1 counts operations and bytes, level 2
+/// also sizes, level 3 also the ways that the bytes took, by GPU. Thread-safe.
 public final class CuFileStatistics {
   private static final List<String> GETTERS =
       List.of("cuFileGetStatsL1", "cuFileGetStatsL2", "cuFileGetStatsL3");
@@ -26,11 +26,11 @@ public final class CuFileStatistics {
   private static final int BUCKETS = 32;
   private static final int UUID_WORDS = 2;
 
-  /// Room for the structs of versions to come.
+  /// Room for larger structs of later versions.
   private static final long ROOM_BYTES = 64 << 10;
 
-  /// The words of `CUfileStatsLevel1_t`. A name with a star is a `CUfileOpCounter_t`: two words, for the operations that
-  /// went well and for those that failed. Entries of batches that go through the CPU are the `posix` ones.
+  /// The words of `CUfileStatsLevel1_t`. A name with a star is a `CUfileOpCounter_t` of two words: the operations that
+  /// succeeded and those that failed. The `posix` ones are entries of batches that go through the CPU.
   private static final List<String> LEVEL_1 =
       words(
           """
@@ -48,9 +48,9 @@ public final class CuFileStatistics {
           batches.lastBytesWritten
           """);
 
-  /// The words of `CUfilePerGpuStats_t` after the GPU's UUID: by which way its reads and writes went, from the disk
-  /// without nvidia-fs, by nvidia-fs, through the CPU, through a bounce buffer or by another GPU, and the mappings of
-  /// buffers that were registered. Writes have no holes and no inline regions.
+  /// The words of `CUfilePerGpuStats_t` after the GPU's UUID: the ways that its reads and writes took (from the disk
+  /// without nvidia-fs, by nvidia-fs, through the CPU, through a bounce buffer, or by another GPU), and the mappings of
+  /// registered buffers. Writes have no holes and no inline regions.
   private static final List<String> GPU =
       words(
           """
@@ -74,15 +74,15 @@ public final class CuFileStatistics {
   /// What was counted.
   ///
   /// @param totals by name, such as `reads.ok` and `read.bytes`
-  /// @param readSizes how many reads by size, a bucket for each power of two; none at level 1
-  /// @param writeSizes likewise
-  /// @param gpus none below level 3
+  /// @param readSizes the number of reads in each bucket of sizes, one for each power of two; empty at level 1
+  /// @param writeSizes the same for writes
+  /// @param gpus empty below level 3
   public record Counts(
       Map<String, Long> totals, List<Long> readSizes, List<Long> writeSizes, List<Gpu> gpus) {}
 
-  /// One GPU.
+  /// The counts of one GPU.
   ///
-  /// @param uuid in hexadecimal digits
+  /// @param uuid the GPU's UUID in hexadecimal digits
   /// @param totals by name, such as `reads.peerToPeer`
   public record Gpu(String uuid, Map<String, Long> totals) {}
 
@@ -99,7 +99,7 @@ public final class CuFileStatistics {
         : Availability.absent(library.name() + " has no " + last);
   }
 
-  /// @param level 0 for none, to 3
+  /// @param level 0 (no counts) to 3
   // CUfileError_t cuFileSetStatsLevel(int level)
   public void setLevel(int level) {
     CuFileFunction.require(library, "cuFileSetStatsLevel", JAVA_INT).call("level " + level, level);
@@ -114,7 +114,7 @@ public final class CuFileStatistics {
     }
   }
 
-  /// Counts from now on; the driver must be open and the level set.
+  /// Begins to count. The driver must be open and the level set.
   // CUfileError_t cuFileStatsStart(void)
   public void start() {
     CuFileFunction.require(library, "cuFileStatsStart").call(library.name());

@@ -12,11 +12,11 @@ import java.lang.foreign.SegmentAllocator;
 import java.util.Objects;
 import java.util.Set;
 
-/// cuFile's stream API: reads and writes that a CUDA stream runs in its order. Thread-safe; the
-/// memory's context must be current on the caller's thread.
+/// cuFile's stream API: reads and writes that a CUDA stream runs in its order. Thread-safe; the memory's context must
+/// be current on the caller's thread.
 public final class CuFileStreams {
-  /// What of a request is known when it is submitted, so that libcufile need not wait for the stream
-  /// to read it: `CU_FILE_STREAM_...` of `cufile.h`.
+  /// What is known of a stream's requests when they are submitted, so that libcufile need not wait for the stream to
+  /// read it: `CU_FILE_STREAM_...` of `cufile.h`.
   public enum Fixed {
     /// `CU_FILE_STREAM_FIXED_BUF_OFFSET`
     BUFFER_OFFSET(1),
@@ -34,10 +34,9 @@ public final class CuFileStreams {
     }
   }
 
-  /// A request's parameters and its result, in memory that must stay until the stream has passed the
-  /// request.
+  /// A request's parameters and its result, in memory that must stay allocated until the stream has passed the request.
   ///
-  /// @param memory [#BYTES] bytes, aligned to 8
+  /// @param memory native memory of [#BYTES] bytes, aligned to 8
   public record Parameters(MemorySegment memory) {
     public static final long BYTES = 4 * Long.BYTES;
 
@@ -60,14 +59,15 @@ public final class CuFileStreams {
       return memory.get(JAVA_LONG, 16);
     }
 
-    /// What the request returned, once the stream has passed it.
+    /// What the request returned. Valid once the stream has passed it.
     public long returned() {
       return memory.get(JAVA_LONG, 24);
     }
 
-    /// How many bytes, maybe fewer than asked for. Call it when the stream has passed the request.
+    /// The number of bytes that were moved, which may be fewer than asked for. Valid once the stream has passed the
+    /// request.
     ///
-    /// @param operation for the message
+    /// @param operation the operation, for messages
     /// @throws dev.gantry.core.TransferException if the kernel or cuFile refused
     public long count(String operation, CuFileHandle handle) {
       return handle.count(
@@ -118,15 +118,15 @@ public final class CuFileStreams {
         library, symbol, ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS, ADDRESS);
   }
 
-  /// Prepares a stream for requests. On a stream that is not registered libcufile waits, within the
-  /// call, until the stream has come to the request; in compatibility mode it serves only those well,
-  /// and fails most requests on registered ones by EIO (seen with libcufile 1.15.1).
+  /// Prepares a stream for requests. For a request on a stream that is not registered, libcufile waits within the call
+  /// until the stream has come to it. In compatibility mode libcufile serves only unregistered streams well, and fails
+  /// most requests on registered ones with EIO (seen with libcufile 1.15.1).
   public void register(Stream stream, Set<Fixed> fixed) {
     int flags = fixed.stream().mapToInt(one -> one.bit).sum();
     register.call("stream, flags " + flags, pointer(stream), flags);
   }
 
-  /// Must come before the stream is destroyed, and after the stream's last request.
+  /// Ends what [#register] began. Call it after the stream's last request, and before the stream is destroyed.
   public void deregister(Stream stream) {
     deregister.call("stream", pointer(stream));
   }

@@ -19,23 +19,23 @@ import jcuda.driver.CUstream;
 import jcuda.driver.CUstream_flags;
 import jcuda.driver.JCudaDriver;
 
-/// The CUDA driver API by JCuda, with addresses as `long` and failures as typed exceptions.
+/// The CUDA driver API, called by JCuda, with addresses as `long` and failures as typed exceptions.
 ///
 /// Memory and stream calls act on the context that is current on the calling thread: see [#enter].
 /// Thread-safe.
 public final class CudaDriver {
-  /// `CU_MEMHOSTREGISTER_PORTABLE`: pinned for every context.
+  /// `CU_MEMHOSTREGISTER_PORTABLE`: pins memory for every context.
   private static final int HOST_PORTABLE = 1;
 
-  /// `CU_MEMHOSTREGISTER_DEVICEMAP`.
+  /// `CU_MEMHOSTREGISTER_DEVICEMAP`: kernels may use the memory.
   private static final int HOST_DEVICE_MAP = 2;
 
-  /// `CU_MEMHOSTREGISTER_READ_ONLY`.
+  /// `CU_MEMHOSTREGISTER_READ_ONLY`: devices only read the memory.
   private static final int HOST_READ_ONLY = 8;
 
   private CudaDriver() {}
 
-  /// Loads libcuda and initialises it, once a process.
+  /// Loads and initialises libcuda, once a process.
   public static Availability<CudaDriver> load() {
     return Holder.DRIVER;
   }
@@ -51,7 +51,7 @@ public final class CudaDriver {
         }
         return new Availability.Present<>(new CudaDriver());
       } catch (LinkageError e) {
-        // JCuda's message has several lines; the last cause has the loader's own.
+        // JCuda's message has several lines; the last cause has the dynamic loader's own message.
         Throwable cause = e;
         while (cause.getCause() != null) {
           cause = cause.getCause();
@@ -65,7 +65,7 @@ public final class CudaDriver {
       if (words.contains("libcuda.so")) {
         return "libcuda.so.1 not found";
       }
-      // JCuda looked for its own library, also in its jar.
+      // This message is about JCuda's own library, which it looks for in its jar too.
       return words.startsWith("Error while loading native library")
           ? "the jar org.jcuda:jcuda-natives is not there, or not for this system"
           : words.lines().findFirst().orElse(words);
@@ -99,7 +99,7 @@ public final class CudaDriver {
     return new String(name, 0, end, StandardCharsets.UTF_8);
   }
 
-  /// The device's place, as sysfs names it: `0000:3b:00.0`.
+  /// A device's PCI address, as sysfs names it: `0000:3b:00.0`.
   public String pciAddress(int ordinal) {
     CUdevice device = device(ordinal);
     return String.format(
@@ -135,7 +135,7 @@ public final class CudaDriver {
     return () -> check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent", "context");
   }
 
-  /// A device's context.
+  /// The primary context of a device.
   public static final class Context {
     private final CUcontext handle;
 
@@ -144,9 +144,9 @@ public final class CudaDriver {
     }
   }
 
-  /// A queue of work that a device does in order.
+  /// A stream: a queue of work that a device does in order.
   public static final class Stream {
-    /// The current context's default stream, which libtorch uses unless told otherwise.
+    /// The default stream of the current context, which libtorch uses by default.
     public static final Stream DEFAULT = new Stream(new StreamHandle());
 
     final StreamHandle handle;
@@ -155,20 +155,20 @@ public final class CudaDriver {
       this.handle = handle;
     }
 
-    /// The driver's own handle, for libraries that take one.
+    /// The driver's own handle, for other libraries.
     long opaque() {
       return handle.raw();
     }
   }
 
-  /// A stream for JCuda, whose handles show their native value only to subclasses.
+  /// A stream of JCuda that tells its native handle, which JCuda shows only to subclasses.
   static final class StreamHandle extends CUstream {
     long raw() {
       return getNativePointer();
     }
   }
 
-  /// A point in a stream.
+  /// An event: a point in a stream.
   public static final class Event {
     private final CUevent handle;
     private final boolean blockingSync;
@@ -178,23 +178,23 @@ public final class CudaDriver {
       this.blockingSync = blockingSync;
     }
 
-    /// Whether it is of [CudaDriver#createBlockingSyncEvent].
+    /// Whether [#createBlockingSyncEvent] made this event.
     public boolean isBlockingSync() {
       return blockingSync;
     }
   }
 
-  /// A context that is current on this thread.
+  /// The scope in which a context is current on this thread.
   @FunctionalInterface
   public interface Entered extends AutoCloseable {
     @Override
     void close();
   }
 
-  /// Lets the current context, of device `ordinal`, reach the memory of another device, for as long as
-  /// the process runs.
+  /// Lets the current context, of device `ordinal`, use the memory of another device directly, for as long as the
+  /// process runs.
   ///
-  /// @return empty, or why it may not
+  /// @return why it cannot; empty if it can
   public String reach(int ordinal, int peerOrdinal, Context peer) {
     int[] can = new int[1];
     check(
@@ -239,7 +239,7 @@ public final class CudaDriver {
     check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");
   }
 
-  /// The address of `bytes` of new device memory.
+  /// Allocates device memory and returns its address.
   public long allocateDevice(long bytes) {
     Address address = new Address(0);
     check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", bytes + " bytes");
@@ -250,7 +250,7 @@ public final class CudaDriver {
     check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
   }
 
-  /// Pins host memory, for every context.
+  /// Pins host memory for every context.
   public void pin(long address, long bytes) {
     check(
         JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, HOST_PORTABLE),
@@ -258,8 +258,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// Pins memory that may only be read, such as a mapped file, for every context; kernels reach it at
-  /// its address.
+  /// Pins memory that may only be read, such as a mapped file, for every context. Kernels use its host address.
   public void pinReadOnly(long address, long bytes) {
     int flags = HOST_PORTABLE | HOST_DEVICE_MAP | HOST_READ_ONLY;
     check(
@@ -268,7 +267,7 @@ public final class CudaDriver {
         bytes + " bytes, read only");
   }
 
-  /// Whether [#pinReadOnly] works on a device, and kernels use the host's addresses there.
+  /// Whether [#pinReadOnly] works on a device, and its kernels can use host addresses.
   public boolean pinsReadOnly(int ordinal) {
     CUdevice device = device(ordinal);
     return attribute(
@@ -283,7 +282,7 @@ public final class CudaDriver {
             != 0;
   }
 
-  /// Must come before the memory is freed.
+  /// Unpins host memory. Call it before the memory is freed.
   public void unpin(long address) {
     check(
         JCudaDriver.cuMemHostUnregister(new HostAddress(address)),
@@ -291,7 +290,7 @@ public final class CudaDriver {
         hex(address));
   }
 
-  /// Free and total bytes of the current context's device.
+  /// Free and total memory of the current context's device, in bytes.
   public MemoryInfo memoryInfo() {
     long[] free = new long[1];
     long[] total = new long[1];
@@ -299,7 +298,7 @@ public final class CudaDriver {
     return new MemoryInfo(free[0], total[0]);
   }
 
-  /// What the driver knows of addresses.
+  /// Queries about addresses.
   public CudaPointers pointers() {
     return CudaPointers.INSTANCE;
   }
@@ -319,8 +318,8 @@ public final class CudaDriver {
     check(JCudaDriver.cuStreamSynchronize(stream.handle), "cuStreamSynchronize", "stream");
   }
 
-  /// Makes work that is queued on `stream` from now on wait for the last recording of `event`, if there
-  /// was one. The caller does not wait.
+  /// Makes work that is queued on `stream` from now on wait for the last recording of `event`. Does nothing if there
+  /// was none. The caller does not wait.
   public void await(Stream stream, Event event) {
     check(
         JCudaDriver.cuStreamWaitEvent(stream.handle, event.handle, 0),
@@ -355,12 +354,12 @@ public final class CudaDriver {
     check(JCudaDriver.cuEventRecord(event.handle, stream.handle), "cuEventRecord", "stream");
   }
 
-  /// Waits until the work before the event is done.
+  /// Waits until the work before the event's last recording is done.
   public void synchronize(Event event) {
     check(JCudaDriver.cuEventSynchronize(event.handle), "cuEventSynchronize", "event");
   }
 
-  /// Whether the work before the event is done.
+  /// Whether the work before the event's last recording is done.
   public boolean isDone(Event event) {
     int result = JCudaDriver.cuEventQuery(event.handle);
     if (result == CUresult.CUDA_ERROR_NOT_READY) {
@@ -434,7 +433,7 @@ public final class CudaDriver {
     copyRows(shape, copy, stream);
   }
 
-  /// @param shape which has the source
+  /// @param shape describes the source already
   private static void copyRows(CUDA_MEMCPY2D shape, Copy2D copy, Stream stream) {
     shape.srcPitch = copy.sourcePitch();
     shape.dstMemoryType = CUmemorytype.CU_MEMORYTYPE_DEVICE;
@@ -448,7 +447,7 @@ public final class CudaDriver {
         copy.rows() + " rows of " + copy.width() + " bytes");
   }
 
-  /// Queues the filling of `bytes` bytes with `value`.
+  /// Queues a fill of `bytes` bytes with `value`.
   public void fill(long device, byte value, long bytes, Stream stream) {
     check(
         JCudaDriver.cuMemsetD8Async(new Address(device), value, bytes, stream.handle),
@@ -456,7 +455,7 @@ public final class CudaDriver {
         bytes + " bytes");
   }
 
-  /// A `CUresult` with its name and meaning.
+  /// Makes the failure of a `CUresult`, with its name and meaning.
   public static Failure.Cuda failure(int result) {
     String[] name = new String[1];
     String[] meaning = new String[1];
@@ -488,7 +487,7 @@ public final class CudaDriver {
     }
   }
 
-  /// An address for JCuda, whose pointers show their native value only to subclasses.
+  /// A device address for JCuda, which shows its native value only to subclasses.
   static final class Address extends CUdeviceptr {
     Address(long address) {
       super(new CUdeviceptr(), address);
@@ -499,7 +498,7 @@ public final class CudaDriver {
     }
   }
 
-  /// A host address, for calls that distinguish it from a device's.
+  /// A host address, for calls that distinguish it from a device address.
   static final class HostAddress extends jcuda.Pointer {
     HostAddress(long address) {
       super(address);

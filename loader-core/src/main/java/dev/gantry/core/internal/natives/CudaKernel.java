@@ -12,8 +12,8 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
-/// A kernel that the driver compiled from PTX, for the context that was current then. Its calls need
-/// that context to be current, and loading needs one, too. Thread-safe.
+/// A kernel that the driver compiled from PTX for one context. That context must be current for all calls, also for
+/// loading. Thread-safe.
 public final class CudaKernel {
   private final CUmodule module;
   private final CUfunction function;
@@ -23,10 +23,11 @@ public final class CudaKernel {
     this.function = function;
   }
 
-  /// Compiles and loads; the driver keeps what it compiled on disk for the next process.
+  /// Compiles and loads a kernel for the current context. The driver keeps what it compiled on disk, for the next
+  /// process.
   ///
-  /// @param owner beside which the PTX lies
-  /// @param entry of the kernel, after which its file is named
+  /// @param owner the class beside which the PTX file lies
+  /// @param entry the kernel's entry point, which is also the file's name
   /// @throws dev.gantry.core.TransferException if the driver or the device is too old
   public static CudaKernel load(Class<?> owner, String entry) {
     String ptx = ptx(owner, entry + ".ptx");
@@ -54,9 +55,9 @@ public final class CudaKernel {
 
   /// Queues the kernel.
   ///
-  /// @param blocks of one dimension
-  /// @param threads of each block
-  /// @param parameter the kernel's only one, in native memory, which the call copies
+  /// @param blocks the number of blocks, in one dimension
+  /// @param threads the number of threads in a block
+  /// @param parameter the kernel's only parameter, in native memory, which the call copies
   public void launch(int blocks, int threads, MemorySegment parameter, CudaDriver.Stream stream) {
     Pointer parameters = Pointer.to(new CudaDriver.HostAddress(parameter.address()));
     CudaDriver.check(
@@ -66,7 +67,7 @@ public final class CudaKernel {
         blocks + " blocks of " + threads + " threads");
   }
 
-  /// The kernel must not run any more.
+  /// Unloads the kernel, which must not be running.
   public void unload() {
     CudaDriver.check(JCudaDriver.cuModuleUnload(module), "cuModuleUnload", "module");
   }

@@ -12,20 +12,20 @@ import jcuda.driver.CUpointer_attribute;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 
-/// What the CUDA driver knows of addresses: `cuPointerGetAttribute` and its kin. Calls need a current
-/// context. Thread-safe.
+/// Asks the CUDA driver about addresses: `cuPointerGetAttribute` and related calls. They need a current context.
+/// Thread-safe.
 public final class CudaPointers {
   static final CudaPointers INSTANCE = new CudaPointers();
 
   /// How memory was allocated, which decides what can be done with it.
   public enum Kind {
-    /// Allocated by `cuMemAlloc`, as `cudaMalloc` does.
+    /// Memory of `cuMemAlloc`, which `cudaMalloc` uses too.
     ORDINARY("ordinary device memory"),
-    /// Allocated by `cuMemAllocManaged`: it moves between host and device.
+    /// Memory of `cuMemAllocManaged`, which moves between host and device.
     MANAGED("managed memory, which moves between host and device"),
-    /// Allocated by `cuMemAllocAsync`, out of a pool.
+    /// Memory of `cuMemAllocAsync`, from a stream-ordered pool.
     POOLED("memory of a stream-ordered pool"),
-    /// Mapped by `cuMemCreate` and `cuMemMap`, as PyTorch's expandable segments are.
+    /// Memory mapped by `cuMemCreate` and `cuMemMap`, such as PyTorch's expandable segments.
     MAPPED("virtual memory mapped by cuMemMap, as PyTorch's expandable segments are"),
     /// Pinned memory of the host.
     PINNED_HOST("pinned host memory");
@@ -36,7 +36,7 @@ public final class CudaPointers {
       this.words = words;
     }
 
-    /// For messages.
+    /// The kind in words, for messages.
     public String words() {
       return words;
     }
@@ -44,9 +44,8 @@ public final class CudaPointers {
 
   /// One allocation, or one mapping of [Kind#MAPPED] memory.
   ///
-  /// @param device whose memory it is
-  /// @param bufferId which no other allocation of this process has or gets; 0 where the driver gives
-  ///     none
+  /// @param device the ordinal of the memory's device
+  /// @param bufferId a number that no other allocation of this process has or will have; 0 if the driver gives none
   public record Allocation(long base, long bytes, int device, long bufferId, Kind kind) {
     public long end() {
       return base + bytes;
@@ -55,7 +54,7 @@ public final class CudaPointers {
 
   private CudaPointers() {}
 
-  /// The allocation that holds `address`; absent if the driver knows none.
+  /// The allocation that contains `address`; absent if the driver knows none.
   public Availability<Allocation> allocation(long address) {
     OptionalLong type = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     OptionalLong base = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
@@ -85,7 +84,7 @@ public final class CudaPointers {
     return isMapped(address) ? Kind.MAPPED : Kind.ORDINARY;
   }
 
-  /// Only memory of `cuMemCreate` has a handle.
+  /// Whether memory is of `cuMemCreate`: only that has a handle.
   private static boolean isMapped(long address) {
     CUmemGenericAllocationHandle handle = new CUmemGenericAllocationHandle();
     int result =
@@ -97,14 +96,13 @@ public final class CudaPointers {
     return true;
   }
 
-  /// The number of the allocation that holds `address`, which no other has; 0 if there is none. It
-  /// tells memory from what is allocated at the same address later.
+  /// The number of the allocation that contains `address`, which no other allocation has; 0 if there is none. It
+  /// differs for memory that is later allocated at the same address.
   public long bufferId(long address) {
     return get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, address).orElse(0);
   }
 
-  /// Makes synchronous copies of the allocation at `address` wait for the device, as direct I/O into it
-  /// needs.
+  /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O into it requires.
   public void syncMemoryOperations(long address) {
     check(
         JCudaDriver.cuPointerSetAttribute(
@@ -117,7 +115,7 @@ public final class CudaPointers {
 
   /// An attribute of up to eight bytes; empty if the driver does not give it.
   private static OptionalLong get(int attribute, long address) {
-    // Shorter ones fill the first bytes, and both sides are little endian.
+    // Shorter attributes fill the first bytes, in little-endian order as Java reads them here.
     long[] value = new long[1];
     int result =
         JCudaDriver.cuPointerGetAttribute(

@@ -18,7 +18,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// The kernel's error codes of file and memory calls.
+/// The kernel's error codes for file and memory calls.
 ///
 /// Source: `asm-generic/errno-base.h` and `errno.h`, which x86-64 and aarch64 share, and glibc's
 /// `strerror`.
@@ -103,12 +103,12 @@ public enum Errno {
     return code;
   }
 
-  /// The constant of this code, or empty if the table has none.
+  /// The constant of this code; empty if the table has none.
   public static Optional<Errno> of(int code) {
     return Optional.ofNullable(BY_CODE.get(code));
   }
 
-  /// The constant that an exception of the JDK stands for; empty where it does not say.
+  /// The constant that a JDK exception stands for; empty if the exception does not tell.
   public static Optional<Errno> of(IOException e) {
     return switch (e) {
       case NoSuchFileException _ -> Optional.of(ENOENT);
@@ -122,7 +122,7 @@ public enum Errno {
     };
   }
 
-  /// Elsewhere the JDK leaves only the text of strerror(3).
+  /// Finds a constant by the text of strerror(3), which is all that the JDK leaves in other exceptions.
   private static Optional<Errno> byMeaning(@Nullable String text) {
     if (text == null) {
       return Optional.empty();
@@ -130,11 +130,11 @@ public enum Errno {
     return Stream.of(values()).filter(known -> text.startsWith(known.meaning)).findFirst();
   }
 
-  /// Checks what a call answered.
+  /// Checks a call's result.
   ///
-  /// @param subject on what it was tried: a file with offset and length where they matter, or memory with its size
-  /// @return the answer, if it is no negated `errno`
-  /// @throws TransferException if it is one
+  /// @param subject what the call was made on: a file with offset and length where they matter, or memory with its size
+  /// @return the result, if it is not a negated `errno`
+  /// @throws TransferException if it is a negated `errno`
   public static int require(int answer, String operation, Object subject) {
     if (answer < 0) {
       throw new TransferException(operation, subject.toString(), failure(-answer));
@@ -142,24 +142,24 @@ public enum Errno {
     return answer;
   }
 
-  /// As [#require(int, String, Object)], for a call whose answer says no more.
+  /// Does the same as [#require(int, String, Object)] for a call whose result tells nothing else.
   public static void check(int answer, String operation, Object subject) {
     int _ = require(answer, operation, subject);
   }
 
-  /// As [#check(int, String, Object)], but `allowed` is no failure.
+  /// Does the same as [#check(int, String, Object)], but accepts the error `allowed`.
   public static void check(int answer, Errno allowed, String operation, Object subject) {
     if (answer != -allowed.code) {
       check(answer, operation, subject);
     }
   }
 
-  /// As [#require(int, String, Object)], of a call that answers by 64 bits.
+  /// Does the same as [#require(int, String, Object)] for a 64-bit result.
   public static long require(long answer, String operation, Object subject) {
     return answer < 0 ? require((int) answer, operation, subject) : answer;
   }
 
-  /// The failure of a call with this `errno`; named `unknown` if the table has no such code.
+  /// Makes the failure of a call with this `errno`; its name is `unknown` if the table has no such code.
   public static Failure.Errno failure(int code) {
     return of(code)
         .map(known -> new Failure.Errno(code, known.name(), known.meaning))

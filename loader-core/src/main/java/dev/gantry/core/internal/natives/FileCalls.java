@@ -5,11 +5,11 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.function.IntSupplier;
 
-/// The kernel's file calls as Gantry uses them: by [Libc] on Linux, by [JdkFiles] elsewhere. Tests
-/// put one that fails on purpose in front.
+/// The file calls that Gantry makes: [Libc] makes them on Linux, [JdkFiles] elsewhere. Tests put an implementation in
+/// front that fails on purpose.
 ///
-/// Every call answers as the kernel does: a count or 0 on success, the negated `errno` on failure.
-/// Nothing is retried here. All calls may be made from any thread.
+/// Every call returns what the kernel does: a count or 0 on success, the negated `errno` on failure. Nothing is
+/// repeated here. Thread-safe.
 public interface FileCalls {
   int O_RDONLY = 0;
   int O_WRONLY = 1;
@@ -21,14 +21,14 @@ public interface FileCalls {
   int F_WRLCK = 1;
   int F_UNLCK = 2;
 
-  /// The calls that suit this process.
+  /// The implementation for this process.
   static FileCalls ofPlatform() {
     return JdkFiles.areChosen() ? JdkFiles.INSTANCE : Libc.INSTANCE;
   }
 
   /// Repeats a call while signals interrupt it.
   ///
-  /// @return the last answer
+  /// @return the last result
   static int retried(IntSupplier call) {
     int result = call.getAsInt();
     while (result == -Errno.EINTR.code()) {
@@ -37,31 +37,30 @@ public interface FileCalls {
     return result;
   }
 
-  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor. Does not wait for the other end of a
-  /// pipe, or for a device; [#stat] tells what was opened.
+  /// `int open(const char *path, int flags, mode_t mode)`: a descriptor. Does not wait for the other end of a pipe, or
+  /// for a device; call [#stat] to know what was opened.
   int open(Path file, int flags, int mode);
 
   /// The `O_DIRECT` flag of this processor.
   int directFlag();
 
-  /// The flag by which `open` refuses a link, with `ELOOP`, instead of following it; none where the JDK opens
-  /// files.
+  /// The flag with which `open` refuses a symbolic link, by `ELOOP`, instead of following it; 0 if files are opened by
+  /// the JDK.
   default int noFollowFlag() {
     return 0;
   }
 
-  /// The number of the user as whom this process opens files, by `geteuid(2)`; -1 where users have none.
+  /// The number of the user as whom this process opens files, by `geteuid(2)`; -1 where users have no numbers.
   default int user() {
     return -1;
   }
 
-  /// Why the descriptors here are not the kernel's, and of no use to others; empty where they are.
+  /// Why the descriptors are not the kernel's, and so of no use to other libraries; empty if they are the kernel's.
   default String descriptorAbsence() {
     return "";
   }
 
-  /// `int close(int fd)`. After `EINTR` the descriptor is closed all the same, so it is never
-  /// retried.
+  /// `int close(int fd)`. Never repeat it: the descriptor is closed even if the call returns `EINTR`.
   int close(int fd);
 
   /// `ssize_t pread(int fd, void *buf, size_t count, off_t offset)`: bytes read, 0 at the end of
@@ -77,17 +76,17 @@ public interface FileCalls {
   /// `int fallocate(int fd, int mode, off_t offset, off_t len)`
   int fallocate(int fd, int mode, long offset, long length);
 
-  /// Has the kernel begin to write a range of the page cache to the disk, by `sync_file_range(2)` with
-  /// `SYNC_FILE_RANGE_WRITE`; does nothing where there is no such call. What it returns says nothing of the
-  /// range: only [#fsync] does, which this leaves all errors to.
+  /// Makes the kernel begin to write a range of the page cache to the disk, by `sync_file_range(2)` with
+  /// `SYNC_FILE_RANGE_WRITE`; does nothing where there is no such call. Its result says nothing about the range: errors
+  /// of the disk are left to [#fsync].
   default int startWriteback(int fd, long offset, long length) {
     return 0;
   }
 
-  /// How many descriptors this process may have, by `getrlimit(RLIMIT_NOFILE)`.
+  /// The most descriptors that this process may have, by `getrlimit(RLIMIT_NOFILE)`.
   long mostDescriptors();
 
-  /// `int fsync(int fd)`: works on a directory's descriptor too.
+  /// `int fsync(int fd)`; works on a directory's descriptor too.
   int fsync(int fd);
 
   /// `int rename(const char *old, const char *new)`
@@ -108,41 +107,39 @@ public interface FileCalls {
   /// The size of a page in bytes, by `sysconf(_SC_PAGESIZE)`.
   long pageBytes();
 
-  /// `fcntl(fd, F_OFD_SETLK, …)`: takes a lock of a range of the file, or gives it back. The open file
-  /// owns it, and loses it when it is closed or its process ends. `-EAGAIN` if another has it.
+  /// `fcntl(fd, F_OFD_SETLK, …)`: takes a lock of a range of the file, or gives it back. The open file description has
+  /// the lock, and loses it when it is closed or the process ends. `-EAGAIN` if another one has the lock.
   ///
   /// @param kind [#F_RDLCK], [#F_WRLCK] or [#F_UNLCK]
   default int lock(int fd, int kind, long offset, long length) {
     return -Errno.ENOSYS.code();
   }
 
-  /// How many bytes of the range are in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux
-  /// 6.5.
+  /// The number of bytes of the range in the page cache, by `cachestat(2)`; `-ENOSYS` before Linux 6.5.
   long cachedBytes(int fd, long offset, long length);
 
-  /// How many bytes of the range are in memory, by `mincore(2)` of a temporary mapping: whole pages,
-  /// and all of them if the caller neither owns the file nor may write it.
+  /// The number of bytes of the range in memory, by `mincore(2)` of a temporary mapping, in whole pages. The kernel
+  /// reports all pages if the caller neither owns the file nor may write it.
   long mappedBytes(int fd, long offset, long length);
 
   /// The magic number of the file system that holds an open file, by `fstatfs(2)`.
   long fileSystem(int fd);
 
-  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what needs no waiting, `-EAGAIN` if nothing is
-  /// in memory.
+  /// `preadv2(2)` with `RWF_NOWAIT`: reads only what is in memory; `-EAGAIN` if nothing is.
   long preadNoWait(int fd, MemorySegment target, long length, long offset);
 
-  /// The answer of `statx(2)`.
+  /// The result of `statx(2)`.
   ///
   /// @param status 0, or the negated `errno`
   /// @param size in bytes
-  /// @param mode `st_mode`: which kind of file this is, and who may do what with it
-  /// @param owner the number of the user whose it is; -1 where users have none
+  /// @param mode `st_mode`: the kind of file and its permissions
+  /// @param owner the number of the user who owns the file; -1 where users have no numbers
   /// @param directMemoryAlignment bytes to which memory must be aligned for `O_DIRECT`; 0 if the
   ///     kernel does not say
   /// @param directOffsetAlignment bytes to which offsets and lengths must be aligned; 0 if the
   ///     kernel does not say
-  /// @param device that holds the file: its major number in the upper half, its minor in the lower
-  /// @param inode of the file on that device
+  /// @param device the device that has the file: its major number in the upper half, its minor in the lower
+  /// @param inode the file's number on that device
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   record StatResult(
       int status,
@@ -168,17 +165,17 @@ public interface FileCalls {
       return (mode & S_IFMT) == S_IFDIR;
     }
 
-    /// Whether it is a file that holds bytes, and no pipe, socket or device.
+    /// Whether the file is a regular one, and not a directory, pipe, socket or device.
     public boolean regular() {
       return (mode & S_IFMT) == S_IFREG;
     }
 
-    /// Whether its group or all users may write to it.
+    /// Whether the file's group or all users may write to it.
     public boolean othersMayWrite() {
       return (mode & WRITE_OF_OTHERS) != 0;
     }
 
-    /// The same file, of another size.
+    /// The same result with another size.
     StatResult withSize(long bytes) {
       return new StatResult(
           status,
@@ -192,8 +189,8 @@ public interface FileCalls {
           modifiedNanos);
     }
 
-    /// Whether both are of one file, in whichever state. On Windows, where the JDK tells no inodes, every
-    /// file seems to be the same.
+    /// Whether both results are of one file, even in different states. On Windows, where the JDK tells no inode
+    /// numbers, all files seem to be the same.
     public boolean isSameFile(StatResult other) {
       return status >= 0 && other.status >= 0 && device == other.device && inode == other.inode;
     }

@@ -23,8 +23,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// File calls by the JDK's own channels, for macOS and Windows. There is no direct I/O, no look into
-/// the page cache, and a descriptor is a number of this class.
+/// File calls by the JDK's channels, for macOS and Windows. There is no direct I/O and no look into the page cache, and
+/// descriptors are numbers that this class gives out.
 public final class JdkFiles implements FileCalls {
   public static final JdkFiles INSTANCE = new JdkFiles();
 
@@ -32,13 +32,13 @@ public final class JdkFiles implements FileCalls {
       "jdk".equals(System.getProperty("gantry.files"))
           || !System.getProperty("os.name", "").startsWith("Linux");
 
-  /// Refused, as by a file system without direct I/O.
+  /// A flag for direct I/O, which `open` refuses as a file system without direct I/O does.
   private static final int DIRECT = 1 << 30;
 
-  /// The kernel's own numbers are smaller: mistaken for one of those, these are refused.
+  /// Greater than the kernel's descriptors, so that the kernel refuses a descriptor of this class.
   private static final int FIRST_DESCRIPTOR = 1 << 24;
 
-  /// As strerror(3) says it.
+  /// The text of strerror(3) for `ESTALE`.
   private static final String STALE = "Stale file handle";
 
   private static final long MAX_BYTES = 1 << 30;
@@ -51,8 +51,7 @@ public final class JdkFiles implements FileCalls {
 
   private JdkFiles() {}
 
-  /// Whether this process uses these calls: it does not run on Linux, or `-Dgantry.files=jdk` says
-  /// so.
+  /// Whether this process uses these calls: it does not run on Linux, or `-Dgantry.files=jdk` is set.
   public static boolean areChosen() {
     return CHOSEN;
   }
@@ -67,7 +66,7 @@ public final class JdkFiles implements FileCalls {
     void run() throws IOException;
   }
 
-  /// An open file; without a channel, a folder, or what holds no bytes.
+  /// An open file; has no channel if it is a folder or something else without bytes.
   private static final class Handle {
     private final Set<OpenOption> again;
     private final StatResult opened;
@@ -83,8 +82,8 @@ public final class JdkFiles implements FileCalls {
       this.opened = opened;
     }
 
-    /// An interruption of any thread closes a channel under all of them: it is opened anew, if its name
-    /// still leads to the same file.
+    /// Makes a call on the channel. The interruption of any thread closes a channel for all of them; it is then opened
+    /// again, if its name still leads to the same file.
     long call(Call call) {
       boolean interrupted = false;
       try {
@@ -120,7 +119,8 @@ public final class JdkFiles implements FileCalls {
       }
     }
 
-    /// The JDK looks at names only: where another file has this one's, its size alone is known by now.
+    /// The file's state. The JDK can look only at names: if another file has this one's name now, only the size is up
+    /// to date.
     StatResult stat() {
       StatResult now = JdkFiles.stat(path);
       if (channel == null || opened.isSameFile(now)) {
@@ -139,7 +139,7 @@ public final class JdkFiles implements FileCalls {
     }
   }
 
-  /// @param stat of the file behind the channel
+  /// @param stat the state of the file behind the channel
   private record Opened(FileChannel channel, StatResult stat) {}
 
   private static Opened open(Path file, Set<OpenOption> options) throws IOException {
@@ -147,8 +147,8 @@ public final class JdkFiles implements FileCalls {
     for (int attempt = 1; ; attempt++) {
       FileChannel channel = FileChannel.open(file, options);
       StatResult after = stat(file);
-      // Otherwise another file took the name meanwhile; or
-      // the file system gives new numbers at each look.
+      // If they differ, another file took the name meanwhile, or the file system gives new inode
+      // numbers at each look.
       if (before.status() < 0 || before.isSameFile(after) || attempt == MAX_ATTEMPTS) {
         return new Opened(channel, after);
       }
@@ -200,7 +200,7 @@ public final class JdkFiles implements FileCalls {
     try {
       Handle handle;
       if (there.status() >= 0 && !there.regular() && (flags & O_EXCL) == 0) {
-        // A pipe would be waited for.
+        // A pipe is not opened, since that would wait for its other end.
         handle = new Handle(file, null, again, there);
       } else {
         Opened opened = open(file, options);
@@ -285,12 +285,12 @@ public final class JdkFiles implements FileCalls {
             });
   }
 
-  /// Windows opens no folder, and needs no such call.
+  /// Synchronises a folder where the platform can. Windows cannot open folders, and needs no such call.
   private static void syncFolder(Path folder) {
     try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
       channel.force(true);
     } catch (IOException _) {
-      // The platform cannot.
+      // This platform cannot synchronise folders.
     }
   }
 
@@ -332,7 +332,7 @@ public final class JdkFiles implements FileCalls {
     return handle == null ? StatResult.failed(-Errno.EBADF.code()) : handle.stat();
   }
 
-  /// What a name stands for now, without opening it. On Linux it is what [Libc] says of the open
+  /// The state of the file that has a name now, without opening it. On Linux it is the same as [Libc]'s of the open
   /// file.
   public static StatResult stat(Path file) {
     try {
@@ -371,7 +371,7 @@ public final class JdkFiles implements FileCalls {
     return (Long) Objects.requireNonNull(attributes.get(name));
   }
 
-  /// glibc's `gnu_dev_major` and `gnu_dev_minor` of a `dev_t`.
+  /// Decodes a `dev_t`, as glibc's `gnu_dev_major` and `gnu_dev_minor` do.
   private static long device(long encoded) {
     long major = (encoded >>> 8 & 0xfffL) | (encoded >>> 32 & 0xfffff000L);
     long minor = (encoded & 0xffL) | (encoded >>> 12 & 0xffffff00L);

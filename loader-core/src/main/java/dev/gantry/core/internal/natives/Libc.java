@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 
 /// The C library's file and mapping calls on 64-bit Linux.
 ///
-/// Blocking calls are never "critical" foreign calls, which would delay safepoints for as long as the
-/// disk takes. `errno` is captured per thread.
+/// Blocking calls are never made as "critical" foreign calls, which would delay the JVM's safepoints for as long as the
+/// disk takes. Each thread has its own `errno`.
 public final class Libc implements FileCalls {
   /// The C library of this process.
   public static final Libc INSTANCE = new Libc();
@@ -41,28 +41,29 @@ public final class Libc implements FileCalls {
   private static final int F_SETFL = 4;
   private static final int F_OFD_SETLK = 37;
   private static final int O_NONBLOCK = 0x800;
-  // asm-generic/unistd.h; the same number on every architecture since it was added in Linux 6.5.
+  // asm-generic/unistd.h: the same number on every architecture, since the call came with Linux
+  // 6.5.
   private static final long SYS_CACHESTAT = 451;
   private static final int SC_PAGESIZE = 30;
 
   private static final Linker LINKER = Linker.nativeLinker();
   private static final ThreadLocal<Scratch> SCRATCH =
       new ThreadLocal<>() {
-        // No method reference: spinning its class would be a part of a process's first load.
+        // A method reference would have its class made during a process's first load.
         @Override
         protected Scratch initialValue() {
           return new Scratch();
         }
       };
 
-  // On 64-bit Linux every whole number and pointer takes a register, whatever its width, also of a
-  // variadic function. So two prototypes serve all functions: linking a prototype costs some 5 ms,
-  // another function of it nearly nothing.
+  // On 64-bit Linux every integer and pointer is passed in a whole register, whatever its width,
+  // also to variadic functions. So two prototypes serve all functions: linking a prototype costs
+  // some 5 ms, and another function with it almost nothing.
   private static final FunctionDescriptor NUMBERS =
       FunctionDescriptor.of(
           JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG);
 
-  /// With the caller's memory, which stays open during the call.
+  /// The prototype with memory of the caller, which is kept open during the call.
   private static final FunctionDescriptor MEMORY =
       FunctionDescriptor.of(JAVA_LONG, JAVA_LONG, ADDRESS, JAVA_LONG, JAVA_LONG);
 
@@ -142,11 +143,12 @@ public final class Libc implements FileCalls {
       int all = flags | O_CLOEXEC;
       int descriptor = intCall(OPEN, path, all | O_NONBLOCK, mode, 0, 0);
       if (descriptor == -Errno.EAGAIN.code()) {
-        // Another program has a lease of the file, and is asked for it now: that is waited for.
+        // Another program has a lease of the file and is now asked to give it up; this call waits
+        // for that.
         descriptor = intCall(OPEN, path, all, mode, 0, 0);
       }
       if (descriptor >= 0) {
-        // The flag is of no use to files, and cuFile refuses it.
+        // O_NONBLOCK is of no use on files, and cuFile refuses it.
         int _ = intCall(FCNTL, descriptor, F_SETFL, flags, 0, 0);
       }
       return descriptor;
@@ -161,7 +163,7 @@ public final class Libc implements FileCalls {
 
   @Override
   public int noFollowFlag() {
-    // As O_DIRECT: 0400000, or 0100000.
+    // O_NOFOLLOW differs likewise: 0400000, or 0100000 on arm64.
     return isArm() ? 0x8000 : 0x20000;
   }
 
@@ -241,8 +243,8 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// The address of a path as the kernel has it. Its text is not always that: a name is bytes, which need not
-  /// be text in the encoding of the process's locale. Its URI has every byte.
+  /// The address of a path's bytes for the kernel. They may differ from the path's text, since a name need not be valid
+  /// in the locale's encoding; the path's URI has every byte.
   private static long name(Arena arena, Path path) {
     String text = path.toString();
     if (text.chars().allMatch(c -> c < 0x80)) {
@@ -261,7 +263,7 @@ public final class Libc implements FileCalls {
       length++;
     }
     if (name.get(JAVA_BYTE, length - 1) == '/') {
-      // It was added to a folder's name, and would follow a link.
+      // The URI of a folder ends in a slash, which would make the kernel follow a link.
       name.set(JAVA_BYTE, length - 1, (byte) 0);
     }
     return name.address();
@@ -274,12 +276,11 @@ public final class Libc implements FileCalls {
     int mask = STATX_BASIC_STATS | STATX_DIOALIGN;
     int status = intCall(STATX, fd, scratch.emptyPath.address(), AT_EMPTY_PATH, mask, s.address());
     if (status < 0) {
-      // The struct still holds an earlier call's file.
+      // The struct still has the values of an earlier call.
       return StatResult.failed(status);
     }
     // Offsets of struct statx, linux/stat.h: mask 0, uid 20, mode 28, inode 32, size 40, mtime 112
-    // and 120,
-    // dev 136 and 140, dio alignments 152 and 156.
+    // and 120, dev 136 and 140, dio alignments 152 and 156.
     boolean aligned = (s.get(JAVA_INT, 0) & STATX_DIOALIGN) != 0;
     return new StatResult(
         status,
@@ -295,8 +296,7 @@ public final class Libc implements FileCalls {
 
   @Override
   public int lock(int fd, int kind, long offset, long length) {
-    // Offsets of struct flock, bits/fcntl.h: type 0,
-    // whence 2, start 8, len 16, pid 24, which must be 0.
+    // Offsets of struct flock, bits/fcntl.h: type 0, whence 2, start 8, len 16, pid 24 (must be 0).
     MemorySegment flock = SCRATCH.get().flock;
     flock.fill((byte) 0);
     flock.set(JAVA_SHORT, 0, (short) kind);
@@ -342,7 +342,7 @@ public final class Libc implements FileCalls {
   public long mostDescriptors() {
     MemorySegment limits = SCRATCH.get().rlimit;
     int status = intCall(GETRLIMIT, RLIMIT_NOFILE, limits.address(), 0, 0, 0);
-    // The soft limit comes first; as a signed number, none at all is -1.
+    // The soft limit comes first. No limit is -1, as a signed number.
     long soft = limits.get(JAVA_LONG, 0);
     return status < 0 ? status : soft < 0 ? Long.MAX_VALUE : soft;
   }
@@ -386,8 +386,8 @@ public final class Libc implements FileCalls {
     return intCall(MADVISE, address, length, advice, 0, 0);
   }
 
-  /// `posix_fadvise`: 0, or the negated error number, which this call returns itself. A length of 0 is
-  /// the rest of the file.
+  /// `posix_fadvise`: 0, or the negated error number, which this call returns by itself. A length of 0 means the rest
+  /// of the file.
   public int fadvise(int fd, long offset, long length, int advice) {
     return -intCall(POSIX_FADVISE, fd, offset, length, advice, 0);
   }
@@ -399,7 +399,7 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// A function whose arguments are whole numbers and pointers, for [#intCall].
+  /// A function whose arguments are integers and pointers, for [#intCall].
   public static MethodHandle function(String name) {
     return function(name, NUMBERS);
   }
@@ -408,8 +408,8 @@ public final class Libc implements FileCalls {
     return LINKER.downcallHandle(LINKER.defaultLookup().findOrThrow(name), prototype, ERRNO);
   }
 
-  /// What a function returns of type `int`, which is half a register; or the negated `errno`. Memory
-  /// behind an address is the caller's to keep.
+  /// Calls a function that returns an `int`, in half a register; returns that, or the negated `errno`. The caller keeps
+  /// memory behind addresses allocated during the call.
   public static int intCall(MethodHandle function, long a, long b, long c, long d, long e) {
     Scratch scratch = SCRATCH.get();
     try {
@@ -420,7 +420,7 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// As [#intCall], of 64 bits.
+  /// Does the same as [#intCall] for a function that returns 64 bits.
   private static long longCall(
       MethodHandle function, long a, long b, long c, long d, long e, long f) {
     Scratch scratch = SCRATCH.get();
@@ -443,7 +443,7 @@ public final class Libc implements FileCalls {
     }
   }
 
-  /// A thread's own `errno` and argument structs, so that no two calls share them.
+  /// Memory of one thread for `errno` and the structs of arguments, so that no two calls share it.
   private static final class Scratch {
     private final MemorySegment all = Arena.ofAuto().allocate(1024, 8);
     final MemorySegment errno = all.asSlice(0, Linker.Option.captureStateLayout().byteSize());
@@ -456,7 +456,7 @@ public final class Libc implements FileCalls {
     final MemorySegment statx = all.asSlice(256, 256);
     final MemorySegment statfs = all.asSlice(512, 256);
 
-    /// On Linux nothing else is in the struct.
+    /// Reads `errno`, which is all that the struct has on Linux.
     int errno() {
       return errno.get(JAVA_INT, 0);
     }

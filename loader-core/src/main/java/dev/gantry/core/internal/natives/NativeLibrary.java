@@ -17,7 +17,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A shared library that stays loaded until the process ends, and its symbols one by one.
+/// A shared library that stays loaded until the process ends; its symbols are looked up one by one.
 final class NativeLibrary {
   private static final Linker LINKER = Linker.nativeLinker();
   private static final int RTLD_LAZY = 1;
@@ -30,7 +30,7 @@ final class NativeLibrary {
     this.symbols = symbols;
   }
 
-  /// The first of `candidates` that loads.
+  /// Loads the first of `candidates` that can be loaded.
   ///
   /// @param candidates file names for the dynamic loader's own search, or absolute paths
   static Availability<NativeLibrary> load(List<String> candidates) {
@@ -46,7 +46,7 @@ final class NativeLibrary {
     return Availability.absent(String.join("; ", refusals));
   }
 
-  /// `file` in the places where the CUDA toolkit installs its libraries.
+  /// The paths of `file` in the folders where the CUDA toolkit installs its libraries.
   static List<String> toolkitPaths(String file) {
     List<String> paths = new ArrayList<>();
     paths.add("/usr/local/cuda/lib64/" + file);
@@ -64,7 +64,7 @@ final class NativeLibrary {
     return List.copyOf(paths);
   }
 
-  /// The name or path under which it was loaded.
+  /// The name or path under which the library was loaded.
   String name() {
     return name;
   }
@@ -73,7 +73,7 @@ final class NativeLibrary {
     return symbols.find(symbol).isPresent();
   }
 
-  /// A handle of `symbol`, never marked critical, since these calls block.
+  /// The handle of `symbol`. It is never marked critical, since these calls block.
   Availability<MethodHandle> function(
       String symbol, FunctionDescriptor prototype, Linker.Option... options) {
     return symbols
@@ -82,7 +82,7 @@ final class NativeLibrary {
         .orElseGet(() -> Availability.absent(name + " has no " + symbol));
   }
 
-  /// Converts what a downcall threw, which is never checked, so that callers need not declare it.
+  /// Converts an exception of a downcall to an unchecked one: downcalls throw no checked ones, but declare them.
   static RuntimeException unchecked(Throwable thrown) {
     return switch (thrown) {
       case RuntimeException unchecked -> unchecked;
@@ -91,7 +91,7 @@ final class NativeLibrary {
     };
   }
 
-  /// Why the dynamic loader refuses `candidate`, which the foreign function API does not say.
+  /// Asks the dynamic loader why it refuses `candidate`, since the foreign function API does not tell.
   private static String refusal(String candidate) {
     AddressLayout text =
         ValueLayout.ADDRESS.withTargetLayout(

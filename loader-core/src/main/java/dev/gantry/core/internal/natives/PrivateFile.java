@@ -14,8 +14,8 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Objects;
 import java.util.Set;
 
-/// A small file that a C library reads and no other user can: in a temporary folder of its own, which
-/// is removed with it, at the latest when the JVM ends.
+/// A small file for a C library, which no other user can read. It lies in a temporary folder of its own, and both are
+/// removed when it is closed, or at the latest when the JVM ends.
 public final class PrivateFile implements AutoCloseable {
   private static final FileAttribute<?> ONLY_OWNER =
       PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
@@ -31,7 +31,7 @@ public final class PrivateFile implements AutoCloseable {
     try {
       Path folder = Files.createTempDirectory("gantry-");
       Path path = folder.resolve(name);
-      // In this order: what was named last is removed first.
+      // Deleted in reverse order when the JVM ends: the file first, then its folder.
       folder.toFile().deleteOnExit();
       path.toFile().deleteOnExit();
       try (FileChannel channel =

@@ -4,11 +4,10 @@ package dev.gantry.core.internal.natives;
 import java.lang.foreign.Arena;
 import java.lang.invoke.MethodHandle;
 
-/// The environment that C libraries of this process see. Java has a copy from the process's start,
-/// which does not change.
+/// The environment that C libraries of this process see. Java's own is a copy from the process's start, and does not
+/// change.
 ///
-/// The C library does not guard it against readers on other threads: change it seldom and for a
-/// moment.
+/// The C library does not guard it against readers on other threads: change it rarely, and only for a moment.
 public final class ProcessEnvironment {
   // int setenv(const char *name, const char *value, int overwrite)
   private static final MethodHandle SETENV = Libc.function("setenv");
@@ -32,7 +31,7 @@ public final class ProcessEnvironment {
     }
   }
 
-  /// It fails only for a name with `=`, or without memory.
+  /// Throws if the call failed, which happens only for a name with `=`, or without memory.
   private static void require(int status, String function) {
     if (status != 0) {
       throw new IllegalStateException(function + " failed");

@@ -51,8 +51,7 @@ final class ResidencyProbe {
       means = Means.IN_MEMORY;
     } else if (fileSystem == OVERLAYFS) {
       // Overlayfs files have no pages of their own, so cachestat finds none; a mapping is of the
-      // underlying file. But
-      // mincore reports all pages to callers whom cachestat refuses.
+      // underlying file. But mincore reports all pages to callers whom cachestat refuses.
       means = calls.cachedBytes(descriptor, 0, 1) < 0 ? Means.NONE : Means.MINCORE;
     } else {
       means = Means.CACHESTAT;

@@ -258,7 +258,6 @@ public final class WorkerThreads {
   }
 
   /// Throws if the job has been cancelled. Callers call this after [#work], before a step that cannot be undone.
-  /// cannot be undone.
   public void throwIfCancelled() {
     if (!mayContinue()) {
       rethrow();

@@ -45,8 +45,9 @@ public final class CuFileTransport implements AutoCloseable {
 
   private volatile String bounced = "";
 
-  /// @param handle the direct descriptor's for [Transport#GDS], the buffered one's for [Transport#COMPAT]
-  /// @param direct the direct descriptor's for [Transport#COMPAT], or null if the file has none
+  /// @param handle the registration of the direct descriptor for [Transport#GDS], of the buffered one for
+  ///     [Transport#COMPAT]
+  /// @param direct the registration of the direct descriptor for [Transport#COMPAT], or null if the file has none
   CuFileTransport(
       CuFileSession.Opened driver,
       CudaContext context,

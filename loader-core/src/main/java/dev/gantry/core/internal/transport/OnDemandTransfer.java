@@ -108,8 +108,8 @@ public final class OnDemandTransfer implements AutoCloseable {
     return fetched != null && fetched.isReady();
   }
 
-  /// Gathers a batch by a kernel or the CPU, if that can be done and is faster than reading it; otherwise empty. The
-  /// caller closes the gathering when it is done.
+  /// Prepares a batch to be gathered by a kernel or the CPU, without reads, if that can be done and is faster; empty
+  /// otherwise. The caller closes the gathering when it is done.
   ///
   /// @throws dev.gantry.core.TransferException if a file cannot be opened, or is too short
   /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot

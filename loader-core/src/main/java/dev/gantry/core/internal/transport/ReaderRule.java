@@ -28,12 +28,9 @@ public final class ReaderRule {
       // More readers than cores keep a disk's queue filled while some of them copy.
       case Device.Host _ -> Math.clamp(cores * 2L, 2, 8);
       // Eight readers fill a PCIe 5 x16 link from the page cache of a file system on disk, whose
-      // pages are large. From
-      // tmpfs, where each page of 4 KiB is looked up singly, it takes twelve. Measured on an H200
-      // host by a ring in C:
-      // 53 GB/s; and from tmpfs 53 with twelve readers, 49 with eight, 27 with four. Checksums take
-      // some of each
-      // reader's time.
+      // pages are large. From tmpfs, where each page of 4 KiB is looked up singly, it takes twelve.
+      // Measured on an H200 host by a ring in C: 53 GB/s; and from tmpfs 53 with twelve readers, 49
+      // with eight, 27 with four. Checksums take some of each reader's time.
       case Device.Cuda _ -> Math.clamp(cores, 2, inMemory || options.checksums() != null ? 12 : 8);
     };
   }

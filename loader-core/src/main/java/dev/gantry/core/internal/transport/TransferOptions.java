@@ -20,7 +20,6 @@ import org.jspecify.annotations.Nullable;
 ///     leaves its reads to the others
 /// @param transport the only transport to use, or null to have the best one chosen for each file. It is an error if the
 ///     only one cannot serve
-///     serve, that is an error
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress called with the number of bytes that have been read
 /// @param cancellation ends the transfer early
