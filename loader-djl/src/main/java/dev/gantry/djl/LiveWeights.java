@@ -37,16 +37,16 @@ import org.jspecify.annotations.Nullable;
 /// The weights of a block that predictors use: they can be replaced, or leave the device for a time,
 /// while the server runs.
 ///
-/// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the weights are
-/// being replaced, and is refused while they are away; a replacement waits for calls of `forward` that have begun. Of
-/// a prediction that goes on after its call, as a stream of tokens, this holds for each step: a step has the weights
-/// of one refresh, and the next one may have others.
+/// Give [#block] to the model. Its `forward`, and whatever else takes a [ParameterStore], waits while the
+/// weights are being replaced, and is refused while they are away; a replacement waits for calls of `forward`
+/// that have begun. A prediction that goes on after its call, such as a stream of tokens, waits step by step:
+/// each step uses the weights of one refresh, and the next step may use those of another.
 ///
-/// From [#of] to [#close], predictions that use the given block itself are refused: those of predictors that were
-/// made before `setBlock(live.block())`, and those that a block computes on threads of its own. Arrays of the
-/// block that DJL made are replaced, and an [#offload] closes all: whoever has kept one finds it closed, also after
-/// [#close], and such a predictor must be made anew. A TorchScript
-/// module holds its weights itself, so this cannot be seen there.
+/// From [#of] to [#close], predictions that use the given block itself are refused: those of predictors that
+/// were made before `setBlock(live.block())`, and those that a block computes on threads of its own. [#of]
+/// replaces the block's arrays that DJL made, and an [#offload] closes all of its arrays: whoever has kept
+/// one finds it closed, also after [#close], and such a predictor must be made anew. A TorchScript module
+/// holds its weights itself, so a prediction by the module itself is not noticed.
 ///
 /// ```java
 /// LiveWeights live = LiveWeights.of(block);
@@ -70,12 +70,11 @@ public final class LiveWeights implements AutoCloseable {
   private @Nullable String refusal;
   private boolean wasRestored;
   private boolean closed;
-  // For each predictor's store, the one that is used in its place since the last restore, because
-  // its own holds closed
-  // arrays.
+  // Maps each predictor's store to the one that has replaced it since the last restore, because the
+  // predictor's own holds closed arrays.
   private final Map<ParameterStore, ParameterStore> stores = new WeakHashMap<>();
 
-  /// Empty where the block's parameters only name weights that native code holds.
+  /// Guards the block's arrays; empty for a TorchScript module, whose weights native code holds.
   private final Optional<GuardedParameters> guarded;
 
   private LiveWeights(Block target, HeldParameters held) {
@@ -93,8 +92,7 @@ public final class LiveWeights implements AutoCloseable {
                 (_, method, arguments) -> call(method, arguments));
   }
 
-  /// The public interfaces of the block that are blocks: what code that is given a [Block] may look
-  /// for.
+  /// The block's public interfaces that extend [Block]: code that gets a [Block] may test for them.
   private static Class<?>[] kinds(Class<?> type) {
     Set<Class<?>> kinds = new LinkedHashSet<>(Set.of(Block.class));
     for (Class<?> each = type; each != null; each = each.getSuperclass()) {
@@ -107,7 +105,8 @@ public final class LiveWeights implements AutoCloseable {
   }
 
   /// @param block that is initialised, as after a load
-  /// @throws MisuseException if it is not, or it has others already, which are not closed
+  /// @throws MisuseException if the block is not initialised, or another [LiveWeights] of its parameters is
+  ///     not closed
   public static LiveWeights of(Block block) {
     MisuseException.requireGiven("block", block);
     HeldParameters held = HeldParameters.of(block.getParameters());
@@ -123,8 +122,8 @@ public final class LiveWeights implements AutoCloseable {
     return live;
   }
 
-  /// The block for models and predictors. It is the given one, but for waiting, and has that one's
-  /// public interfaces that extend [Block].
+  /// Returns the block for models and predictors. It does what the given block does, waits or refuses as this
+  /// class says, and has that block's public interfaces that extend [Block].
   public Block block() {
     return block;
   }
@@ -132,7 +131,9 @@ public final class LiveWeights implements AutoCloseable {
   private @Nullable Object call(Method method, @Nullable Object @Nullable [] arguments)
       throws Throwable {
     if (method.getName().equals("equals")) {
-      // The given block's own would be asked whether it is this one.
+      // Compared here: the given block's `equals` would compare that block, and not this one, with
+      // the
+      // argument.
       return same(block, Objects.requireNonNull(arguments)[0]);
     }
     if (arguments == null
@@ -200,8 +201,8 @@ public final class LiveWeights implements AutoCloseable {
     return one == other;
   }
 
-  /// A predictor's store keeps the arrays that it has seen. After a restore those are closed, and the
-  /// predictor needs another one.
+  /// Returns the store to use in place of a predictor's own, which keeps the arrays that it has seen: after a
+  /// restore those are closed.
   private ParameterStore current(ParameterStore store) {
     if (!wasRestored) {
       return store;
@@ -211,7 +212,8 @@ public final class LiveWeights implements AutoCloseable {
     }
   }
 
-  /// The store of a prediction that goes on after its call: a restore may come between two of its steps.
+  /// Asks for the current store at each use, for a prediction that goes on after its call: a restore may come
+  /// between two of its steps.
   private final class CurrentStore extends ParameterStore {
     private final ParameterStore given;
 
@@ -235,9 +237,9 @@ public final class LiveWeights implements AutoCloseable {
     }
   }
 
-  /// Loads other weights into the arrays that the block has. The first 512 MiB, and tensors that are cast
-  /// or cut, are loaded beside them in parts, of which at most two of 512 MiB are in memory; what follows is
-  /// read straight into the arrays.
+  /// Loads other weights into the arrays that the block has. The first 512 MiB, and tensors that are cast or
+  /// cut, are loaded into other memory in parts, at most two of 512 MiB at a time, and copied; all other
+  /// tensors are read straight into the arrays.
   ///
   /// If the load fails before anything was changed, predictors go on with the weights that they have.
   /// If it fails later, for example because a file ends early, the weights are mixed: the block refuses
@@ -291,8 +293,8 @@ public final class LiveWeights implements AutoCloseable {
   /// Moves the weights to host memory and frees their memory on the device. Until [#restore], `forward`
   /// is refused. Weights that are on the CPU already move within its memory.
   ///
-  /// @throws MisuseException if they are away already, or the block is a TorchScript module, which
-  ///     holds its weights itself
+  /// @throws MisuseException if the weights are offloaded already, or the block is a TorchScript module,
+  ///     which holds its weights itself
   /// @throws dev.gantry.core.TransferException if the device fails or the host has no memory; the
   ///     weights stay where they are then
   public void offload() {
@@ -307,7 +309,7 @@ public final class LiveWeights implements AutoCloseable {
   /// Brings the weights back to the device that they were on, in new arrays. Predictors that you made
   /// before go on.
   ///
-  /// @throws MisuseException if they are not away
+  /// @throws MisuseException if the weights are not offloaded
   /// @throws dev.gantry.core.TransferException if the device fails or has no room; the weights stay in
   ///     host memory then
   public void restore() {
@@ -327,7 +329,7 @@ public final class LiveWeights implements AutoCloseable {
     });
   }
 
-  /// Whether the weights are in host memory until [#restore].
+  /// Whether the weights are offloaded: they are in host memory until [#restore].
   public boolean isOffloaded() {
     return isAway;
   }
@@ -358,7 +360,7 @@ public final class LiveWeights implements AutoCloseable {
     }
   }
 
-  /// Frees the host memory of offloads. The block keeps its weights; those that are offloaded are gone,
+  /// Frees the host memory of offloads. The block keeps its weights. If they are offloaded, they are lost,
   /// and `forward` stays refused.
   @Override
   public void close() {

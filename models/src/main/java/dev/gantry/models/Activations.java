@@ -6,7 +6,7 @@ import ai.djl.nn.Activation;
 import java.util.Map;
 import java.util.function.UnaryOperator;
 
-/// The functions that `config.json` names as `hidden_act` or `activation_function`.
+/// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
 final class Activations {
   static final Map<String, UnaryOperator<NDArray>> KNOWN =
       Map.of(

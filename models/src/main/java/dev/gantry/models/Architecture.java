@@ -76,7 +76,8 @@ record Architecture(
   private static final Map<String, String> ROBERTA =
       Map.of("bos_token_id", "0", "pad_token_id", "1", "eos_token_id", "2");
 
-  /// There are BERTs with RoBERTa's special tokens; they name a tokenizer of their own.
+  /// The tokenizer's class of a RoBERTa. Some BERTs have RoBERTa's special tokens; they name another
+  /// tokenizer.
   private static final Pattern ROBERTA_TOKENIZER = Pattern.compile("^$|oberta|amembert");
 
   /// Gemma has Llama's names and shapes of tensors, and another normalization.
@@ -87,8 +88,8 @@ record Architecture(
           "pad_token_id", "0",
           "hidden_act", "gelu_pytorch_tanh");
 
-  /// @throws dev.gantry.core.MalformedFileException if it is of no known architecture, or makes no
-  ///     sense
+  /// @throws dev.gantry.core.MalformedFileException if `config.json` is of no known architecture, or
+  ///     contradicts itself
   static Architecture of(HubFolder folder) {
     HubConfig config = folder.config();
     Architecture described = config.choice("model_type", BY_TYPE).apply(folder);
@@ -100,10 +101,10 @@ record Architecture(
     return described;
   }
 
-  /// What `architectures` may name.
+  /// One of the model classes that `architectures` may name.
   private record Variant(String name, Head head) {}
 
-  /// The first of `architectures`, or `base` where none is named.
+  /// The variant that `architectures` names first, or `base` if it names none.
   private static Variant chosen(HubConfig config, String base, Variant... known) {
     List<String> named = config.words("architectures");
     String name = named.isEmpty() ? base : named.getFirst();
@@ -207,8 +208,8 @@ record Architecture(
         Collections.nCopies(types == 0 ? 1 : 3, new Shape(1, 1)));
   }
 
-  /// `rope_parameters` in new files; `rope_theta` and `rope_scaling` in older ones. If a file has
-  /// both, they must say the same: versions of the library that writes them read one or the other.
+  /// The rotary embedding: new files have `rope_parameters`, older ones `rope_theta` and `rope_scaling`. If a
+  /// file has both, they must say the same: versions of the library that writes them read one or the other.
   private static Rotation rotation(HubConfig config) {
     List<Rotation> said =
         Stream.of("rope_scaling", "rope_parameters")
@@ -225,7 +226,8 @@ record Architecture(
   private static Rotation rotation(HubConfig config, HubConfig rope) {
     double theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
     int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
-    // The one that stands outside counts, if there are two.
+    // If the key is both in the configuration and in the object within it, the configuration's own
+    // counts.
     int original =
         config.count(ORIGINAL, rope.count(ORIGINAL, longest, MOST_POSITIONS), MOST_POSITIONS);
     Map<String, Function<HubConfig, Rotation>> known =
@@ -415,7 +417,8 @@ record Architecture(
     return image(chosen, () -> new ResnetBlock(sizes), "resnet", labels, sizes.channels(), 224);
   }
 
-  /// The names of the classes. The library writes `id2label` unless it has the two that it makes up.
+  /// The names of the classes. Where `id2label` is missing, they are the names that the library itself makes
+  /// up, usually two: `LABEL_0` and so on.
   private static List<String> labels(HubConfig config, Variant chosen) {
     if (!chosen.head().classifies()) {
       return List.of();

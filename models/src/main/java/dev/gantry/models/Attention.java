@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// their results; operations of other arrays with one as operand are not. So here the array that has
 /// the weights' type always comes first.
 final class Attention {
-  /// Makes a score vanish in the softmax, and is a number in FLOAT16.
+  /// Added to a score to make it vanish in the softmax; it is finite in FLOAT16.
   private static final float HIDDEN = -30_000;
 
   private Attention() {}
@@ -44,7 +44,7 @@ final class Attention {
     long size = shape.get(3);
     long groups = key.getShape().get(1);
     long all = key.getShape().get(2);
-    // One product a group: its heads' queries stand below one another.
+    // Makes one product for each group, with the queries of the group's heads below one another.
     NDArray scores =
         query
             .mul(scale)
@@ -60,7 +60,7 @@ final class Attention {
         .reshape(batch, length, heads * size);
   }
 
-  /// Sums in FLOAT16 overflow.
+  /// Computes FLOAT16 scores in FLOAT32: their sums would overflow.
   private static NDArray softmax(NDArray scores) {
     return scores.getDataType() == DataType.FLOAT16
         ? scores.toType(DataType.FLOAT32, false).softmax(-1).toType(DataType.FLOAT16, false)
@@ -109,13 +109,15 @@ final class Attention {
     return table.getNDArrayInternal().embedding(ids, table, SparseFormat.DENSE).singletonOrThrow();
   }
 
-  /// An array of a type that DJL knows as one of the type of `like`.
+  /// Casts an array of a type that DJL knows to the type of `like`.
   static NDArray cast(NDArray array, NDArray like) {
     DataType type = like.getDataType();
     if (type != DataType.BFLOAT16 || array.getDataType() == type) {
       return array.toType(type, false);
     }
-    // DJL's own array would end the process: a sum with a loaded array's element is one of ours.
+    // A cast of DJL's own array to BFLOAT16 would end the process, so adds the array to a zero from
+    // the
+    // loaded array: the sum is a Gantry array, which can be cast.
     NDArray zero = like.reshape(-1).get(new NDIndex("0:1")).zerosLike();
     zero.attach(array.getManager());
     return zero.add(array).toType(type, false);

@@ -9,8 +9,8 @@ import dev.gantry.core.MisuseException;
 /// A language model in which a token sees only those before it: GPT-2, with learned positions and layer normalization
 /// before each part, or Llama 1 to 3, with grouped-query attention, rotary embedding, RMSNorm and SwiGLU.
 ///
-/// GPT-2's files hold query, key and value as one tensor, and weights as `[inputs, outputs]`; here they are apart, and as
-/// DJL has them.
+/// GPT-2's files hold query, key and value as one tensor, and weights as `[inputs, outputs]`; this block has
+/// them apart, and weights as `[outputs, inputs]`, as DJL has them.
 final class DecoderBlock extends TextBlock implements CausalBlock {
   DecoderBlock(Sizes sizes) {
     super(sizes);

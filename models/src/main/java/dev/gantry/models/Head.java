@@ -3,19 +3,19 @@ package dev.gantry.models;
 
 import java.util.List;
 
-/// What follows a model's last layer.
+/// Says what follows a model's last layer.
 enum Head {
   /// Outputs the last hidden state `[batch, length, width]`.
   NONE,
-  /// Outputs that, and `tanh` of a dense layer of the first token's, `[batch, size]`.
+  /// Outputs the last hidden state, and `tanh` of a dense layer of the first token's state, `[batch, size]`.
   POOLER,
-  /// Outputs a score of each token of the vocabulary, `[batch, length, size]`, by the embedding's own weights.
+  /// Outputs a score of each token of the vocabulary, `[batch, length, size]`, by the embedding's weights.
   TIED,
-  /// Outputs the same by weights of its own.
+  /// Outputs the same scores by weights that belong to the head.
   OWN,
   /// Outputs a score of each label, `[batch, size]`, by what a pooler makes of the first token's state.
   SEQUENCE,
-  /// Outputs the same by the first token's state itself.
+  /// Outputs a score of each label, `[batch, size]`, by the first token's state itself.
   FIRST,
   /// Outputs a score of each label for each token, `[batch, length, size]`.
   TOKENS;

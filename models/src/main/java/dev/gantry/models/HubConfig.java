@@ -25,13 +25,13 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A member that is `null` counts as absent, as it does for the library that writes these files.
 final class HubConfig {
-  /// Names of a hundred thousand classes fit.
+  /// The most bytes of a file: the names of a hundred thousand classes fit.
   private static final long MAX_BYTES = 16 << 20;
 
   /// @param content a String, Boolean, [Written], List of Value or [HubConfig]
   private record Value(long offset, Object content) {}
 
-  /// A number as the file has it.
+  /// A number as it is written in the file.
   private record Written(String number) {
     @Override
     public String toString() {
@@ -54,7 +54,7 @@ final class HubConfig {
     this.path = path;
   }
 
-  /// One without members, so that each has its default.
+  /// A configuration without members: each getter returns its default.
   static HubConfig empty() {
     return new HubConfig(Location.of(Path.of("config.json")), 0, "");
   }
@@ -161,7 +161,7 @@ final class HubConfig {
     return whole(key, required(key), 1, most);
   }
 
-  /// As the other, for a key that may be absent.
+  /// A whole number from 1 to `most`, or `otherwise` if the key is absent.
   int count(String key, int otherwise, int most) {
     Value value = find(key);
     return value == null ? otherwise : whole(key, value, 1, most);
@@ -210,19 +210,19 @@ final class HubConfig {
           return (int) whole;
         }
       } catch (NumberFormatException _) {
-        // As for a number out of bounds.
+        // Refused below, as a number out of bounds is.
       }
     }
     throw invalid(key, value, "it must be a whole number from " + least + " to " + most);
   }
 
-  /// A number above 0.
+  /// A number above 0, or `otherwise` if the key is absent.
   double positive(String key, double otherwise) {
     Value value = find(key);
     return value == null ? otherwise : positive(key, value);
   }
 
-  /// As the other, for a key that must be there.
+  /// A number above 0; the key must be there.
   double positive(String key) {
     return positive(key, required(key));
   }
@@ -253,13 +253,13 @@ final class HubConfig {
     throw invalid(key, value, rule);
   }
 
-  /// What a word stands for that must be there.
+  /// The value that a word stands for; the key must be there.
   <T> T choice(String key, Map<String, T> known) {
     required(key);
     return choice(key, "", known);
   }
 
-  /// What a word stands for.
+  /// The value that a word stands for; `otherwise` is the word if the key is absent.
   <T> T choice(String key, String otherwise, Map<String, T> known) {
     Value value = Objects.requireNonNullElse(find(key), new Value(offset, otherwise));
     T chosen = value.content() instanceof String word ? known.get(word) : null;
@@ -287,7 +287,7 @@ final class HubConfig {
     throw invalid(key, value, "it must be an array of strings");
   }
 
-  /// An object that has members.
+  /// The object under a key, if it has members.
   Optional<HubConfig> object(String key) {
     return typed(key, HubConfig.class, "it must be an object")
         .filter(object -> !object.members.isEmpty());
@@ -309,7 +309,7 @@ final class HubConfig {
     }
   }
 
-  /// The error for a value that is right by itself and wrong beside others.
+  /// Makes the error for a value that is right by itself and contradicts others.
   MalformedFileException refuse(String key, String reason) {
     Value value = find(key);
     return value == null ? missing(key) : invalid(key, value, reason);

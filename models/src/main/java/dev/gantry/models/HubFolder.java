@@ -27,15 +27,16 @@ final class HubFolder {
     return config;
   }
 
-  /// Whether a bare model has a pooler: its configuration does not say.
+  /// Whether a model without a head has a pooler, by the names of its tensors: its configuration does not
+  /// say.
   boolean hasPooler() {
     return tensors()
         .map(names -> names.stream().anyMatch(name -> name.endsWith("pooler.dense.weight")))
         .orElse(true);
   }
 
-  /// Whether the scores are by the embedding's own weights: the configuration says so, and the
-  /// files have no others. Where they have, those count, as in the library that writes the files.
+  /// Whether the embedding's weights give the scores: the configuration says so, and the files have no other
+  /// weights for them. If they have, those count, as in the library that writes the files.
   boolean isTied(boolean usually, String head) {
     return config.flag("tie_word_embeddings", usually)
         && !tensors().map(names -> names.contains(head)).orElse(false);

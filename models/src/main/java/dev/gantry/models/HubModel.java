@@ -19,8 +19,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// A folder as the hub has it, with `config.json` and safetensors, of an architecture that is known
-/// here: BERT, GPT-2, Llama, ResNet or ViT.
+/// A model in a folder as the Hugging Face hub has it, with `config.json` and safetensors. Its architecture
+/// must be one that is known here: BERT, GPT-2, Llama, ResNet or ViT.
 ///
 /// ```java
 /// HubModel hub = HubModel.of(folder);
@@ -32,7 +32,7 @@ import java.util.stream.Collectors;
 ///
 /// Immutable, thread-safe: it holds what `config.json` says, and no weights.
 public final class HubModel {
-  /// What a model is asked with.
+  /// Describes an input of the model.
   ///
   /// @param name the hub's, such as `input_ids`
   /// @param bound values are from 0 to this, exclusive; 0 for no bound
@@ -59,12 +59,12 @@ public final class HubModel {
         Architecture.of(new HubFolder(folder, HubConfig.read(folder.resolve("config.json")))));
   }
 
-  /// Such as `LlamaForCausalLM`.
+  /// The architecture's name, such as `LlamaForCausalLM`.
   public String architecture() {
     return architecture.name();
   }
 
-  /// A block without weights, each time a new one.
+  /// Makes a new block without weights.
   public Block newBlock() {
     return architecture.block().get();
   }
@@ -75,7 +75,7 @@ public final class HubModel {
     return architecture.names().complete();
   }
 
-  /// What the block takes, in its order. Only the last ones may be left out.
+  /// The inputs that the block takes, in its order. Only the last ones may be left out.
   public List<Input> inputs() {
     return architecture.inputs();
   }
@@ -104,7 +104,7 @@ public final class HubModel {
 
   /// Loads the folder's weights as FLOAT32 onto DJL's default device: the first GPU, or host memory.
   ///
-  /// @throws dev.gantry.core.GantryException as the other
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]
   public Model load() {
     return load(Device.fromName(""), LoadOptions.defaults());
   }

@@ -36,14 +36,14 @@ public final class HubNames {
     return sections;
   }
 
-  /// For the block of a known architecture.
+  /// Returns the names for the block of a known architecture.
   static ParameterNames of(String section, Head head) {
     ParameterNames.Builder names = ParameterNames.builder();
     add(section, Map.of(), head, names);
     return names.build();
   }
 
-  /// @param words what stands for words of the section
+  /// @param words by word of the section, the text that replaces it
   private static void add(
       String section, Map<String, String> words, Head head, ParameterNames.Builder names) {
     for (String line : Objects.requireNonNull(SECTIONS.get(section), section)) {
@@ -66,7 +66,8 @@ public final class HubNames {
     }
   }
 
-  /// One of three that a file has as one tensor, whose weights it has as `[inputs, outputs]`.
+  /// Cuts one of query, key and value out of the one tensor that a file has of them; its weights are
+  /// `[inputs, outputs]`.
   private static TensorTransform[] third(String number, String parameter) {
     TensorTransform cut = part(0, Integer.parseInt(number), 3);
     return parameter.endsWith("_weight")
@@ -74,7 +75,7 @@ public final class HubNames {
         : new TensorTransform[] {cut};
   }
 
-  /// A convolution and the normalization behind it, which only some blocks have.
+  /// Adds rules for a convolution and the normalization after it, which only some blocks have.
   private static void convolution(String[] part, ParameterNames.Builder names) {
     names
         .optRule(part[1] + "weight", part[3] + "weight")
@@ -84,8 +85,8 @@ public final class HubNames {
         .optRule(part[2] + "runningVar", part[4] + "running_var");
   }
 
-  /// The weights that give the scores, which only the block knows: a file may have weights for them that differ from
-  /// the embedding's.
+  /// Says what becomes of the tensor of the weights that give the scores, by the block's head: a file may
+  /// have such weights that differ from the embedding's.
   private static void head(
       Head head, String parameter, String tensor, ParameterNames.Builder names) {
     switch (head) {
@@ -99,7 +100,7 @@ public final class HubNames {
     }
   }
 
-  /// For DJL's own `ai.djl.nn.transformer.BertBlock`, from files of BERT.
+  /// Returns the names for DJL's own `ai.djl.nn.transformer.BertBlock`, from files of BERT.
   ///
   /// The shapes are those of BERT, the arithmetic is not: DJL's block normalizes over the batch where
   /// BERT normalizes each state, adds the layer's input twice, and takes only texts of the greatest
@@ -114,8 +115,8 @@ public final class HubNames {
     return names.build();
   }
 
-  /// For DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one layer of a file of BERT.
-  /// What [#djlBert] says of the arithmetic holds here, too.
+  /// Returns the names for DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one layer of a
+  /// file of BERT. What [#djlBert] says of the arithmetic holds here, too.
   ///
   /// @param layer what the names of the layer's tensors begin with, such as `encoder.layer.0.`
   public static ParameterNames djlEncoder(String layer) {
@@ -126,12 +127,12 @@ public final class HubNames {
     return names.build();
   }
 
-  /// For `ResNetV1` of DJL's model zoo, made for images of more than 32 pixels, from files of
-  /// `ResNetForImageClassification`.
+  /// Returns the names for `ResNetV1` of DJL's model zoo, made for images of more than 32 pixels, from files
+  /// of `ResNetForImageClassification`.
   ///
-  /// DJL's block has its strides in the first convolution of a bottleneck: it answers as the file's
-  /// model if `downsample_in_bottleneck` of `config.json` is true, to some 1e-4 (its epsilons differ).
-  /// The usual files have them in the middle one: the block of [HubModel] does both. DJL's biases, which the
+  /// DJL's block has its strides in the first convolution of a bottleneck: it answers as the file's model if
+  /// `downsample_in_bottleneck` of `config.json` is true, to some 1e-4 (its epsilons differ). The usual files
+  /// have the strides in the middle convolution: the block of [HubModel] does both. DJL's biases, which the
   /// files do not have, become 0.
   ///
   /// @param layers 50, 101 or 152; with 18 and 34 layers DJL's block has bottlenecks, and no file fits
@@ -140,8 +141,8 @@ public final class HubNames {
     return djlResnet(layers, "-hub");
   }
 
-  /// As [#djlResnet(int)], from files with the names of torchvision, such as `layer1.0.conv1.weight`.
-  /// Those of torchvision itself have their strides in the middle convolution.
+  /// Returns the names that [#djlResnet(int)] does, from files with the names of torchvision, such as
+  /// `layer1.0.conv1.weight`. Files of torchvision itself have their strides in the middle convolution.
   ///
   /// @throws MisuseException as there
   public static ParameterNames djlResnetOfTorchvision(int layers) {

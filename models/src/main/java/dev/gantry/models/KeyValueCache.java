@@ -46,7 +46,7 @@ public final class KeyValueCache implements AutoCloseable {
     return keep(NDArrays.concat(new NDList(before, added), 2));
   }
 
-  /// Neither the scope nor the manager of the pass that made an array closes it.
+  /// Takes an array over, so that neither the scope nor the manager of the pass that made it closes it.
   private NDArray keep(NDArray array) {
     NDScope.unregister(array);
     array.attach(manager);

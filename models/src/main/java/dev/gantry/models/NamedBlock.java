@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
 /// the start, so that any input shape initialises it.
 abstract class NamedBlock extends AbstractBlock {
-  /// The place where a pass finds the parameters' values.
+  /// One forward pass: where it finds the parameters' values, and what all layers share.
   ///
   /// @param epsilon which RMSNorms add, beside the input, so that no layer copies it to the device anew; null where
   ///     there are none
@@ -91,13 +91,13 @@ abstract class NamedBlock extends AbstractBlock {
         epsilon.isPresent() ? number(input, epsilon.getAsDouble()) : null);
   }
 
-  /// What the block's RMSNorms add; empty if it has none.
+  /// The ε that the block's RMSNorms add; empty if it has none.
   abstract OptionalDouble rmsEpsilon();
 
-  /// One pass. All that it makes is freed but for what it returns.
+  /// Computes one pass. All arrays that it makes are freed, except those that it returns.
   abstract NDList forward(NDList inputs, Pass pass);
 
-  /// Outputs by their names, which [HubModel#outputs()] tells before there are any.
+  /// Gives the outputs their names, the same as [HubModel#outputs()] says.
   static NDList named(List<String> names, NDList outputs) {
     for (int i = 0; i < outputs.size(); i++) {
       outputs.get(i).setName(names.get(i));
@@ -105,7 +105,7 @@ abstract class NamedBlock extends AbstractBlock {
     return outputs;
   }
 
-  /// What `pass` returns belongs to the manager; what else it makes is freed.
+  /// Runs `pass`. The arrays that it returns belong to the manager; all others that it makes are freed.
   static NDList kept(NDManager manager, Supplier<NDList> pass) {
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
@@ -116,7 +116,7 @@ abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// Part of a pass: what it makes is freed but for its result, and so is `input`.
+  /// Runs a part of a pass. All arrays that it makes are freed except its result, and so is `input`.
   static NDArray step(NDArray input, Supplier<NDArray> part) {
     NDArray result;
     try (NDScope scope = new NDScope()) {
@@ -129,8 +129,8 @@ abstract class NamedBlock extends AbstractBlock {
     return result;
   }
 
-  /// A number beside the input, so that no layer copies it to the device anew. As a scalar it
-  /// leaves the other operand's type.
+  /// Makes a scalar in the input's manager and on its device, so that no layer copies the number there anew.
+  /// Being a scalar, it does not change the other operand's type.
   static NDArray number(NDArray input, double number) {
     return input.getManager().create((float) number);
   }

@@ -206,7 +206,8 @@ final class ResnetBlock extends AbstractBlock {
         : new Shape[] {new Shape(batch, config.labels())};
   }
 
-  /// A stride of two with what each kernel here is padded by.
+  /// The shape that a convolution or pooling of stride two makes of a map, with the padding that all kernels
+  /// here have.
   private static Shape shrunk(Shape map, int filters) {
     return new Shape(map.get(0), filters, (map.get(2) + 1) / 2, (map.get(3) + 1) / 2);
   }

@@ -11,10 +11,10 @@ import ai.djl.ndarray.types.Shape;
 ///
 /// @param factor by which waves are stretched; 1 for none
 /// @param low waves longer than `original / low` are stretched by the factor
-/// @param high waves shorter than `original / high` are not; those between are in part
+/// @param high waves shorter than `original / high` are not stretched; those between are stretched in part
 /// @param original the longest text of the first training
 record Rotation(double theta, double factor, double low, double high, double original) {
-  /// All waves are stretched.
+  /// Makes a rotary embedding that stretches all waves by `factor`.
   static Rotation linear(double theta, double factor) {
     return new Rotation(theta, factor, 1, 2, 0);
   }
@@ -41,7 +41,7 @@ record Rotation(double theta, double factor, double low, double high, double ori
       float[] cosines = new float[length * frequencies.length];
       float[] sines = new float[cosines.length];
       for (int i = 0; i < cosines.length; i++) {
-        // As the reference, which computes angles in 32 bits.
+        // Computes angles in 32 bits, as the reference does.
         float angle = (past + i / frequencies.length) * frequencies[i % frequencies.length];
         cosines[i] = (float) Math.cos(angle);
         sines[i] = (float) Math.sin(angle);

@@ -70,7 +70,8 @@ class TextBlock extends TransformerBlock {
     return parameter(name, Parameter.Type.WEIGHT, rows, sizes.layers().width());
   }
 
-  /// BERT's scores are those of masked tokens.
+  /// Makes the output of token scores. For BERT, which scores masked tokens, a dense layer and a norm come
+  /// first.
   private Output scores() {
     Parameter weight = head() == Head.TIED ? tokens : table("head_weight", sizes.vocabulary());
     if (types == null) {
@@ -98,7 +99,7 @@ class TextBlock extends TransformerBlock {
     return outputs(states(text, pass, null), pass);
   }
 
-  /// What the head takes.
+  /// The last hidden states, which the head takes.
   ///
   /// @param cache of the tokens before these; null where there are none
   final NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
@@ -125,7 +126,7 @@ class TextBlock extends TransformerBlock {
             ? null
             : Rotation.Turn.at(manager, frequencies, past, Math.toIntExact(length), table);
     NDArray states = states(ids, embedded, pass, new Shared(mask, turn, cache));
-    // Of new tokens only the last one's scores are wanted.
+    // With a cache, only the scores of the last new token are wanted.
     return norm.of(cache == null ? states : states.get(new NDIndex(":, {}", length - 1)), pass);
   }
 

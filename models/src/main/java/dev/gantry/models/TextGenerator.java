@@ -23,8 +23,8 @@ import java.util.stream.LongStream;
 public final class TextGenerator {
   private static final int MOST_TOKENS = 1 << 24;
 
-  /// A pass holds a score of attention for each of its tokens and each one before: a long prompt goes
-  /// in pieces.
+  /// The most tokens of one pass: it holds an attention score for each of its tokens and each token before,
+  /// so a long prompt goes in pieces.
   private static final int MOST_AT_ONCE = 256;
 
   private final int tokens;
@@ -144,7 +144,7 @@ public final class TextGenerator {
       return this;
     }
 
-    /// Draws from that many tokens, those with the highest scores; 0, the default, from all.
+    /// Draws from the `most` tokens with the highest scores; 0, the default, draws from all.
     public Builder optTopK(int most) {
       MisuseException.requireRange("optTopK", most, 0, MOST_TOKENS);
       topK = most;
@@ -163,7 +163,7 @@ public final class TextGenerator {
       return this;
     }
 
-    /// Is told each token as soon as it is there.
+    /// Sets a listener that is told each token as soon as it is generated.
     public Builder optListener(LongConsumer chosen) {
       MisuseException.requireGiven("optListener", chosen);
       listener = chosen;

@@ -19,8 +19,8 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   private static final List<String> NAMES =
       List.of("input_ids", "attention_mask", "token_type_ids");
 
-  /// An array that has the name of an input is that input. Arrays without names are those that are left, in the
-  /// order that DJL's tokenizers give, and so are arrays with other names where none has an input's name.
+  /// An array that has the name of an input is that input. Arrays without names are the remaining inputs, in
+  /// the order that DJL's tokenizers give; so are arrays with other names, if no array has an input's name.
   ///
   /// @param most how many of them the model takes
   /// @throws MisuseException if there are more, one is given twice, one has an unknown name beside others with
@@ -56,7 +56,8 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
   }
 
-  /// Looks before libtorch does: that names no id on the CPU, and on a GPU ends all later work of the process.
+  /// Checks ids before libtorch does: its error names no id on the CPU, and on a GPU makes all later work of
+  /// the process fail.
   ///
   /// @param vocabulary how many tokens the model knows
   /// @param types how many token types it knows

@@ -19,15 +19,15 @@ import org.jspecify.annotations.Nullable;
 /// are embedded is each model's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, also in
 /// training.
 abstract class TransformerBlock extends NamedBlock {
-  /// How layers differ from one model to another.
+  /// A property in which the layers of one model differ from those of another.
   enum Trait {
-    /// A norm stands behind each part and its shortcut, and not before the part.
+    /// A norm follows each part and its shortcut, instead of preceding the part.
     NORM_BEHIND,
     /// The norms are RMSNorm, and not layer normalization.
     RMS_NORM,
     /// Query, key and value have biases.
     ATTENTION_BIAS,
-    /// What gathers the heads has a bias.
+    /// The dense layer that joins the heads' results has a bias.
     OUTPUT_BIAS,
     /// The feed-forward part has biases.
     FEED_FORWARD_BIAS,
@@ -39,7 +39,7 @@ abstract class TransformerBlock extends NamedBlock {
     SCALED_BY_LAYER
   }
 
-  /// What the layers are.
+  /// Describes the layers.
   ///
   /// @param hidden the width of the feed-forward part
   /// @param groups how many heads there are for keys and values; each serves `heads / groups` queries
@@ -69,7 +69,7 @@ abstract class TransformerBlock extends NamedBlock {
       Dense up,
       Dense down) {}
 
-  /// What all layers of one pass share.
+  /// Holds what all layers of one pass share.
   ///
   /// @param mask hides tokens; null for none
   /// @param turn turns queries and keys by their position; null for no rotary embedding
@@ -78,7 +78,7 @@ abstract class TransformerBlock extends NamedBlock {
     static final Shared NOTHING = new Shared(null, null, null);
   }
 
-  /// Makes an output of the states.
+  /// Makes an output from the last hidden states.
   interface Output {
     NDArray of(NDArray states, Pass pass);
   }
@@ -121,7 +121,7 @@ abstract class TransformerBlock extends NamedBlock {
 
   /// Adds the head's parameters.
   ///
-  /// @param scores makes what scores the tokens of the vocabulary
+  /// @param scores makes the output that scores the tokens of the vocabulary
   final void addHead(Supplier<Output> scores) {
     switch (head) {
       case NONE -> outputs.add((states, _) -> states);
@@ -152,7 +152,8 @@ abstract class TransformerBlock extends NamedBlock {
     return states.get(new NDIndex(":, 0"));
   }
 
-  /// What the head makes of the states, which are normed where the model has a norm behind the last layer.
+  /// The head's outputs for the last states, to which the model's last norm, if any, has been applied
+  /// already.
   final NDList outputs(NDArray states, Pass pass) {
     NDList results = new NDList();
     outputs.forEach(output -> results.add(output.of(states, pass)));
@@ -201,7 +202,7 @@ abstract class TransformerBlock extends NamedBlock {
     return table.get(new NDIndex("{}:{}", from, to)).expandDims(0);
   }
 
-  /// The factor of the scores of a layer's attention.
+  /// The factor by which the attention scores of a layer are multiplied.
   private double scale(int layer) {
     double scale = sizes.has(Trait.UNSCALED) ? 1 : 1 / Math.sqrt(sizes.headSize());
     return sizes.has(Trait.SCALED_BY_LAYER) ? scale / (layer + 1) : scale;
@@ -209,7 +210,7 @@ abstract class TransformerBlock extends NamedBlock {
 
   /// The last layer's states.
   ///
-  /// @param input in whose manager numbers are made
+  /// @param input the input of the pass, in whose manager numbers are made
   final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     List<NDArray> scales = new ArrayList<>();
     for (int i = 0; i < layers.size(); i++) {

@@ -11,7 +11,7 @@ import software.amazon.awssdk.crt.s3.S3DirectBufferPoolOptions;
 /// @param partBytes the most bytes that one request asks for
 /// @param bytes of all buffers; many parts
 record BufferPool(long partBytes, long bytes) {
-  /// As many parts as the client allocates at once.
+  /// How many parts the client allocates at once.
   private static final int PARTS = 16;
 
   private static final long LARGEST_PART = 8L << 20;
@@ -31,7 +31,7 @@ record BufferPool(long partBytes, long bytes) {
     return new BufferPool(part, Math.max(bytes, part));
   }
 
-  /// The JVM's default is the heap's limit.
+  /// The JVM's limit of direct memory, in bytes; by default it is the heap's limit.
   private static long mostDirectBytes() {
     HotSpotDiagnosticMXBean jvm =
         ManagementFactory.getPlatformMXBean(HotSpotDiagnosticMXBean.class);

@@ -43,8 +43,8 @@ final class S3Clients implements AutoCloseable {
   /// The SDK's client asks for little, and keeps as little memory as it may.
   private static final int CONNECTIONS_FOR_NAMES = 8;
 
-  /// How many connections the client may open follows from it. How many it does open follows from the
-  /// requests under way.
+  /// The speed of the line, from which the CRT client computes how many connections it may open. How many it
+  /// does open depends on the requests under way.
   private static final double FASTEST_LINE_GBPS = 100;
 
   private final DefaultCredentialsProvider credentials;
@@ -122,7 +122,7 @@ final class S3Clients implements AutoCloseable {
         .forcePathStyle(pathStyle)
         .maxConcurrency(CONNECTIONS_FOR_NAMES)
         .retryConfiguration(retries -> retries.numRetries(settings.retries()))
-        // Callbacks only complete futures.
+        // Runs callbacks on the SDK's own thread, since they only complete futures.
         .futureCompletionExecutor(Runnable::run)
         .build();
   }
@@ -137,7 +137,7 @@ final class S3Clients implements AutoCloseable {
     return text.getBytes(StandardCharsets.UTF_8);
   }
 
-  /// Begins a request for bytes, or of bytes. Not while this is being closed: the CRT's client would use freed
+  /// Begins a download or an upload. Refuses it while this is being closed: the CRT's client would use freed
   /// memory.
   ///
   /// @throws IllegalStateException if this is closed
@@ -187,7 +187,7 @@ final class S3Clients implements AutoCloseable {
                         list.bucket(folder.bucket()).prefix(folder.key()).delimiter(delimiter))
                     .contents()
                     .subscribe(found::add));
-    // The folder itself, which some programs make as an empty object.
+    // Leaves out the folder itself, which some programs make as an empty object.
     found.removeIf(object -> object.key().equals(folder.key()));
     return found;
   }
@@ -234,7 +234,7 @@ final class S3Clients implements AutoCloseable {
     }
   }
 
-  /// Asks and waits. An interruption ends the request.
+  /// Sends a request and waits for its answer. An interruption ends the request.
   <T> T await(String operation, Location file, Asking<T> asking) {
     Future<T> answer = null;
     try {
@@ -265,7 +265,7 @@ final class S3Clients implements AutoCloseable {
     CompletableFuture<T> ask();
   }
 
-  /// Returns when the CRT's threads touch nothing of this any more.
+  /// Closes the clients; returns when the CRT's threads use nothing of this any more.
   @Override
   public void close() {
     Cleanup.runAll(

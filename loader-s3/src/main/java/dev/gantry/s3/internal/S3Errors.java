@@ -14,8 +14,8 @@ import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.profiles.ProfileFileSystemSetting;
 import software.amazon.awssdk.services.s3.model.S3Exception;
 
-/// What went wrong with a request, in one line and without anything secret: a server's message may
-/// name the key of the credentials, so only messages of known kinds are shown.
+/// Says what went wrong with a request, in one line and without anything secret: a server's message may name
+/// the key of the credentials, so only messages of known kinds are shown.
 final class S3Errors {
   private static final Pattern CODE = Pattern.compile("<Code>([A-Za-z0-9.]{1,80})</Code>");
 
@@ -24,7 +24,8 @@ final class S3Errors {
 
   private S3Errors() {}
 
-  /// As [#of], with the server's address where it was not reached.
+  /// The failure that an exception of the SDK stands for, with the server's address if the server was not
+  /// reached.
   static TransferException of(String operation, String subject, URI url, SdkException reason) {
     String message = String.valueOf(reason.getMessage());
     if (reason instanceof S3Exception || !message.startsWith(NOT_SENT)) {
@@ -75,7 +76,8 @@ final class S3Errors {
         CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
   }
 
-  /// After the last retry the CRT names a status that it retried, but does not tell it.
+  /// The HTTP status of a failed request. After the last retry, the CRT gives the name of its error instead
+  /// of the status that it retried.
   private static int status(S3FinishedResponseContext end, String name) {
     return switch (name) {
       case "AWS_ERROR_S3_SLOW_DOWN" -> 503;
@@ -118,7 +120,7 @@ final class S3Errors {
         operation, subject, new Failure.Remote(status >= 300 ? status : 0, reason));
   }
 
-  /// The SDK's messages name all that its chain tried, over several sentences.
+  /// The SDK's message on one line: it names all that the SDK's chain tried, in several sentences.
   private static String line(SdkException e) {
     String message = String.valueOf(e.getMessage());
     if (message.startsWith("Unable to load credentials")) {

@@ -18,7 +18,7 @@ final class S3File implements StoredFile {
 
   /// What the server said of the object.
   private record Version(String etag, long size) {
-    /// As messages show it.
+    /// The version as messages show it.
     @Override
     public String toString() {
       return size + " bytes, version " + etag;
@@ -64,7 +64,7 @@ final class S3File implements StoredFile {
     return version;
   }
 
-  /// The same name can be another object at another endpoint.
+  /// Names the URL too: the same name can be another object at another endpoint.
   @Override
   public String version() {
     return version + " at " + url;

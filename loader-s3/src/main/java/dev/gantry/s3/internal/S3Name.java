@@ -15,7 +15,8 @@ record S3Name(String bucket, String key) {
       throw new MisuseException(location + " must be s3://bucket/key");
     }
     URI uri = remote.uri();
-    // Underscores are in names of old buckets, but not in those of hosts.
+    // Takes the authority and not the host: old buckets have underscores in their names, and hosts
+    // may not.
     String bucket = uri.getRawAuthority();
     if (bucket == null || bucket.contains("@") || bucket.contains(":")) {
       throw new MisuseException(location + " must be s3://bucket/key");
@@ -28,7 +29,7 @@ record S3Name(String bucket, String key) {
     return new S3Name(bucket, path.isEmpty() ? "" : path.substring(1));
   }
 
-  /// As of [#of], for a single object.
+  /// Does what [#of] does, for a single object.
   static S3Name ofObject(Location location) {
     S3Name name = of(location);
     if (name.key().isEmpty() || name.key().endsWith("/")) {
@@ -37,7 +38,7 @@ record S3Name(String bucket, String key) {
     return name;
   }
 
-  /// This as a folder: its name ends in a slash, but for a whole bucket's.
+  /// Returns this as a folder: the key ends in a slash, unless it is empty for a whole bucket.
   S3Name folder() {
     return key.isEmpty() || key.endsWith("/") ? this : new S3Name(bucket, key + "/");
   }

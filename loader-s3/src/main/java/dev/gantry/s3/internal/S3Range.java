@@ -68,7 +68,7 @@ final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
     return 0;
   }
 
-  /// For clients without a pool of direct buffers.
+  /// Takes bytes from clients without a pool of direct buffers.
   @Override
   public int onResponseBody(ByteBuffer bytes, long start, long end) {
     take(bytes, start);
@@ -86,7 +86,7 @@ final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
       try {
         MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
       } catch (RuntimeException e) {
-        // The CRT's client would not tell.
+        // Keeps the exception: the CRT's client would not pass it on.
         defect = e;
         return;
       }

@@ -14,7 +14,8 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// A request for an object's bytes, or with them. It has one attempt: the CRT client itself signs, splits and retries.
+/// A download or upload of an object's bytes. It has one attempt: the CRT client itself signs, splits and
+/// retries.
 abstract class S3Request extends RemoteRequest
     implements RemoteRequest.Attempt, S3MetaRequestResponseHandler {
   private final S3Clients clients;
@@ -31,7 +32,7 @@ abstract class S3Request extends RemoteRequest
     this.url = url;
   }
 
-  /// What is asked for, but for what all requests have.
+  /// The options of this request, without those that all requests have.
   abstract S3MetaRequestOptions options();
 
   /// The headers of this request.
@@ -78,7 +79,8 @@ abstract class S3Request extends RemoteRequest
     return new HttpRequest(operation(), url.getRawPath(), all, null);
   }
 
-  /// Under the lock, so that the request is not closed meanwhile. The CRT client only takes note of it.
+  /// Cancels under the lock, so that the request is not closed meanwhile. This does not wait: the CRT client
+  /// only takes note.
   @Override
   public synchronized void stop() {
     stopped = true;
@@ -87,7 +89,7 @@ abstract class S3Request extends RemoteRequest
     }
   }
 
-  /// Whether nothing that comes is wanted any more.
+  /// Whether bytes that still come are not wanted any more.
   final synchronized boolean isStopped() {
     return stopped;
   }

@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/// What bounds requests, beside what the SDK's own settings say.
+/// Limits for requests, beside those of the SDK's own settings.
 ///
 /// @param retries of one request after the first attempt: after 503 and other passing statuses, lost
 ///     connections and answers that were cut short
@@ -24,8 +24,8 @@ record S3Settings(int retries, Duration pause, Duration idle) {
   private static final String PATH_STYLE_PROPERTY = "gantry.s3.path-style";
   private static final String PATH_STYLE_VARIABLE = "GANTRY_S3_PATH_STYLE";
 
-  /// Whether a bucket is the first part of the path rather than of the host's name: what the setting
-  /// says, else yes for all hosts but those of AWS.
+  /// Whether the bucket's name is the first part of the path rather than of the host's name: as the setting
+  /// says; without one, for all hosts except those of AWS.
   ///
   /// @param host of a bucket's objects
   /// @throws MisuseException if the setting is neither true nor false

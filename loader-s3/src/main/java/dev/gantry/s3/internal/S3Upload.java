@@ -11,8 +11,8 @@ import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
 /// A file on its way to S3. The CRT client reads it, sends a larger one as a multipart upload, retries parts,
-/// and aborts the upload when it fails. Not the SDK's client: that asks servers to say first whether to go on,
-/// also where nothing follows, and answers of s3proxy to that are not understood.
+/// and aborts the upload when it fails. It is not sent by the SDK's client, which sends `Expect:
+/// 100-continue` even with an empty body, and does not understand s3proxy's answers to that.
 final class S3Upload extends S3Request {
   private final Path file;
   private final long bytes;

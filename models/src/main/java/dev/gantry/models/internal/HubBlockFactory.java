@@ -11,7 +11,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/// Makes and fills the block of a folder of the hub. The engine `Gantry` finds it by the service
+/// Makes the block of a folder of the hub, and loads its weights. The engine `Gantry` finds it by the service
 /// loader and calls it for a model that has no block.
 public final class HubBlockFactory implements BlockFactory {
   private static final long serialVersionUID = 1;

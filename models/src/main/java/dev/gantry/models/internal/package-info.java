@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What DJL's engine of ours finds by the service loader.
+/// What the engine `Gantry` for DJL finds by the service loader.
 @NullMarked
 package dev.gantry.models.internal;
 

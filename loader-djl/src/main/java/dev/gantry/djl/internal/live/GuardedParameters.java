@@ -33,7 +33,7 @@ public final class GuardedParameters {
     this.isCovered = isCovered;
   }
 
-  /// Guards the arrays that the parameters have now. Arrays of DJL's own are taken over; who has kept one
+  /// Guards the arrays that the parameters have now. Takes over arrays that DJL made: whoever has kept one
   /// finds it closed.
   public void guard() {
     IdentityHashMap<NDArray, GantryNDArray> taken = new IdentityHashMap<>();

@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.Set;
 import java.util.WeakHashMap;
 
-/// The parameters that one [LiveWeights][dev.gantry.djl.LiveWeights] has until it closes: predictions that wait
-/// for one would not wait for a second one's refresh.
+/// Reserves parameters for one [LiveWeights][dev.gantry.djl.LiveWeights] until it closes: if two had the same
+/// ones, predictions that wait for the first one's refresh would not wait for the second one's.
 public final class HeldParameters implements AutoCloseable {
-  // Weak: whoever forgets a block and its live weights need not close these.
+  // A weak set: whoever forgets a block and its live weights need not close these.
   private static final Set<Parameter> HELD = Collections.newSetFromMap(new WeakHashMap<>());
 
   private final List<Parameter> parameters;
@@ -21,7 +21,7 @@ public final class HeldParameters implements AutoCloseable {
     this.parameters = parameters;
   }
 
-  /// @throws MisuseException if another one has one of them
+  /// @throws MisuseException if another [LiveWeights][dev.gantry.djl.LiveWeights] has one of them
   public static HeldParameters of(ParameterList given) {
     List<Parameter> parameters = given.values();
     synchronized (HELD) {
