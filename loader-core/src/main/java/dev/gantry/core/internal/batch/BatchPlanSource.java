@@ -25,8 +25,8 @@ public interface BatchPlanSource<T> extends AutoCloseable {
   /// threads may call this at once. An exception is thrown to the consumer in place of the batch
   /// that needs the file, and ends the ring.
   ///
-  /// @param file as the plan names it
-  /// @param identity of the file that was opened
+  /// @param file the file, as the plan names it
+  /// @param identity the identity of the file that was opened
   default void opened(Location file, Object identity) {}
 
   /// Called once, when the ring needs no more plans and no host writer runs any more; also if the

@@ -108,8 +108,8 @@ final class CacheEntry implements AutoCloseable {
     return opened.has(header(size), 0) ? opened : null;
   }
 
-  /// Makes an entry without any block. Neither of its files may exist, and no other process may make it at
-  /// once.
+  /// Makes an entry without any block. Neither of its files may exist, and no other process may make it
+  /// at the same time.
   ///
   /// @throws TransferException if the disk has no room for the whole file
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
@@ -228,8 +228,7 @@ final class CacheEntry implements AutoCloseable {
     return HEADER_BYTES + (long) ENTRY_BYTES * block;
   }
 
-  /// Makes the entry of a block: the upper half checks the lower one, so zeros and half-written entries do not
-  /// count.
+  /// Makes the entry of a block: the upper half checks the lower one, so zeros and half-written entries do not count.
   private static long entry(int block, int sum) {
     int check = ~sum ^ (block + 1) * 0x9E3779B9;
     return (long) check << 32 | Integer.toUnsignedLong(sum);
@@ -334,8 +333,7 @@ final class CacheEntry implements AutoCloseable {
     return true;
   }
 
-  /// Closes the files, which also frees the locks. Errors are ignored: the checksums show which blocks were
-  /// lost.
+  /// Closes the files, which also frees the locks. Errors are ignored: the checksums show which blocks were lost.
   @Override
   public void close() {
     boolean _ = dataFile.close();

@@ -37,9 +37,9 @@ import org.jspecify.annotations.Nullable;
 /// can always become whole, and the bound always holds. When a new file needs room, the least recently used
 /// files are removed, but none that a process uses.
 ///
-/// Processes lock the file `lock` while they make a file or make room for it. That file holds the bytes of all
-/// cached files together. This sum may be too high after a crash; whoever makes room next counts anew.
-/// Thread-safe.
+/// Processes lock the file `lock` while they make a file or make room for it. The file `lock` also holds the
+/// total size of all cached files. This total may be too high after a crash; whoever makes room next counts
+/// anew. Thread-safe.
 final class CacheFolder {
   /// How many files are in a folder, and how many bytes they take.
   record Use(long files, long bytes) {}

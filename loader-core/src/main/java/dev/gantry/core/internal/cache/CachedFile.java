@@ -12,8 +12,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 
-/// What this process knows of a cached file: which blocks are good, and which are in hand, that is, one reader
-/// checks or fetches them. All readers of the file in a session share this. Thread-safe.
+/// The state of a cached file in this process: which blocks are good, and which are in hand. A block is in hand
+/// while one reader checks or fetches it. All readers of the file in a session share this. Thread-safe.
 final class CachedFile implements AutoCloseable {
   /// Says how a reader gets a block.
   enum Turn {
@@ -46,7 +46,7 @@ final class CachedFile implements AutoCloseable {
   private final State[] states;
   private final Map<Integer, List<Runnable>> waiting = new HashMap<>();
 
-  /// For each block that another process fetches, when this process first saw that, by [System#nanoTime].
+  /// When this process first saw that another process fetches a block, by block and in [System#nanoTime].
   private final Map<Integer, Long> othersSince = new HashMap<>();
 
   /// Whether another process took too long for a block; this one waits for no other process then.

@@ -189,8 +189,7 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Returns the index after the blocks that one request fetches: several only if this read wants all of
-    /// each.
+    /// Returns the index after the blocks that one request fetches: several only if this read wants all of each.
     private int endOfFetch(Turn[] turns, int i, int first) {
       int end = i + 1;
       while (isWithin(first + i)
@@ -231,8 +230,7 @@ final class FillingFile implements FileCache.Filling {
       return turn == Turn.WAIT_FOR_OTHERS ? comeAgain(block) : turn;
     }
 
-    /// Tries a block again later, since another process fetches it. Reads past the cache if no thread can do
-    /// that.
+    /// Tries a block again later, since another process fetches it. Reads past the cache if no thread can do that.
     private Turn comeAgain(int block) {
       parts.incrementAndGet();
       if (cache.later(() -> run(block, block))) {
@@ -369,8 +367,7 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Waits until another reader settles a block, or this read is cancelled; then this read tries the block
-    /// again.
+    /// Waits until another reader settles a block, or this read is cancelled; then this read tries the block again.
     private final class Waiter implements Runnable {
       private final int block;
       private final AtomicBoolean told = new AtomicBoolean();

@@ -25,8 +25,7 @@ final class PastReads implements AutoCloseable {
   /// Fills `target` from the remote file, as [SourceFile#read] does.
   ///
   /// @param reason why the disk failed
-  /// @throws TransferException if the remote file cannot be read either; this is `reason` if the file has
-  ///     changed
+  /// @throws TransferException if the remote file cannot be read either; this is `reason` if the file has changed
   void read(MemorySegment target, long offset, long required, TransferException reason) {
     cache.refuse(reason);
     SourceFile from = remote(reason);

@@ -302,8 +302,7 @@ public final class RemoteCache implements FileCache {
     return mayPut;
   }
 
-  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may
-  /// pass.
+  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may pass.
   void refuse(GantryException reason) {
     if (reason instanceof TransferException failed && failed.isErrno(NO_DESCRIPTOR)) {
       return;

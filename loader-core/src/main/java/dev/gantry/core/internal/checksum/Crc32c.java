@@ -6,8 +6,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.zip.CRC32C;
 
-/// Computes CRC32C checksums (Castagnoli, RFC 3720) of memory, and joins the checksums of adjacent parts.
-/// Thread-safe.
+/// Computes CRC32C checksums (Castagnoli, RFC 3720) of memory, and joins the checksums of adjacent parts. Thread-safe.
 public final class Crc32c {
   /// The checksum of no bytes.
   public static final int OF_NOTHING = 0;
@@ -18,8 +17,7 @@ public final class Crc32c {
   /// The step at which `CRC32C` is fastest: long enough for its vector loop, and within the caches.
   private static final long STEP_BYTES = 1 << 20;
 
-  /// The polynomials x^(8·2ⁿ) modulo [#POLYNOMIAL]: the product with one of them moves a checksum past 2ⁿ
-  /// bytes.
+  /// The polynomials x^(8·2ⁿ) modulo [#POLYNOMIAL]: the product with one of them moves a checksum past 2ⁿ bytes.
   private static final int[] PAST_BYTES = new int[Long.SIZE];
 
   static {

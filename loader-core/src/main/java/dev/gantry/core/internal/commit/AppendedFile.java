@@ -12,8 +12,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old file or the
-/// new one:
+/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old file or the new one:
 ///
 /// 1. create a file with a unique temporary name in the target's folder, and hold its lock until step 4
 /// 2. append to it, through the page cache
@@ -46,7 +45,7 @@ public final class AppendedFile implements AutoCloseable {
 
   /// Does step 1.
   ///
-  /// @param counters of the session, which the file may outlive
+  /// @param counters the session's counters; the file may be used longer than the session
   /// @throws TransferException if the file cannot be created
   public AppendedFile(FileCalls calls, Path file, SessionCounters counters) {
     this.counters = counters;
@@ -148,7 +147,7 @@ public final class AppendedFile implements AutoCloseable {
 
   /// Closes the file, and removes it unless it has its name.
   ///
-  /// @throws TransferException if it cannot be removed
+  /// @throws TransferException if the file cannot be removed
   @Override
   public void close() {
     if (!closed) {

@@ -21,8 +21,7 @@ import java.util.Objects;
 
 /// Computes the CRC32C of ranges of files, on several threads. May be used once, by one thread.
 final class FileSums {
-  /// How many bytes a thread sums at a time: few enough that even a file of one tensor has work for all
-  /// threads.
+  /// How many bytes a thread sums at a time: few enough that even a file of one tensor has work for all threads.
   private static final long PIECE_BYTES = 4 * PlanLimits.DEFAULT.requestBytes();
 
   /// The most threads: one processor sums some 5 GB/s, and the memory does not feed more of them.

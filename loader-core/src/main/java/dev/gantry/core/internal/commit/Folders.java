@@ -30,8 +30,7 @@ public final class Folders {
     Cleanup.orUndo(() -> sync(parent(folder)), () -> removeFolder(folder));
   }
 
-  /// Renames a file within a file system, replacing a file of the new name. The change is durable only after
-  /// [#sync].
+  /// Renames a file within a file system, replacing a file of the new name. The change is durable only after [#sync].
   public void rename(Path from, Path to) {
     TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
     int result = calls.rename(from, to);
@@ -52,13 +51,12 @@ public final class Folders {
     return Leftovers.removeFile(calls, file);
   }
 
-  /// Whether a living writer holds a temporary file; false where the file system has no locks.
+  /// Whether a living writer holds the lock of a temporary file; false where the file system has no locks.
   public boolean isBeingWritten(Path file) {
     return TemporaryName.isHeld(file) && Leftovers.isBeingWritten(calls, file);
   }
 
-  /// Removes an empty folder, or does nothing if it is gone. The change is durable only after [#sync] of its
-  /// parent.
+  /// Removes an empty folder, or does nothing if it is gone. The change is durable only after [#sync] of its parent.
   public void removeFolder(Path folder) {
     Errno.check(calls.rmdir(folder), Errno.ENOENT, "rmdir", folder);
   }

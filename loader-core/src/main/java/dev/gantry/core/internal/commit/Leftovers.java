@@ -22,8 +22,7 @@ import org.slf4j.LoggerFactory;
 final class Leftovers {
   private static final Logger LOG = LoggerFactory.getLogger(Leftovers.class);
 
-  /// How many folders this process remembers, so that it does not list a folder again for each file written to
-  /// it.
+  /// How many folders this process remembers, so that it does not list a folder again for each file written to it.
   private static final int MAX_FOLDERS = 1000;
 
   private static final Set<Path> SEEN =
@@ -55,7 +54,7 @@ final class Leftovers {
     }
   }
 
-  /// Whether a living writer holds a file.
+  /// Whether a living writer holds a file's lock.
   static boolean isBeingWritten(FileCalls calls, Path file) {
     int descriptor = FileCalls.retried(() -> calls.open(file, FileCalls.O_RDWR, 0));
     if (descriptor < 0) {

@@ -191,8 +191,7 @@ public final class SnapshotMemory implements AutoCloseable {
     return hasHostRoom(bytes) ? unlessRefused(Device.HOST, allocation) : null;
   }
 
-  /// Returns the slab, or null if its allocation is refused, as pinned memory is even where there seemed to be
-  /// room.
+  /// Returns the slab, or null if its allocation is refused, as pinned memory is even where there seemed to be room.
   private static @Nullable Slab unlessRefused(Device device, Supplier<Slab> allocation) {
     try {
       return allocation.get();
@@ -213,7 +212,7 @@ public final class SnapshotMemory implements AutoCloseable {
     return bytes <= limits.hostBytes() - held(Device.HOST) && bytes <= mostHostBytes();
   }
 
-  /// Returns how much host memory snapshots may take now, which leaves some to the training itself.
+  /// Returns how many bytes of host memory snapshots may take now, which leaves some to the training itself.
   private static long mostHostBytes() {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     return available - available / SPARED_PART;

@@ -19,8 +19,7 @@ import java.nio.file.Path;
 /// An `fsync` is never repeated, since the kernel forgets what it failed to write. Thread-safe, but [#close]
 /// may be called only when no write is running.
 final class TargetFile implements AutoCloseable {
-  /// The fewest bytes for which a write through the page cache starts the writeback; the kernel decides for
-  /// fewer.
+  /// The fewest bytes for which a write through the page cache starts the writeback; the kernel decides for fewer.
   private static final long LEAST_WRITEBACK_BYTES = 1 << 20;
 
   /// The mode of new files: everyone may read and write, less the umask, as for files of other programs.

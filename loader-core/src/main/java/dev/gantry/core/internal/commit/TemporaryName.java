@@ -41,8 +41,7 @@ public final class TemporaryName {
     return isHeld(file) || matches(PATTERN, file);
   }
 
-  /// Whether a file has the temporary name of one whose writer holds a lock: if the lock is free, a crash left
-  /// the file.
+  /// Whether a file's name says that its writer holds a lock on it. If the lock is free, a crash left the file.
   static boolean isHeld(Path file) {
     return matches(HELD, file);
   }

@@ -38,8 +38,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes files. All of them are on the disk before the first gets its name. May be used once, by one thread.
 public final class WriteOperation {
-  /// Files stay open until all have their names only if they are at most the process's descriptors divided by
-  /// this; a file takes two.
+  /// Files stay open until all have their names, unless there are more than the process's descriptors divided by
+  /// this. A file takes two descriptors.
   private static final int DESCRIPTORS_SHARE = 8;
 
   private final TransferEngine engine;

@@ -69,8 +69,7 @@ public record Conversion(DType from, DType to, ScaleGrid grid, @Nullable DType s
   ///
   /// @param source the address of the elements; it needs no alignment
   /// @param scales the address of the scales, which needs no alignment; 0 if there are none
-  /// @param target the address of the results, aligned to their size; they overlap neither the source nor the
-  ///     scales
+  /// @param target the address of the results, aligned to their size; they overlap neither the source nor the scales
   public record Task(Conversion what, long source, long scales, long target) {
     public Task {
       long bytes = what.targetBytes();

@@ -28,8 +28,7 @@ final class CudaConverter implements AutoCloseable {
   /// the best of the numbers tried on an H200.
   private static final long MAX_BLOCKS = 8448;
 
-  /// The most elements of one launch where there are several scales: the kernel counts elements in 32 bits
-  /// then.
+  /// The most elements of one launch where there are several scales: the kernel counts elements in 32 bits then.
   private static final long MAX_ELEMENTS = Integer.MAX_VALUE;
 
   private final CudaContext context;

@@ -22,7 +22,7 @@ final class HostConverter {
   /// How many elements a thread takes at once: enough to be worth a thread's start and a block's table.
   private static final long PIECE_ELEMENTS = 1 << 20;
 
-  /// For how many adjacent blocks a thread has tables at once: as many as the L1 cache holds.
+  /// The number of adjacent blocks for which a thread has tables at once: as many as the L1 cache holds.
   private static final int STRIP_BLOCKS = 32;
 
   /// The fewest elements of a block for which a table is made; those of smaller blocks are computed one by one.

@@ -27,8 +27,7 @@ public final class BatchBudget {
   /// How often [#wake] was called.
   private long changes;
 
-  /// Returns the budget of an open driver. A library that is too old for batches gets one entry, which is not
-  /// used.
+  /// Returns the budget of an open driver. A library that is too old for batches gets one entry, which is not used.
   public static BatchBudget of(CuFile cuFile) {
     long buffers =
         cuFile.parameters().then(CuFileParameters::tryPool).toOptional().stream()

@@ -20,7 +20,7 @@ import java.util.function.BooleanSupplier;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// Reads and writes of many scattered extents by cuFile's batch API. Several threads may [#run] at
+/// Reads and writes many scattered extents by cuFile's batch API. Several threads may [#run] at
 /// once; they share a [BatchBudget]. Thread-safe.
 public final class BatchTransfers {
   /// The most entries of one batch, so that several batches share the budget and a batch that is
@@ -34,7 +34,6 @@ public final class BatchTransfers {
   ///
   /// @param base the memory; if it is registered, exactly the region that was registered
   /// @param required how many bytes must be done: fewer than `length` where a read may meet the end of the file
-  ///     file
   public record Request(
       CuFileHandle handle,
       boolean writes,

@@ -26,7 +26,7 @@ public record CuFileRule(
     STREAM
   }
 
-  /// What the rule looks at in a read.
+  /// The facts about a read from which the rule chooses.
   ///
   /// @param depth how many reads the thread has to do
   /// @param ordered whether other work of a stream waits for the bytes

@@ -26,8 +26,7 @@ import org.slf4j.LoggerFactory;
 /// 4. put the environment back
 /// 5. when the last session closes the driver, delete the file
 ///
-/// A variable that was set when the process started stays as it is: the user's setting wins.
-/// Thread-safe.
+/// If [#VARIABLE] was set when the process started, it stays as it is: the user's setting wins. Thread-safe.
 public final class DriverSettings {
   /// The environment variable that names libcufile's settings file.
   public static final String VARIABLE = "CUFILE_ENV_PATH_JSON";

@@ -31,7 +31,7 @@ import org.slf4j.LoggerFactory;
 /// a request on a registered stream by EIO, the stream is deregistered and then used without a registration.
 /// Thread-safe.
 public final class StreamTransfers implements AutoCloseable {
-  /// The reason why nothing else queues reads on streams in compatibility mode.
+  /// The reason why no request may be queued on a stream in compatibility mode.
   public static final String NOT_IN_COMPATIBILITY_MODE =
       "in compatibility mode libcufile's streams fail requests that are not aligned to 4 KiB, and"
           + " end the process when several threads use them (1.15.1)";
@@ -276,8 +276,7 @@ public final class StreamTransfers implements AutoCloseable {
     Cleanup.runAll(actions);
   }
 
-  /// Whether no request can write its result any more. If one still can, the memory of the results is never
-  /// freed.
+  /// Whether no request can write its result any more. If one still can, the memory of the results is never freed.
   private boolean comesToRest() {
     try (var _ = context.enter()) {
       context.driver().synchronize(stream);

@@ -14,8 +14,7 @@ import java.util.List;
 /// Says what this machine has for transfers.
 ///
 /// @param cudaAbsence why there are no CUDA devices; empty if there are
-/// @param cudaVersion the version of the CUDA API that the driver serves, such as `13.0`; empty if there is no
-///     driver
+/// @param cudaVersion the version of the CUDA API that the driver serves, such as `13.0`; empty if there is no driver
 /// @param devices the CUDA devices
 /// @param cuFileLibrary the library that was loaded, with its version; empty if there is none
 /// @param cuFileAbsence why cuFile cannot be used at all; empty if it can

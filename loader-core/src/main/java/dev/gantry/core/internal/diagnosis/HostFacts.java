@@ -8,7 +8,7 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// What the kernel says, in sysfs and procfs, about ways between disks and GPUs.
+/// Facts about the ways between disks and GPUs, which the kernel tells in sysfs and procfs.
 ///
 /// @param iommu whether transfers between devices go through the IOMMU
 /// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services

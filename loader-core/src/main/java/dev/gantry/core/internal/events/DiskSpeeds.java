@@ -16,7 +16,7 @@ public final class DiskSpeeds {
 
   private final Map<Long, Watch> disks = new TreeMap<>();
 
-  /// The measurement of one disk that goes on; the lock on `disks` guards it.
+  /// The running measurement of one disk; the lock on `disks` guards it.
   private static final class Watch {
     private int underWay;
     private long busySince;

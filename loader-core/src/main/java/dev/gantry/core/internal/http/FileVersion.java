@@ -13,7 +13,7 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// What a server says of a file's version, so that a change is noticed.
+/// The version of a file, as a server states it: it shows that a file has changed.
 ///
 /// @param validator a strong ETag; where there is none, the value of `Last-Modified`
 /// @param size the file's size in bytes

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 final class HttpFile implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 16;
 
-  /// The statuses of an answer that say that the address to which the server redirected has expired.
+  /// The statuses by which a server says that the address to which a redirect led has expired.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
 
   private final HttpClient client;
@@ -77,8 +77,7 @@ final class HttpFile implements StoredFile {
     return REQUESTS_AT_ONCE;
   }
 
-  /// Returns an empty version if the server sends a date only: dates are exact to a second, in which a file can
-  /// change.
+  /// Returns an empty version if the server sends a date only: dates are exact to a second, in which a file can change.
   @Override
   public String version() {
     return version.validator().startsWith("\"") ? version.toString() : "";

@@ -21,8 +21,7 @@ public final class HttpStore implements Store {
   /// @param idle how long a server may send nothing, before the first byte of an answer or between two
   /// @param attempts how often a request is made: again after a lost connection, an answer that was cut short,
   ///     and the statuses 429, 500, 502, 503 and 504
-  /// @param pause how long to wait before the second attempt; the wait before each later one is four times as
-  ///     long
+  /// @param pause how long to wait before the second attempt; the wait before each later one is four times as long
   record Limits(Duration connect, Duration idle, int attempts, Duration pause) {
     static final Limits DEFAULT =
         new Limits(Duration.ofSeconds(10), Duration.ofSeconds(30), 4, Duration.ofMillis(200));

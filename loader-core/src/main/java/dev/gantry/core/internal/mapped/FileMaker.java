@@ -28,7 +28,8 @@ record FileMaker(
   /// Gives up kept files until another one fits the memory that may be kept.
   @FunctionalInterface
   interface Room {
-    /// @param counted how many of the bytes count as registered already
+    /// @param bytes the size of the other file
+    /// @param counted how many of its bytes count as registered already
     /// @return why there is no room; empty if there is
     String make(long bytes, long counted);
   }
@@ -37,8 +38,7 @@ record FileMaker(
   ///
   /// @param context the device whose driver registers the file; null to copy the file for the CPU
   /// @param identity the identity that the file must have
-  /// @param asked whether the caller uses the file at once; it is then registered even if it is not in the page
-  ///     cache
+  /// @param asked whether the caller uses the file at once; it is then registered even if it is not in the page cache
   Availability<KeptFile> make(
       @Nullable CudaContext context, Location location, Object identity, boolean asked) {
     try {

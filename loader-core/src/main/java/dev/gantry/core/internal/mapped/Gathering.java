@@ -12,8 +12,7 @@ import java.util.List;
 import java.util.Optional;
 
 /// A batch whose rows a kernel or the CPU copies out of kept files. The files stay kept until this is closed,
-/// which must happen after the kernel has run. One thread at a time may use this, but several may call [#copy]
-/// at once.
+/// which must happen after the kernel has run. One thread at a time may use this, but several may call [#copy] at once.
 public final class Gathering implements AutoCloseable {
   /// The most bytes that one thread block copies; larger rows have several blocks.
   private static final long PIECE_BYTES = 64 << 10;
@@ -68,8 +67,8 @@ public final class Gathering implements AutoCloseable {
     return all;
   }
 
-  /// Returns the index after the gathers, from `first` on, that bring exactly these samples, each gather whole
-  /// ones; or 0 if the gathers do not.
+  /// Looks for gathers, from `first` on, that together bring exactly these samples, and of which each brings
+  /// whole samples. Returns the index after the last of them, or 0 if there are none.
   private int endOfSamples(NormalizedRows rows, int first) {
     long rowBytes = rows.what().fromBytes();
     long at = rows.from();
@@ -111,8 +110,7 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// Returns the gathers that [#launch] leaves to the kernel that normalises these samples; empty if it leaves
-  /// none.
+  /// Returns the gathers that [#launch] leaves to the kernel that normalises these samples; empty if it leaves none.
   public Optional<Fused> fused(NormalizedRows rows) {
     return fused.stream().filter(each -> each.rows.equals(rows)).findFirst();
   }
@@ -180,8 +178,7 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// Checks that no file was changed in place. Call it when the kernel has run, before the batch is handed
-  /// over.
+  /// Checks that no file was changed in place. Call it when the kernel has run, before the batch is handed over.
   ///
   /// @throws dev.gantry.core.MalformedFileException if a file was changed in place meanwhile
   public void requireUnchanged() {

@@ -7,14 +7,14 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// What [KeptFiles] knows of a file of one identity. The lock of [KeptFiles] guards all fields.
+/// The state of one file in [KeptFiles], whose lock guards all fields.
 final class KeptEntry {
   private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
 
   final Object identity;
   final long size;
 
-  /// How many bytes batches have read since the file was first seen, last kept, or given up.
+  /// How many bytes batches have read since the file was first used, last kept, or given up.
   long readBytes;
 
   /// How many batches use the file now.

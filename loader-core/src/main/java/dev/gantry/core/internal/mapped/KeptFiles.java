@@ -42,7 +42,7 @@ public final class KeptFiles implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
   private static final long IDLE_NANOS = 60_000_000_000L;
 
-  /// How many files are known, with how much of them was read. Kept files are known even beyond this number.
+  /// How many files are remembered, with how much of each was read. Kept files are remembered beyond this, too.
   private static final int MAX_ENTRIES = 16_384;
 
   /// The answer if keeping a file throws; made in advance, since there may be no memory then.
@@ -54,7 +54,7 @@ public final class KeptFiles implements AutoCloseable {
   private final LongSupplier availableBytes;
   private final int mostEntries;
 
-  /// The known files, in the order of their last use.
+  /// The remembered files, in the order of their last use.
   private final Map<Key, KeptEntry> entries = new LinkedHashMap<>(16, 0.75f, true);
 
   private final Map<Device.Cuda, GatherKernel> kernels = new ConcurrentHashMap<>();
@@ -351,8 +351,7 @@ public final class KeptFiles implements AutoCloseable {
             + " may be kept now, which leaves half of the available memory free";
   }
 
-  /// Returns the most bytes that this session may keep: half of what is available, less what others have
-  /// registered.
+  /// Returns the most bytes that this session may keep: half of what is available, less what others have registered.
   private long mostBytes() {
     return availableBytes.getAsLong() / 2 - registered.bytes() + registeredHere();
   }
