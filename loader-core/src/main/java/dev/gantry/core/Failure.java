@@ -3,7 +3,7 @@ package dev.gantry.core;
 
 import java.io.Serializable;
 
-/// Why an operation failed. The layers stay apart: the same number means different things to each.
+/// Why an operation failed. Each layer has a record of its own, since the same code means something else in each.
 public sealed interface Failure extends Serializable {
   /// The failure in words, with its code and name.
   String describe();
@@ -62,7 +62,7 @@ public sealed interface Failure extends Serializable {
     }
   }
 
-  /// A write wrote no byte, without a reason.
+  /// A write returned 0 bytes, and no error.
   ///
   /// @param missing bytes that were still to be written
   record NothingWritten(long missing) implements Failure {
@@ -74,7 +74,7 @@ public sealed interface Failure extends Serializable {
 
   /// The store of a remote file refused, or its answer was wrong.
   ///
-  /// @param status of the answer, such as HTTP's 404; 0 where the status is not at fault
+  /// @param status the answer's status, such as HTTP's 404; 0 if the status is not at fault
   record Remote(int status, String reason) implements Failure {
     @Override
     public String describe() {

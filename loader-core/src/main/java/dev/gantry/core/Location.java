@@ -70,7 +70,7 @@ public sealed interface Location {
 
   /// A file on this machine. Two are equal if their paths are, whatever their versions.
   record Local(Path path, @Nullable Object version) implements Location {
-    /// The file as it is when it is opened.
+    /// Names the file in the version that it has when it is opened.
     public Local(Path path) {
       this(path, null);
     }
@@ -141,7 +141,7 @@ public sealed interface Location {
       }
     }
 
-    /// The file as it is when it is opened.
+    /// Names the file in the version that it has when it is opened.
     public Remote(URI uri) {
       this(uri, null);
     }

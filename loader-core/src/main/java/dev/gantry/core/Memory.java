@@ -44,7 +44,7 @@ public sealed interface Memory extends Source {
 
   /// Memory of a CUDA device. A call that names it waits first for work that was queued on the device.
   ///
-  /// @param address of the first byte, on the device
+  /// @param address the first byte's address on the device
   record OnDevice(Device.Cuda device, long address, long length) implements Memory {
     public OnDevice {
       if (address < 0 || length < 0) {

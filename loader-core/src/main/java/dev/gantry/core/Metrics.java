@@ -4,7 +4,7 @@ package dev.gantry.core;
 import java.time.Duration;
 import java.util.Map;
 
-/// What a session has done since it was opened, and what the process holds now: see
+/// What a session has done since it was opened, and what the process holds now; see
 /// [Session#metrics].
 ///
 /// Counters never fall. A snapshot that is taken while the session works may mix several moments.
@@ -84,9 +84,9 @@ public record Metrics(
   /// Memory by kind, in bytes: the most that a load, a dataset or a save takes, or the most that was used
   /// at once.
   ///
-  /// @param deviceBytes of all devices together
-  /// @param pinnedBytes of host memory that devices copy from and to
-  /// @param hostBytes of other host memory
+  /// @param deviceBytes memory of all devices together
+  /// @param pinnedBytes pinned host memory, which devices copy from and to
+  /// @param hostBytes other host memory
   public record MemoryUse(long deviceBytes, long pinnedBytes, long hostBytes) {
     /// No memory of any kind.
     public static final MemoryUse NOTHING = new MemoryUse(0, 0, 0);

@@ -58,13 +58,12 @@ public interface Session extends AutoCloseable {
   /// @throws MisuseException if `mostBytes` is not positive, or the session is closed
   void cacheRemoteFiles(Path folder, long mostBytes);
 
-  /// What this session has done so far, and what the process holds. Cheap enough to be called every
-  /// second.
+  /// What this session has done so far, and what the process holds. Cheap: it may be called every second.
   Metrics metrics();
 
-  /// Frees the memory of devices, the host and pinned memory and the streams that are kept for the next
-  /// load or epoch and not in use, of all sessions; gives up data files that are kept in memory for
-  /// datasets, and this session's registrations of memory with cuFile. The next load makes them again.
+  /// Frees streams, device memory, pinned memory and host memory of all sessions that are kept for the next load or
+  /// epoch and not in use. Also gives up data files that are kept in memory for datasets, and this session's
+  /// registrations of memory with cuFile. The next load makes them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.

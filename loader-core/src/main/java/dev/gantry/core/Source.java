@@ -8,7 +8,7 @@ public sealed interface Source permits Memory, Source.FilePart {
   /// The number of bytes.
   long length();
 
-  /// A part of this.
+  /// A part of this source.
   Source slice(long offset, long bytes);
 
   /// A part of a file.

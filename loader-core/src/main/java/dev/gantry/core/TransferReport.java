@@ -18,7 +18,7 @@ import java.util.Set;
 /// @param reads how many requests it took
 /// @param files one entry for each file
 /// @param devices one entry for each device of a load onto several devices; otherwise empty
-/// @param elapsed from the readers' start to the last byte's arrival, without opening files and
+/// @param elapsed the time from the readers' start to the last byte's arrival, without opening files and
 ///     allocating memory
 public record TransferReport(
     Map<Transport, Long> bytesByTransport,
@@ -70,7 +70,7 @@ public record TransferReport(
   /// @param reason why no better transport was used; empty if this is the best
   /// @param cached whether a remote file was read wholly from the cache on this machine's disk
   public record FileReport(Location file, Transport transport, String reason, boolean cached) {
-    /// The report of a file that is read where it lies.
+    /// The report of a file that is not read from the cache of remote files.
     public FileReport(Location file, Transport transport, String reason) {
       this(file, transport, reason, false);
     }

@@ -16,7 +16,7 @@ public enum Transport {
   /// The CPU copies between files and host memory.
   HOST;
 
-  /// As written in reports and JSON: `gds`, `compat`, `staged`, `mapped`, `host`.
+  /// The name in reports and JSON: `gds`, `compat`, `staged`, `mapped` or `host`.
   @Override
   public String toString() {
     return name().toLowerCase(Locale.ROOT);

@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 /// @param source where the first row begins
 /// @param sourcePitch bytes from one row's start to the next one's; becomes `width` if there is a single row
 /// @param target where the first row goes
-/// @param targetPitch as `sourcePitch`, where the rows go
+/// @param targetPitch the same for the target
 /// @param width bytes of a row, 1 or more, at most a pitch
 /// @param rows 1 or more
 public record Copy2D(

@@ -11,7 +11,7 @@ public abstract class ReadRequest {
   private final Cancellation cancellation;
 
   /// @param target native memory
-  /// @param offset of the first byte, from the start of the file
+  /// @param offset where the read begins in the file, in bytes
   /// @param cancellation ends this read early
   protected ReadRequest(MemorySegment target, long offset, Cancellation cancellation) {
     this.target = target;

@@ -3,10 +3,10 @@ package dev.gantry.core.spi;
 
 /// Whether bytes of a file are in memory.
 public enum Residency {
-  /// They are best read through the page cache.
+  /// The bytes are best read through the page cache.
   HOT,
-  /// They are best read past it.
+  /// The bytes are best read past the page cache.
   COLD,
-  /// The kernel does not say. They are read as cold ones are, and the report counts them.
+  /// The kernel does not say. Such bytes are read as cold ones are, and reports count them.
   UNKNOWN
 }

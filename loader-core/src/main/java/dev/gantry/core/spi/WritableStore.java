@@ -12,7 +12,7 @@ import java.util.function.Predicate;
 public interface WritableStore extends Store {
   /// A file below a folder.
   ///
-  /// @param name from the folder on, with `/` between its parts
+  /// @param name the file's name below the folder, with `/` between its parts
   /// @param size in bytes
   record Entry(String name, long size) {}
 

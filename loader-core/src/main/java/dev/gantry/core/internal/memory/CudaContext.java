@@ -76,7 +76,7 @@ public final class CudaContext {
     }
   }
 
-  /// Frees what is kept for later on all devices, and not in use.
+  /// Frees the streams, events and memory of all devices that are kept for reuse and not in use.
   public static void freeIdle() {
     List<Runnable> actions = new ArrayList<>();
     for (CudaContext each : CONTEXTS.values()) {

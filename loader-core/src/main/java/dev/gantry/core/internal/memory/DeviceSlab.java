@@ -122,8 +122,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     }
   }
 
-  /// The driver aligns large allocations to 2 MiB, but small ones only to 512 bytes: those need extra
-  /// room.
+  /// Allocates memory that can be aligned. The driver aligns large allocations to 2 MiB, but small ones only to 512
+  /// bytes: those need extra room.
   private static long allocateAligned(CudaDriver driver, long bytes) {
     long allocated = driver.allocateDevice(bytes);
     if (allocated % REGISTRATION_ALIGNMENT_BYTES == 0) {

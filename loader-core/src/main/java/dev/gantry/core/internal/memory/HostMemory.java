@@ -24,7 +24,7 @@ public final class HostMemory {
   /// The pages of smaller mappings are not looked at.
   private static final long LEAST_MAPPED_BYTES = 1 << 20;
 
-  /// Replaced by tests.
+  /// The page cache that is registered with the CUDA driver. Tests replace this.
   static RegisteredPages registered = RegisteredPages.OF_USER;
 
   /// Bytes that are promised and not yet mapped.

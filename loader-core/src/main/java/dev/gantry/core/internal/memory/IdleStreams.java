@@ -36,17 +36,17 @@ public final class IdleStreams {
         });
   }
 
-  /// A stream on which nothing is queued.
+  /// Takes a stream on which nothing is queued.
   public CudaDriver.Stream stream() {
     return take(streams, context.driver()::createStream);
   }
 
-  /// An event for short waits; see [CudaDriver#createEvent]. It may have been recorded before.
+  /// Takes an event for short waits; see [CudaDriver#createEvent]. It may have been recorded before.
   public CudaDriver.Event event() {
     return take(events, context.driver()::createEvent);
   }
 
-  /// An event for long waits; see [CudaDriver#createBlockingSyncEvent]. It may have been recorded before.
+  /// Takes an event for long waits; see [CudaDriver#createBlockingSyncEvent]. It may have been recorded before.
   public CudaDriver.Event blockingSyncEvent() {
     return take(blockingSyncEvents, context.driver()::createBlockingSyncEvent);
   }
@@ -71,7 +71,7 @@ public final class IdleStreams {
     (event.isBlockingSync() ? blockingSyncEvents : events).keep(event, 1);
   }
 
-  /// Destroys all.
+  /// Destroys the streams and events that are kept.
   void free() {
     Cleanup.runAll(List.of(streams::free, events::free, blockingSyncEvents::free));
   }

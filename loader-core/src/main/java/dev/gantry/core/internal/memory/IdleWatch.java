@@ -35,7 +35,7 @@ public final class IdleWatch {
           Thread.ofPlatform().daemon().name("gantry-idle-watch").start(IdleWatch::run);
           running = true;
         } catch (OutOfMemoryError e) {
-          // The next call tries again.
+          // The next call of watch tries again.
           LOG.warn("no thread gives back idle memory for now", e);
         }
       }

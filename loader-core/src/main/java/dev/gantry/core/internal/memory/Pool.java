@@ -108,7 +108,7 @@ public final class Pool<T> {
         gone.stream().<Runnable>map(kept -> () -> release.accept(kept.thing())).toList());
   }
 
-  /// Releases all.
+  /// Releases all things that are kept.
   public void free() {
     free(_ -> true);
   }
@@ -131,7 +131,7 @@ public final class Pool<T> {
     return size() > 0;
   }
 
-  /// The size of all that is here.
+  /// The size of all things that are kept.
   public synchronized long size() {
     return size;
   }

@@ -42,7 +42,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
 
   /// Copies all bytes to host memory, after all work queued on the device's default stream.
   ///
-  /// @param target of at least `length` bytes
+  /// @param target host memory of at least `length` bytes
   public void copyTo(MemorySegment target) {
     switch (slab) {
       case null -> {}
@@ -53,7 +53,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
 
   /// Copies all bytes to memory of the same device, and returns when they are there.
   ///
-  /// @param target of `length` bytes
+  /// @param target memory of `length` bytes
   public void copyTo(Memory target) {
     switch (target) {
       case Memory.OnHost(MemorySegment segment) -> copyTo(segment);

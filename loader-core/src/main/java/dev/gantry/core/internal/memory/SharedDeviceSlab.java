@@ -14,7 +14,7 @@ public final class SharedDeviceSlab extends DeviceSlab {
 
   /// Maps the memory of a descriptor, which may be closed afterwards.
   ///
-  /// @param size of the whole memory
+  /// @param size the size of the whole memory in bytes
   /// @throws dev.gantry.core.TransferException if the driver refuses
   public static SharedDeviceSlab map(
       CudaContext context, int descriptor, long size, boolean writable) {

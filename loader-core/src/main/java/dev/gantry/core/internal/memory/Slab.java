@@ -65,7 +65,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     return address;
   }
 
-  /// In bytes.
+  /// The slab's size in bytes.
   public final long size() {
     return size;
   }

@@ -6,10 +6,10 @@ import java.util.function.Function;
 
 /// Something that this machine may lack; if it does, the reason.
 public sealed interface Availability<T> {
-  /// It is there.
+  /// The thing is there.
   record Present<T>(T value) implements Availability<T> {}
 
-  /// It is not there.
+  /// The thing is not there.
   ///
   /// @param reason one line for a person, such as what was looked for and where
   record Absent<T>(String reason) implements Availability<T> {}

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
 public final class CuFile {
-  /// A system property that names the library to use; no other is tried then.
+  /// A system property that names the library to use; if it is set, no other library is tried.
   public static final String PROPERTY = "gantry.cufile.library";
 
   /// The environment variable with the same meaning; the system property takes precedence.
@@ -85,9 +85,8 @@ public final class CuFile {
     }
   }
 
-  // typedef struct CUfileDescr_t { CUfileFileHandleType type; union { int fd; void *handle; }
-  // handle;
-  //                                const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
+  // typedef struct CUfileDescr_t { CUfileFileHandleType type;
+  //   union { int fd; void *handle; } handle; const CUfileFSOps_t *fs_ops; } CUfileDescr_t;
   private static final StructLayout DESCRIPTION =
       MemoryLayout.structLayout(
           JAVA_INT.withName("type"),
@@ -150,8 +149,7 @@ public final class CuFile {
     this.library = library;
     // CUfileError_t cuFileDriverOpen(void)
     driverOpen = function("cuFileDriverOpen");
-    // CUfileError_t cuFileDriverClose_v2(void): the function that cuFileDriverClose is in cufile.h
-    // of CUDA 12
+    // CUfileError_t cuFileDriverClose_v2(void); cufile.h of CUDA 12 defines cuFileDriverClose as it
     driverClose =
         CuFileFunction.find(library, "cuFileDriverClose_v2")
             .toOptional()

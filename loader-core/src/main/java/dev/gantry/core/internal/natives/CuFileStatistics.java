@@ -73,7 +73,7 @@ public final class CuFileStatistics {
 
   /// What was counted.
   ///
-  /// @param totals by name, such as `reads.ok` and `read.bytes`
+  /// @param totals the counts by their names, such as `reads.ok` and `read.bytes`
   /// @param readSizes the number of reads in each bucket of sizes, one for each power of two; empty at level 1
   /// @param writeSizes the same for writes
   /// @param gpus empty below level 3
@@ -83,7 +83,7 @@ public final class CuFileStatistics {
   /// The counts of one GPU.
   ///
   /// @param uuid the GPU's UUID in hexadecimal digits
-  /// @param totals by name, such as `reads.peerToPeer`
+  /// @param totals the counts by their names, such as `reads.peerToPeer`
   public record Gpu(String uuid, Map<String, Long> totals) {}
 
   private final NativeLibrary library;
@@ -130,7 +130,7 @@ public final class CuFileStatistics {
     CuFileFunction.require(library, "cuFileStatsReset").call(library.name());
   }
 
-  /// What was counted so far.
+  /// Reads the counts so far.
   ///
   /// @param level 1 to 3
   // CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats), and the same for the other levels

@@ -351,7 +351,7 @@ public final class Libc implements FileCalls {
   public long fileSystem(int fd) {
     MemorySegment statfs = SCRATCH.get().statfs;
     int status = intCall(FSTATFS, fd, statfs.address(), 0, 0, 0);
-    // f_type comes first.
+    // The field f_type comes first in struct statfs.
     return status < 0 ? status : statfs.get(JAVA_LONG, 0);
   }
 

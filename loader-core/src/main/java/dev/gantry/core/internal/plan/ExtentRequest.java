@@ -8,7 +8,7 @@ import dev.gantry.core.MisuseException;
 ///
 /// @param alignmentBytes a power of two, at most [#MAX_ALIGNMENT_BYTES]
 public record ExtentRequest(Extent extent, int alignmentBytes) {
-  /// Enough for every dtype and for vector loads.
+  /// The largest alignment: enough for every dtype and for vector loads.
   public static final int MAX_ALIGNMENT_BYTES = 256;
 
   public ExtentRequest {

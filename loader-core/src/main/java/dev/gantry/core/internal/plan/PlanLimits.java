@@ -7,7 +7,7 @@ import dev.gantry.core.MisuseException;
 ///
 /// @param requestBytes the most bytes of one read, a multiple of [#BLOCK_BYTES] up to
 ///     [#MAX_REQUEST_BYTES]
-/// @param gapBytes up to this many unwanted bytes between two extents, one read takes both: that costs
+/// @param gapBytes one read takes two extents with up to this many unwanted bytes between them: that costs
 ///     less than a second request
 /// @param slabBytes the most bytes of a slab of several extents, a multiple of [#BLOCK_BYTES]; a larger
 ///     extent gets its own slab. A slab lives as long as its longest-lived tensor, so this bounds

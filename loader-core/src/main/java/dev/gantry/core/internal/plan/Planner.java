@@ -42,7 +42,7 @@ public final class Planner {
     this.placements = new Placement[wanted.size()];
   }
 
-  /// @param wanted in any order, overlaps and repetitions allowed
+  /// @param wanted extents in any order, which may overlap and repeat
   public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits) {
     return new Planner(wanted, limits).plan();
   }

@@ -5,8 +5,8 @@ import java.util.List;
 
 /// The aligned writes that assemble one file from its parts.
 ///
-/// @param size of the file in bytes, to which it is trimmed at the end
-/// @param writes in the order of the file; they do not overlap, and no block is in two of them
+/// @param size the file's size in bytes, to which it is trimmed at the end
+/// @param writes the writes in the file's order; they do not overlap, and no block is in two of them
 public record WritePlan(long size, List<Write> writes) {
   public WritePlan {
     writes = List.copyOf(writes);
@@ -14,7 +14,7 @@ public record WritePlan(long size, List<Write> writes) {
 
   /// One aligned write.
   ///
-  /// @param offset in the file, a multiple of [PlanLimits#BLOCK_BYTES]
+  /// @param offset where the write begins in the file, a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param length bytes of the file in this write. The last write of a file may have a length that is no multiple of
   ///     [PlanLimits#BLOCK_BYTES]; it is padded with zeros
   /// @param pieces what it consists of, in order and without gaps

@@ -18,7 +18,7 @@ public record FileMapping(Slab slab, long from, long to, long shift) {
         && (extent.offset() + shift) % alignmentBytes == 0;
   }
 
-  /// Where an extent within the range is in the slab.
+  /// The place in the slab of an extent within the range.
   public Region region(Extent extent) {
     return new Region(slab, extent.offset() + shift, extent.length());
   }

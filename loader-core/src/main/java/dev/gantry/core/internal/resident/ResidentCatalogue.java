@@ -18,7 +18,7 @@ import java.util.regex.Pattern;
 
 /// What a server tells its clients, besides the descriptors: the files that it keeps in memory.
 ///
-/// @param version of the weights: 1, 2, … as they are replaced
+/// @param version the version of the weights: 1, 2, … as they are replaced
 /// @param gpu the UUID of the GPU that has the tensors, since another process may give it another ordinal; empty if the
 ///     tensors are in host memory
 /// @param entry the file to open; empty to open all files as a folder

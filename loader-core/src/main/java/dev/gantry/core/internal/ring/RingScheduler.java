@@ -394,7 +394,7 @@ final class RingScheduler<T> {
 
   /// Waits until no caller is busy with the ring.
   ///
-  /// @return the slots that the consumer still has, which owns their memory from now on
+  /// @return the slots that the consumer still has; it owns their memory from now on
   Set<Slot> awaitIdle() {
     lock.lock();
     try {

@@ -56,7 +56,7 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
 
   /// Gathers on this thread if that takes less time than waking another one.
   ///
-  /// @return whether that was done
+  /// @return whether the batch was gathered
   boolean gatherAtOnce() {
     return false;
   }

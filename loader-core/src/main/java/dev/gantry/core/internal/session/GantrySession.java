@@ -155,7 +155,7 @@ public final class GantrySession implements Session {
 
   /// Reads files into memory that other processes can map: the clients of a server of resident weights.
   ///
-  /// @param version of the weights
+  /// @param version the version of the weights
   /// @param entry the file that clients open; empty if they open a folder
   /// @throws TransferException if there is too little memory, a file or device fails, or the kernel or the
   ///     driver has no memory that processes share; nothing stays allocated then
@@ -304,7 +304,7 @@ public final class GantrySession implements Session {
 
   /// Copies a source's bytes to host memory, after all work queued on its device.
   ///
-  /// @param target of the source's length or more
+  /// @param target memory of the source's length or more
   /// @throws TransferException if the file or device fails, or the caller is interrupted while it
   ///     waits for staging buffers
   public void copy(Source source, MemorySegment target) {

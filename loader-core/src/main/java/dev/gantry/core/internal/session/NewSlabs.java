@@ -27,7 +27,7 @@ import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Slabs that the load allocates, on one device or several.
+/// Slabs that a load allocates, on one device or several.
 abstract sealed class NewSlabs implements Destination {
   /// What a user can do if there is too little memory.
   static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";

@@ -41,7 +41,7 @@ public final class OffloadBuffer implements AutoCloseable {
 
   /// Allocates the host memory, and pins it if the device is a GPU.
   ///
-  /// @param sizes of the pieces in bytes, 1 or more each
+  /// @param sizes the pieces' sizes in bytes, 1 or more each
   /// @throws dev.gantry.core.TransferException if the host has too little memory
   public static OffloadBuffer prepare(Device device, List<Long> sizes) {
     SlabLayout layout = SlabLayout.of(sizes, ALIGNMENT_BYTES, SLAB_BYTES);

@@ -23,7 +23,7 @@ final class Interruption implements AutoCloseable {
     }
   }
 
-  /// Ends this. The thread that made it must call this; it is then interrupted only if it was so before.
+  /// Ends this. The thread that made it must call this; the thread is then interrupted only if it was before.
   @Override
   public synchronized void close() {
     closed = true;

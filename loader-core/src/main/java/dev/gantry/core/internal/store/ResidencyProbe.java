@@ -22,7 +22,7 @@ final class ResidencyProbe {
 
   private static final long WINDOW_BYTES = 16 << 10;
 
-  /// A range of at most this size is one window.
+  /// A range of at most this many bytes is one window.
   private static final long ONE_WINDOW_BYTES = 256 << 10;
 
   private static final long MAPPING_BYTES = 1L << 30;

@@ -39,8 +39,8 @@ public final class SourceFile implements AutoCloseable {
   /// Tells whether a local file that is opened again is the same, with the same bytes. A change that keeps all four
   /// values goes unnoticed.
   ///
-  /// @param device that holds the file: its major number in the upper half, its minor in the lower
-  /// @param inode of the file on that device
+  /// @param device the device that has the file: its major number in the upper half, its minor in the lower
+  /// @param inode the file's number on that device
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   public record Identity(long device, long inode, long size, long modifiedNanos) {

@@ -214,7 +214,7 @@ public final class WorkerThreads {
     private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
     private final Semaphore ended = new Semaphore(0);
 
-    /// Changed only by the thread that starts them.
+    /// The number of started threads. Only the thread that starts them changes it.
     private int count;
 
     private Started() {}

@@ -56,7 +56,7 @@ public final class FileTransport implements AutoCloseable {
 
   private volatile boolean fetched;
 
-  /// @param only the only transport to use, or null to choose by evidence
+  /// @param only the only transport to use, or null to have the best one chosen
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or the only
   ///     transport asked for cannot serve
   public FileTransport(

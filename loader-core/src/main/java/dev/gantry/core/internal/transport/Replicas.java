@@ -46,7 +46,7 @@ public final class Replicas {
 
   /// Lets the devices reach one another's memory where the driver allows it.
   ///
-  /// @throws MisuseException if a device is named twice, or none is
+  /// @throws MisuseException if a device is named twice, or none is named
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
   static Replicas of(List<Device> devices) {
     require(devices);
@@ -92,7 +92,7 @@ public final class Replicas {
         .toList();
   }
 
-  /// Reports what each device got.
+  /// Reports the bytes that each device got.
   List<DeviceReport> report() {
     return IntStream.range(0, devices.size())
         .mapToObj(to ->

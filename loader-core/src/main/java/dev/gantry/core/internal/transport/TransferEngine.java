@@ -99,7 +99,7 @@ public final class TransferEngine implements AutoCloseable {
     return calls;
   }
 
-  /// What this session has done; those who do it count it here.
+  /// Counts what this session has done; each operation adds to it.
   public SessionCounters counters() {
     return counters;
   }
