@@ -90,8 +90,8 @@ public final class ExampleDecoder {
             () -> where.fault(MISSING_FEATURE, "feature '" + feature.name() + "' is not there"));
   }
 
-  /// How many units of a feature a record has; -1 if the record lacks a feature that has a value for
-  /// absence.
+  /// How many units of a feature a record has; -1 if it lacks a feature of a fixed length, 0 if it lacks
+  /// any other.
   private long units(ExampleReader values, int number, RawRecord where) {
     FeatureLayout feature = features.get(number);
     long units;

@@ -105,7 +105,7 @@ public final class JointFiles implements AutoCloseable {
   public record Part(String unfinished, String name) {
     /// Makes a file whose name no other set has.
     ///
-    /// @param number of `count`, from 0
+    /// @param number the file's number of `count`, from 0
     /// @param job this set's UUID
     /// @param suffix the end of the name, which begins with a dot
     public static Part of(String unfinished, int number, int count, String job, String suffix) {
@@ -117,7 +117,7 @@ public final class JointFiles implements AutoCloseable {
 
   /// The name of one of `count` files: `train-00000-of-00010`.
   ///
-  /// @param number of `count`, from 0
+  /// @param number the file's number of `count`, from 0
   public static String numbered(String name, int number, int count) {
     return String.format(Locale.ROOT, "%s-%05d-of-%05d", name, number, count);
   }

@@ -8,7 +8,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import org.jspecify.annotations.Nullable;
 
-/// Numbers of one width, one after the other, little endian, outside of the heap. For one thread.
+/// A growing list of numbers of one width, little endian, in native memory. For one thread.
 final class Column implements AutoCloseable {
   static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -29,7 +29,7 @@ final class Column implements AutoCloseable {
     room(Long.BYTES).set(LONG, 0, value);
   }
 
-  /// Room for more numbers, which are this column's; until more are added.
+  /// Appends room for more numbers, and returns it to be filled; valid until more are added.
   MemorySegment room(long bytes) {
     long needed = used + bytes;
     if (needed > memory.byteSize()) {
@@ -47,12 +47,12 @@ final class Column implements AutoCloseable {
     return room;
   }
 
-  /// All numbers; until more are added.
+  /// Returns the bytes of all numbers; valid until more are added.
   MemorySegment bytes() {
     return memory.asSlice(0, used);
   }
 
-  /// Forgets the numbers' memory.
+  /// Gives up the numbers' memory.
   @Override
   public void close() {
     if (slab != null) {

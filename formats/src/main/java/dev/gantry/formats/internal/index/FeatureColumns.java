@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// Gathers what the index holds of one feature, record by record. Once a record's value has no one
-/// place, only the summary goes on.
+/// Collects what the index holds of one feature, record by record. Once a record's value does not lie in
+/// one place, only the summary is continued.
 final class FeatureColumns implements AutoCloseable {
   private static final long UNKNOWN = -1;
   private static final String MISSING = "it is missing";
@@ -30,7 +30,7 @@ final class FeatureColumns implements AutoCloseable {
   private long missing;
   private long elements = UNKNOWN;
 
-  /// @param record the first that is to be added; those before it lack the feature
+  /// @param record the first record that will be added; the records before it lack the feature
   FeatureColumns(String name, long record) {
     this.name = name;
     missing = record;
@@ -39,7 +39,7 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// @param ambiguous whether its kind changes so that not all parsers read it alike
+  /// @param ambiguous whether parsers differ on the feature's kind
   void add(long record, FeatureValue feature, boolean ambiguous) {
     FeatureSpec.Kind found = feature.kind();
     if (found == null) {
@@ -60,7 +60,7 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// Why there is no one place or no few integers that are the value; empty if there are.
+  /// Says why the value neither lies in one place nor is a few integers; empty if it does.
   static String obstacle(FeatureSpec.Kind kind, FeatureValue feature, boolean ambiguous) {
     long count = feature.count();
     if (ambiguous) {
@@ -108,14 +108,14 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// Fills in the lengths of the records before this one, which are all alike.
+  /// Writes the lengths of the records before this one, which are all equal.
   private void fillLengths(long record, int bytes) {
     for (long before = 0; before < record; before++) {
       lengths.addInt(bytes);
     }
   }
 
-  /// No place from here on, nor of those before; the first reason counts.
+  /// Drops the places of all records; the first reason counts.
   private void giveUp(long record, String reason) {
     if (obstacle == null) {
       obstacle = new Obstacle(record, reason);
@@ -133,7 +133,7 @@ final class FeatureColumns implements AutoCloseable {
         Optional.ofNullable(obstacle));
   }
 
-  /// What is stored, in memory that lives as long as this.
+  /// Returns the tensors to store, in memory that is valid until this is closed.
   List<NewTensor> tensors(long records) {
     List<NewTensor> tensors = new ArrayList<>();
     if (!placed || kind == null) {

@@ -12,12 +12,12 @@ import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Finds what a wanted field is over all data files, or why they do not have it.
+/// Resolves a wanted field over the indexes of all data files, or says why they do not have it.
 final class FieldResolver {
   private final TfRecordField wanted;
   private final String name;
 
-  /// Those that have records: the others are never asked.
+  /// The indexes of files that have records; the others do not matter.
   private final List<TfRecordIndex> indexes;
 
   /// @param indexes one or more
@@ -27,7 +27,7 @@ final class FieldResolver {
     this.indexes = indexes;
   }
 
-  /// @throws MisuseException if not all records have the feature alike, or not as it is wanted
+  /// @throws MisuseException if the records differ in the feature, or have it in another form than wanted
   TfRecordCatalogue.StoredField resolve() {
     TfRecordIndex firstIndex = indexes.getFirst();
     TfRecordIndex.Feature first = feature(firstIndex);

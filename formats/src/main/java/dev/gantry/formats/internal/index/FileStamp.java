@@ -9,11 +9,12 @@ import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
-/// The marks by which a file is known to be the same as before. A change that keeps all of it goes unnoticed.
+/// Tells whether a file is the same as when it was indexed. A change that keeps size, time and version goes
+/// unnoticed.
 ///
 /// @param size in bytes
-/// @param modified when, in nanoseconds since 1970; 0 where the store does not tell
-/// @param version of a remote file; empty for a local one, or where the store has none
+/// @param modified the time of the last change, in nanoseconds since 1970; 0 if the store does not tell
+/// @param version the version of a remote file; empty for a local file, or if the store has no versions
 record FileStamp(long size, long modified, String version) {
   /// @throws TransferException if there is no such file
   static FileStamp of(Location file, GantrySession session) {
@@ -27,7 +28,7 @@ record FileStamp(long size, long modified, String version) {
     };
   }
 
-  /// What of an identity outlives a copy that keeps times.
+  /// Makes the stamp from the parts of an identity that a copy with the same times keeps.
   static FileStamp of(SourceFile.Identity identity) {
     return new FileStamp(identity.size(), identity.modifiedNanos(), "");
   }
@@ -42,9 +43,9 @@ record FileStamp(long size, long modified, String version) {
     return TimeUnit.SECONDS.toNanos(time.getEpochSecond()) + time.getNano();
   }
 
-  /// How a file differs that was `indexed` once, in words; empty where it does not.
+  /// Says in words how this file differs from the one that was `indexed`; empty if it does not.
   ///
-  /// @param written when a remote index was, if the store tells
+  /// @param written when the remote index was written, if the store tells
   String changeSince(FileStamp indexed, Optional<Instant> written) {
     if (size != indexed.size) {
       return "the file has " + size + " bytes, and had " + indexed.size + " when it was indexed";
@@ -57,8 +58,9 @@ record FileStamp(long size, long modified, String version) {
       return "";
     }
     if (indexed.version.isEmpty() && written.isPresent()) {
-      // The index is a copy of one that lay beside a
-      // local file. It came with the file, or after it.
+      // The index was made beside a local file and uploaded with that file or after it, so it is
+      // not older
+      // than the remote file.
       return nanos(written.get()) < modified ? "the file was written after its index" : "";
     }
     return "the file was modified after it was indexed";

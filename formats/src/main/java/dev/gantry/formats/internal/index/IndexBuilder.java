@@ -31,13 +31,13 @@ import java.util.OptionalInt;
 import java.util.SequencedMap;
 import java.util.zip.CRC32C;
 
-/// Reads a file once, from beginning to end, gathers what its index holds, and writes the index. For
-/// one use.
+/// Builds an index: reads the file once from beginning to end, and writes the index. For one use.
 final class IndexBuilder implements AutoCloseable {
-  /// Between two reports of progress: some ten a second where the file comes from memory.
+  /// The bytes between two reports of progress: about ten reports a second if the file is in the page
+  /// cache.
   private static final long REPORT_BYTES = 64L << 20;
 
-  /// How files are read that are indexed.
+  /// The options by which files are read for an index.
   static final TfRecordOptions ALL =
       TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
 
@@ -56,7 +56,7 @@ final class IndexBuilder implements AutoCloseable {
     this.options = options;
     this.session = session;
     if (file instanceof Location.Remote remote) {
-      // Who cannot write there need not read the file.
+      // This fails before the file is read if the store takes no files.
       var _ = session.writable(remote);
     }
     stamp = FileStamp.of(file, session);
@@ -71,8 +71,9 @@ final class IndexBuilder implements AutoCloseable {
       throw new MalformedFileException(
           file, 0, "changed-meanwhile", "the file changed while it was indexed: " + change);
     }
-    // Not by the checks of a safetensors output: other
-    // safetensors files of this folder do not matter.
+    // The index is written without the checks for weights, since other safetensors files in this
+    // folder do
+    // not matter.
     switch (TfRecordIndex.indexFile(file)) {
       case Location.Local(Path target, _) -> write(target);
       case Location.Remote target -> {

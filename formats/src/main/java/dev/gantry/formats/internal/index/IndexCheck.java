@@ -13,9 +13,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 
-/// The rules of an index. Its tensors are those that the notes need, of the right dtypes and shapes,
-/// and no others. The records, with their framing, are all of the file, and each value lies in its
-/// record. Checksums tell what was changed since; these rules tell what cannot be true.
+/// Checks the rules of an index. Its tensors are exactly those that the notes need, with the right dtypes
+/// and shapes. The records with their framing fill the file, and each value lies in its record. Checksums
+/// find later changes; these rules find contents that cannot be true.
 final class IndexCheck {
   private final SafetensorsHeader header;
   private final IndexNotes notes;
@@ -51,7 +51,7 @@ final class IndexCheck {
     }
   }
 
-  /// Whether each record may have a value in one place, of a length of its own.
+  /// Whether the records' values may differ in length while each lies in one place.
   private static boolean mayDiffer(TfRecordIndex.Feature feature) {
     return feature.missing() == 0
         && feature.kind().filter(kind -> kind != FeatureSpec.Kind.INT64).isPresent();
@@ -73,7 +73,7 @@ final class IndexCheck {
     }
   }
 
-  /// @param columns by the tensors' names, all there and of the right sizes
+  /// @param columns all columns by their tensors' names, of the right sizes
   /// @throws MalformedFileException naming the first number that breaks the rule
   void checkNumbers(Map<String, MappedColumn> columns) {
     MemorySegment records = bytes(columns, IndexFormat.RECORD_OFFSET);
@@ -99,7 +99,8 @@ final class IndexCheck {
     }
     for (long record = 0; record < notes.records(); record++) {
       long next = start(records, record + 1);
-      // From the end of the file down to here nothing is negative, so nothing overflows.
+      // Both numbers are checked to be no negative ones before they are subtracted, so nothing
+      // overflows.
       if (next < IndexFormat.FRAMING_BYTES
           || start(records, record) > next - IndexFormat.FRAMING_BYTES) {
         throw outOfRange(
@@ -110,7 +111,8 @@ final class IndexCheck {
     }
   }
 
-  /// The offset of a record's data, also of one record more than there are.
+  /// The offset of a record's data. For the number after the last record, this is where its data would
+  /// begin.
   private long start(MemorySegment records, long record) {
     return record == notes.records()
         ? notes.stamp().size() + IndexFormat.HEADER_BYTES
@@ -127,7 +129,7 @@ final class IndexCheck {
     for (long record = 0; record < notes.records(); record++) {
       long length = feature.isDirect() ? common : MappedColumn.unsignedInt(lengths, record);
       long room = start(records, record + 1) - IndexFormat.FRAMING_BYTES - start(records, record);
-      // Both fit 32 bits.
+      // Both numbers fit 32 bits, so their sum does not overflow.
       if (MappedColumn.unsignedInt(offsets, record) + length > room) {
         throw outOfRange(
             tensor,

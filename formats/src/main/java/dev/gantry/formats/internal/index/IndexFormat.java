@@ -7,15 +7,15 @@ import java.util.Arrays;
 import java.util.Locale;
 import java.util.Optional;
 
-/// How things are called in an index.
+/// The names in an index.
 final class IndexFormat {
   static final String FORMAT = "gantry-tfrecord-index";
   static final long VERSION = 1;
 
-  /// What stands before a record's data.
+  /// The bytes of framing before a record's data.
   static final int HEADER_BYTES = TfRecordReader.HEADER_BYTES;
 
-  /// What stands behind it.
+  /// The bytes of framing behind a record's data.
   static final int FOOTER_BYTES = Integer.BYTES;
 
   static final int FRAMING_BYTES = HEADER_BYTES + FOOTER_BYTES;
@@ -23,8 +23,8 @@ final class IndexFormat {
   /// The tensor with the offset of each record's data in the file.
   static final String RECORD_OFFSET = "record/offset";
 
-  /// Parts of what there is on a feature, and tensors: where in its record each value begins, how
-  /// long it is where not all are alike, and integers.
+  /// The parts of a feature that are tensors: where each value begins in its record, the values' lengths
+  /// where they differ, and integers.
   static final String OFFSET = "offset";
 
   static final String LENGTH = "length";
@@ -34,25 +34,25 @@ final class IndexFormat {
 
   private IndexFormat() {}
 
-  /// The tensor, or the note, with a part of what there is on a feature. Parts have no slash, so
-  /// the names of no two features make the same.
+  /// The name of the tensor or note with one part of a feature. Parts contain no slash, so the names for
+  /// two features never collide.
   static String tensor(String feature, String part) {
     return FEATURE + feature + "/" + part;
   }
 
-  /// Whether a note is this part of what there is on some feature.
+  /// Whether a note is this part of any feature.
   static boolean isPart(String note, String part) {
     return note.startsWith(FEATURE)
         && note.endsWith("/" + part)
         && note.length() >= FEATURE.length() + 1 + part.length();
   }
 
-  /// The feature of a note that [#isPart].
+  /// The feature's name in a note that [#isPart].
   static String feature(String note, String part) {
     return note.substring(FEATURE.length(), note.length() - part.length() - 1);
   }
 
-  /// Bytes of one element where it can be read.
+  /// The size of one element, in bytes, in a file or in the index.
   static int elementBytes(FeatureSpec.Kind kind) {
     return switch (kind) {
       case BYTES -> Byte.BYTES;
@@ -61,7 +61,7 @@ final class IndexFormat {
     };
   }
 
-  /// Some elements, for a message.
+  /// Describes some elements in words, for a message.
   static String elements(FeatureSpec.Kind kind, long count) {
     return count
         + switch (kind) {
@@ -71,7 +71,7 @@ final class IndexFormat {
         };
   }
 
-  /// As the index spells it.
+  /// The kind's name in an index.
   static String text(FeatureSpec.Kind kind) {
     return kind.name().toLowerCase(Locale.ROOT);
   }

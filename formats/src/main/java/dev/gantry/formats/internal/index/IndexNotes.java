@@ -20,11 +20,11 @@ import java.util.SequencedMap;
 import java.util.SortedMap;
 import java.util.TreeMap;
 
-/// What stands in the notes (`__metadata__`) of an index.
+/// The notes (`__metadata__`) of an index.
 ///
-/// @param stamp of the file that was indexed
-/// @param recordsSum CRC32C of all records' data; empty where an older version wrote the index
-/// @param checksums CRC32C of each tensor's bytes
+/// @param stamp the stamp of the indexed file
+/// @param recordsSum the CRC32C of all records' data; empty if an older version wrote the index
+/// @param checksums the CRC32C of each tensor's bytes
 record IndexNotes(
     FileStamp stamp,
     long records,
@@ -52,7 +52,7 @@ record IndexNotes(
     checksums = Map.copyOf(checksums);
   }
 
-  /// As they are written, their own checksum included.
+  /// Returns the notes as they are written, with their own checksum.
   SortedMap<String, String> toNotes() {
     SortedMap<String, String> notes = new TreeMap<>();
     notes.put(FORMAT, IndexFormat.FORMAT);
@@ -90,8 +90,8 @@ record IndexNotes(
         });
   }
 
-  /// The checksum of all notes but its own, in the order of the header: each key and value, with a zero byte behind
-  /// it.
+  /// Computes the checksum of all notes except its own: each key and value in the order of the header, each
+  /// followed by a zero byte.
   static int checksum(Map<String, String> notes) {
     int sum = Crc32c.OF_NOTHING;
     for (Map.Entry<String, String> note : notes.entrySet()) {
@@ -113,19 +113,19 @@ record IndexNotes(
     return new TfRecordIndex.Summary(records, stamp.size() - framing, features);
   }
 
-  /// Reads the notes of an index, of which nothing is believed before their checksum is right.
+  /// Parses the notes of an index, whose checksum it compares before it uses anything else.
   static final class Parser {
     private final Location index;
     private final SequencedMap<String, String> notes;
 
-    /// @param notes in the order of the header
+    /// @param notes the notes in the order of the header
     Parser(Location index, SequencedMap<String, String> notes) {
       this.index = index;
       this.notes = notes;
     }
 
-    /// @throws MalformedFileException if it is no index, or damaged; what an unknown version has to
-    ///     say is not looked at
+    /// @throws MalformedFileException if the file is no index, or its notes are damaged; notes of an
+    ///     unknown version are not parsed further
     long version() {
       if (!IndexFormat.FORMAT.equals(notes.get(FORMAT))) {
         throw malformed("not-an-index", "a safetensors file, but no index of a TFRecord file");
@@ -219,7 +219,7 @@ record IndexNotes(
           return number;
         }
       } catch (NumberFormatException _) {
-        // As a number out of range.
+        // The number is refused like one that is out of range.
       }
       throw malformed(
           "invalid-note",

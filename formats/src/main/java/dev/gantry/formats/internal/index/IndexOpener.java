@@ -35,7 +35,7 @@ final class IndexOpener {
   private final GantrySession session;
   private final boolean byRecords;
 
-  /// @param byRecords whether the records of a local file are compared where its time is another
+  /// @param byRecords whether to compare the records of a local file whose time has changed
   IndexOpener(Location file, GantrySession session, boolean byRecords) {
     this.file = file;
     this.index = TfRecordIndex.indexFile(file);
@@ -60,7 +60,7 @@ final class IndexOpener {
   private TfRecordIndex.Found openRemote(SourceFile opened) {
     Optional<Instant> written;
     try (SourceFile beside = session.openFile(index)) {
-      // Without a time nothing says that the index is not an old one.
+      // Without a time the index counts as older than the file.
       written = Optional.of(beside.modified().orElse(Instant.EPOCH));
     } catch (TransferException e) {
       if (e.isNotFound()) {
@@ -71,7 +71,7 @@ final class IndexOpener {
     return open(FileStamp.of(opened), opened.identity(), written);
   }
 
-  /// @param written when a remote index was
+  /// @param written when the remote index was written
   private TfRecordIndex.Found open(FileStamp stamp, Object identity, Optional<Instant> written) {
     Optional<SafetensorsHeader> header = header();
     if (header.isEmpty()) {
@@ -96,7 +96,7 @@ final class IndexOpener {
     return new Usable(map(header.get(), notes, identity));
   }
 
-  /// Whether a local file, such as a copy, has the very records that were indexed. All of it is read.
+  /// Whether a local file, such as a copy, has the records that were indexed. It reads the whole file.
   private boolean hasItsRecords(IndexNotes notes) {
     if (!byRecords
         || notes.recordsSum().isEmpty()
@@ -138,7 +138,7 @@ final class IndexOpener {
     IndexCheck rules = new IndexCheck(header, notes);
     rules.checkTensors();
     List<StoredTensor> tensors = List.copyOf(header.tensors().values());
-    // Wherever they lie: a copy of what is not aligned would be another index's worth of memory.
+    // No alignment is asked for: an aligned copy would take as much memory as the index again.
     List<ExtentRequest> wanted =
         tensors.stream().map(tensor -> new ExtentRequest(tensor.extent(), 1)).toList();
     Loaded mapped =

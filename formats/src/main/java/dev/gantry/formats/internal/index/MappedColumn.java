@@ -6,9 +6,10 @@ import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Region;
 import java.lang.foreign.MemorySegment;
 
-/// The numbers of an index's tensor, in a mapped file. Thread-safe.
+/// The numbers of one tensor of an index, in a mapped file. Thread-safe.
 record MappedColumn(Region region) {
-  /// The column's memory, which is there until the index is closed and does not notice that: ask for it at each use.
+  /// Returns the column's memory, valid until the index is closed. The segment itself does not notice the
+  /// close, so ask for it at each use.
   ///
   /// @throws dev.gantry.core.MisuseException if the index is closed
   MemorySegment bytes() {
@@ -23,7 +24,7 @@ record MappedColumn(Region region) {
     return Integer.toUnsignedLong(bytes.get(Column.INT, index * Integer.BYTES));
   }
 
-  /// Also of unsigned numbers that have been found to be less than 2⁶³.
+  /// Reads a 64-bit number; an unsigned one must have been checked to be less than 2⁶³.
   static long signedLong(MemorySegment bytes, long index) {
     return bytes.get(Column.LONG, index * Long.BYTES);
   }

@@ -19,12 +19,12 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// TFRecord files as samples, by their indexes: each record is a sample. Bytes
-/// and floats go from the file to where they are wanted as they are; integers come from the index.
+/// Serves TFRecord files as samples by their indexes; each record is one sample. Bytes and floats are read
+/// from the data files as they are; integers come from the index.
 ///
-/// Which bytes are right was checked when the files were indexed; they are not checked again. The
-/// files must stay as they are while they are read: one that is another when it is opened again is an
-/// error. Thread-safe.
+/// The records' checksums were compared when the files were indexed, and are not compared again. The files
+/// must not change while they are read: a file that has changed when it is opened again is an error.
+/// Thread-safe.
 public final class TfRecordCatalogue implements SampleCatalogue {
   private final List<TfRecordIndex> indexes;
   private final List<StoredField> fields;
@@ -39,16 +39,16 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     indexes.forEach(index -> files.expect(index.file(), index.identity()));
   }
 
-  /// Opens the indexes of files; nothing else stays open.
+  /// Opens the indexes of data files; the data files do not stay open.
   ///
   /// @param files the data files, in order
-  /// @param fields in order; empty for all features of the first file with records, as they are
+  /// @param fields the fields in order; empty for all features of the first file with records, as they are
   ///     stored
-  /// @throws MisuseException if a file has no index of it as it is now, or a feature is not the
-  ///     same in all records, or not as it is wanted; the message says which, and what to do
-  ///     instead. Also if there are no records
+  /// @throws MisuseException if a file has no index or an outdated one, if a feature is not the same in all
+  ///     records or not as wanted (the message says which, and what to do instead), or if there are no
+  ///     records
   /// @throws dev.gantry.core.MalformedFileException if an index is damaged
-  /// @throws dev.gantry.core.TransferException if a file is not there, or cannot be read
+  /// @throws dev.gantry.core.TransferException if a file is missing or cannot be read
   public static TfRecordCatalogue open(
       List<Location> files, List<TfRecordField> fields, GantrySession session) {
     List<TfRecordIndex> indexes = new ArrayList<>();
@@ -104,12 +104,12 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     return indexes.stream().map(index -> index.summary().records()).toList();
   }
 
-  /// Names and sizes of the files, and how many records they have.
+  /// Identifies the dataset by its files' names, sizes and numbers of records.
   @Override
   public String identity() {
     StringBuilder identity = new StringBuilder("tfrecord");
     for (TfRecordIndex index : indexes) {
-      // No name has a slash.
+      // The slash separates entries, since no file's name has one.
       identity.append('/').append(index.file().fileName());
       identity.append('/').append(index.fileBytes());
       identity.append('/').append(index.summary().records());
@@ -143,8 +143,8 @@ public final class TfRecordCatalogue implements SampleCatalogue {
     files.check(file, identity);
   }
 
-  /// The most bytes of a record that the fields of a sample are spread over, of fields that are read from the files;
-  /// 0 where there are none.
+  /// The most bytes of any record from its first chosen value to its last, among fields that are read from
+  /// the files; 0 if there are no such fields.
   static long sampleSpan(List<TfRecordIndex> indexes, List<StoredField> fields) {
     List<StoredField> filed =
         fields.stream()
@@ -198,7 +198,8 @@ public final class TfRecordCatalogue implements SampleCatalogue {
       return;
     }
     for (long i = 0; i < count; i++) {
-      // Little endian, and the dtype has room for each.
+      // The low bytes of each little-endian integer suffice, since the dtype has room for its
+      // value.
       MemorySegment.copy(integers, (first + i) * Long.BYTES, target, offset + i * bytes, bytes);
     }
   }
@@ -210,6 +211,6 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   /// A field and the feature of its name.
   ///
-  /// @param elements of each record
+  /// @param elements how many elements each record has
   record StoredField(Field field, FeatureSpec.Kind kind, long elements, FieldSource source) {}
 }

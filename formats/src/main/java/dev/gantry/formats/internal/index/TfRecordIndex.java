@@ -16,18 +16,18 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/// The index of a TFRecord file: where each record's data lies, and of features of
-/// `tf.train.Example`s where in the file each record's value lies, or for a few integers what they
-/// are.
+/// The index of a TFRecord file. It holds where each record's data lies and, for each feature of its
+/// `tf.train.Example`s, where each record's value lies in the file, or the values themselves if they are a
+/// few integers.
 ///
-/// All checksums of the file are checked when the index is built, and not again when values are
-/// read by it: bytes that rot later go unnoticed, as in any file that is read by offset.
+/// All checksums of the file are compared when the index is built, and not again when values are read by
+/// it: later damage goes unnoticed, as in any file that is read by offset.
 ///
-/// The index of a local file is mapped, not loaded: of one for ten million records, some hundred bytes are on the
-/// heap. Its own checksums, and whether all that it says is in the file, are checked when it is
-/// opened. Thread-safe, but [#close] only after the last read.
+/// The index of a local file is mapped, not loaded: some hundred bytes are on the heap, even for ten
+/// million records. When it is opened, its own checksums are compared, and all offsets are checked against
+/// the file's size. Thread-safe, but [#close] must come after the last read.
 public final class TfRecordIndex implements AutoCloseable {
-  /// What the name of an index has behind that of its file.
+  /// The suffix that makes a file's name that of its index.
   public static final String SUFFIX = ".gantry-index";
 
   private final Location file;
@@ -37,7 +37,7 @@ public final class TfRecordIndex implements AutoCloseable {
   private final Loaded mapped;
   private final Map<String, MappedColumn> columns;
 
-  /// @param columns by the tensors' names, all checked
+  /// @param columns the checked columns by their tensors' names
   TfRecordIndex(
       Location file,
       Object identity,
@@ -52,33 +52,32 @@ public final class TfRecordIndex implements AutoCloseable {
     this.columns = Map.copyOf(columns);
   }
 
-  /// The index of a file, which lies beside it.
+  /// The location of a file's index, which lies beside the file.
   public static Location indexFile(Location file) {
     return file.sibling(file.fileName() + SUFFIX);
   }
 
-  /// The index of a local file.
+  /// The path of a local file's index.
   public static Path indexFile(Path file) {
     return indexFile(Location.of(file)).path();
   }
 
-  /// Reads and checks all of a file, and writes its index; an older one is replaced. Nothing is
-  /// written where anything fails. Memory outside of the heap is taken for the index, and twice as
-  /// much for a moment where it grows.
+  /// Reads and checks a whole file, and writes its index in place of an older one. A failure writes
+  /// nothing. It takes native memory of the index's size, and briefly twice as much while it grows.
   ///
   /// @throws dev.gantry.core.MalformedFileException if the framing is broken, with the kinds of
   ///     [dev.gantry.formats.tfrecord.TfRecordReader]; of kind `invalid-proto` if a record is no
   ///     example; of kind `changed-meanwhile` if the file is written at the same time
-  /// @throws MisuseException if the file is compressed: there is no random access then. Also if
-  ///     there are more features, or longer names, than [Options] takes
+  /// @throws MisuseException if the file is compressed, which allows no random access, or if it has more
+  ///     features or longer names than [Options] allows
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller
   ///     cancels
   public static Summary build(Path file, Options options, GantrySession session) {
     return build(Location.of(file), options, session);
   }
 
-  /// As [#build(Path, Options, GantrySession)], of any store that takes files: the index of a remote
-  /// file is written to the temporary folder of this machine, and uploaded.
+  /// Builds an index as [#build(Path, Options, GantrySession)] does, for a file of any store that takes
+  /// files: a remote file's index is written to this machine's temporary folder, and uploaded.
   ///
   /// @throws MisuseException if the store takes no files, before anything is read
   public static Summary build(Location file, Options options, GantrySession session) {
@@ -87,24 +86,23 @@ public final class TfRecordIndex implements AutoCloseable {
     }
   }
 
-  /// Opens the index of a file, if there is one of the file as it is now.
+  /// Opens the index of a file, if there is one that matches the file as it is now.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if the index is damaged, or says what cannot be
-  ///     so; it names the index, which is to be built again
-  /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
-  ///     read
+  /// @throws dev.gantry.core.MalformedFileException if the index is damaged or contradicts the file; the
+  ///     error names the index, which must be built again
+  /// @throws dev.gantry.core.TransferException if the file is missing, or the index cannot be read
   public static Found open(Path file, GantrySession session) {
     return open(Location.of(file), session);
   }
 
-  /// As [#open(Path, GantrySession)], of any store. A remote index is loaded, and takes as much of the
-  /// CPU's memory as it has bytes.
+  /// Opens an index as [#open(Path, GantrySession)] does, for a file of any store. A remote index is loaded
+  /// into the CPU's memory as a whole.
   public static Found open(Location file, GantrySession session) {
     return new IndexOpener(file, session, false).open();
   }
 
-  /// As [#open(Location, GantrySession)]; but where a local file has another time than when it was indexed,
-  /// as copies have, all of it is read: the index is of use if the records are those that were indexed.
+  /// Opens an index as [#open(Location, GantrySession)] does. But if a local file's time has changed, as in
+  /// a copy, it reads the whole file, and accepts the index if the records are those that were indexed.
   static Found openByRecords(Location file, GantrySession session) {
     return new IndexOpener(file, session, true).open();
   }
@@ -119,15 +117,15 @@ public final class TfRecordIndex implements AutoCloseable {
     return fileBytes;
   }
 
-  /// The position from which a reader begins at a record.
+  /// Returns the position at which a reader starts in order to read a record first.
   ///
-  /// @param record its number
+  /// @param record the record's number, from 0
   public TfRecordReader.Position position(long record) {
     long data = MappedColumn.signedLong(column(IndexFormat.RECORD_OFFSET).bytes(), record);
     return new TfRecordReader.Position(data - IndexFormat.HEADER_BYTES, record);
   }
 
-  /// The file as it was when this was opened.
+  /// The file's identity when this index was opened.
   Object identity() {
     return identity;
   }
@@ -158,11 +156,11 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// What [TfRecordIndex#open] finds.
   public sealed interface Found {
-    /// An index of the file as it is now; the caller closes it.
+    /// There is an index that matches the file as it is now; the caller closes it.
     record Usable(TfRecordIndex index) implements Found {}
 
-    /// None, or one of the file as it was, or of a version that is not known here: the file is to be
-    /// indexed again, or streamed.
+    /// There is no index, or an outdated one, or one of an unknown version: the file must be indexed again,
+    /// or streamed.
     ///
     /// @param reason in words, with the name of the index
     record Unusable(String reason) implements Found {}
@@ -170,9 +168,9 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// How an index is built.
   ///
-  /// @param features names of those to index; empty for all
-  /// @param progress hears how many of the file's bytes have been read
-  /// @param cancellation ends it early; nothing is written then
+  /// @param features the names of the features to index; empty for all
+  /// @param progress is told how many of the file's bytes were read
+  /// @param cancellation ends the build early; nothing is written then
   public record Options(
       List<String> features, ProgressListener progress, Cancellation cancellation) {
     /// The most integers of a record's feature that an index holds.
@@ -192,7 +190,7 @@ public final class TfRecordIndex implements AutoCloseable {
       MisuseException.requireRange("number of features", features.size(), 0, MOST_FEATURES);
     }
 
-    /// All features; a new cancellation each time.
+    /// Indexes all features; each call makes a new cancellation.
     public static Options defaults() {
       return new Options(List.of(), (_, _) -> {}, new Cancellation());
     }
@@ -212,9 +210,10 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// What an index says of a file.
   ///
-  /// @param records in the file
-  /// @param recordBytes bytes of these, without their framing
-  /// @param features in the order in which they were chosen, or in which records have them first
+  /// @param records how many records the file has
+  /// @param recordBytes the size of all records, without their framing
+  /// @param features the features in the order in which they were chosen, or in which they first come in
+  ///     the records
   public record Summary(long records, long recordBytes, List<Feature> features) {
     public Summary {
       features = List.copyOf(features);
@@ -227,33 +226,34 @@ public final class TfRecordIndex implements AutoCloseable {
 
   /// What an index says of a feature over all records of a file.
   ///
-  /// @param kind of the first record that has it; empty where none has
-  /// @param missing how many records lack it
-  /// @param elements how many bytes, floats or integers each record has, where all have as many, each
-  ///     in one place
-  /// @param obstacle why it cannot be read without being parsed; empty where it can
+  /// @param kind the kind in the first record that has the feature; empty if no record has it
+  /// @param missing how many records lack the feature
+  /// @param elements how many bytes, floats or integers each record has; empty unless all have equally
+  ///     many, each in one place
+  /// @param obstacle why the feature cannot be read without parsing the records; empty if it can
   public record Feature(
       String name,
       Optional<FeatureSpec.Kind> kind,
       long missing,
       OptionalLong elements,
       Optional<Obstacle> obstacle) {
-    /// @param record the first that is not as those before it, or that cannot be read directly;
-    ///     from 0
-    /// @param reason in words, about "it": the feature
+    /// @param record the number of the first record that differs from those before it or cannot be read
+    ///     directly, from 0
+    /// @param reason the reason in words, in which "it" is the feature
     public record Obstacle(long record, String reason) {
-      /// For a message.
+      /// Describes the obstacle in words, for a message.
       public String describe() {
         return "in record " + record + " " + reason;
       }
     }
 
-    /// Whether each record has as many elements, in one place or in the index.
+    /// Whether all records have equally many elements, each record's in one place or in the index.
     public boolean isDirect() {
       return elements.isPresent();
     }
 
-    /// The size of one record's value, where [#isDirect]. What an index has to say is checked for overflow.
+    /// The size of one record's value, if the feature [#isDirect]; numbers of an index are checked for
+    /// overflow.
     long valueBytes() {
       return elements.orElseThrow() * IndexFormat.elementBytes(kind.orElseThrow());
     }

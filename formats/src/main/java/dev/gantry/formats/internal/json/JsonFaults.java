@@ -16,22 +16,24 @@ import java.nio.charset.StandardCharsets;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Tells by which rule a file is no JSON. Jackson's words become the detail; the kind comes from
-/// where its parser stopped and from the bytes there, since its words may change.
+/// Tells which rule of JSON a file breaks. Jackson's message becomes the detail; the kind is told from
+/// where its parser stopped and the bytes there, since the message may change.
 final class JsonFaults {
-  /// How far before the fault its kind is looked for, in bytes.
+  /// How many bytes before the fault are looked at to tell its kind.
   private static final int TAIL_BYTES = 256;
 
   private static final Pattern TRAILING_COMMA = Pattern.compile(",[ \\t\\r\\n]*[\\]}]\\z");
   private static final Pattern ESCAPE =
       Pattern.compile("\\\\(u[0-9a-fA-F]{0,3})?.\\z", Pattern.DOTALL);
 
-  /// A number where a value is due: a leading zero, or what breaks off before a digit that it needs.
+  /// Matches a malformed number where a value must begin: one with a leading zero, or one that lacks a
+  /// digit at its end.
   private static final Pattern NUMBER =
       Pattern.compile(
           "[\\[,:][ \\t\\r\\n]*(-?0|(-|-?\\d+\\.|-?\\d+(\\.\\d+)?[eE][+-]?).?)\\z", Pattern.DOTALL);
 
-  /// What only a caller of Jackson could use: its settings, and its place in a nameless stream.
+  /// Matches the parts of Jackson's messages that only a caller of Jackson could use: settings, and
+  /// positions in a nameless stream.
   private static final Pattern ADVICE =
       Pattern.compile(" \\([^(]*\\[Source.*|, from `[^`]*`|: enable `.*", Pattern.DOTALL);
 
@@ -57,11 +59,12 @@ final class JsonFaults {
     return malformed(to, "unexpected-end", detail);
   }
 
-  /// What `fault`, which the parser has just thrown, means.
+  /// Returns Gantry's error for a `fault` that the parser has just thrown.
   ///
   /// @param inString whether it was reading a string that is a value
   GantryException of(IOException fault, boolean inString) {
-    // A name is not the current token before it is read, the value behind it not before its name.
+    // In an object, the fault is in a name unless a name is the current token, since its value
+    // comes next.
     boolean inName =
         parser.getParsingContext().inObject() && parser.currentToken() != JsonToken.FIELD_NAME;
     return switch (fault) {
@@ -73,7 +76,7 @@ final class JsonFaults {
     };
   }
 
-  /// What follows the end, be it JSON or not.
+  /// Makes the error about anything that follows the end of the JSON.
   MalformedFileException trailing(long offset) {
     return malformed(offset, "trailing-characters", "more follows the end of the JSON");
   }
@@ -115,13 +118,14 @@ final class JsonFaults {
         last, endsWithControl(tail, inText) ? "control-character" : "invalid-json", words);
   }
 
-  /// Whitespace is one only inside of strings; elsewhere it may follow what is broken.
+  /// Whether the tail ends with a forbidden control character. Whitespace is forbidden only inside strings;
+  /// elsewhere it may follow the fault.
   private static boolean endsWithControl(String tail, boolean inText) {
     char last = tail.isEmpty() ? ' ' : tail.charAt(tail.length() - 1);
     return last < ' ' && (inText || "\t\n\r".indexOf(last) < 0);
   }
 
-  /// The text before `end`.
+  /// Returns the last bytes before `end`, as text.
   private String tail(long end) {
     int length = (int) Math.min(TAIL_BYTES, end - from);
     ByteBuffer bytes = ByteBuffer.allocate(length);

@@ -8,19 +8,19 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 
-/// What several formats say in the same words, read with the same errors.
+/// Reads JSON members that several formats share, with the same errors.
 public final class JsonMembers {
   /// The most dimensions of a tensor. Source: NumPy and PyTorch hold no more than 64.
   public static final int MAX_RANK = 64;
 
-  /// Dimensions that are not counted as entries: more than real tensors have.
+  /// How many dimensions of a tensor do not count as entries: more than real tensors have.
   private static final int FREE_RANK = 8;
 
   private JsonMembers() {}
 
-  /// A dtype by its name: the kinds are `invalid-dtype` and `unknown-dtype`.
+  /// Reads a dtype by its name. The kinds of errors are `invalid-dtype` and `unknown-dtype`.
   ///
-  /// @param noun what has it, for errors, as `name` does
+  /// @param noun says in errors what `name` names
   public static DType dtype(JsonReader json, String noun, String name) {
     if (json.peek() != JsonReader.Kind.STRING) {
       throw json.unwanted("invalid-dtype", subject(noun, name) + " has a dtype that is no string");
@@ -31,10 +31,10 @@ public final class JsonMembers {
             json.malformed("unknown-dtype", subject(noun, name) + " has dtype '" + spelled + "'"));
   }
 
-  /// An array of dimensions: the kinds are `invalid-shape`, `too-many-dimensions` and those of
-  /// [JsonReader#count] and [JsonReader#countEntry].
+  /// Reads an array of dimensions. The kinds of errors are `invalid-shape`, `too-many-dimensions` and those
+  /// of [JsonReader#count] and [JsonReader#countEntry].
   ///
-  /// @param noun what has it, for errors, as `name` does
+  /// @param noun says in errors what `name` names
   public static TensorShape shape(JsonReader json, String noun, String name) {
     if (json.peek() != JsonReader.Kind.ARRAY) {
       throw json.unwanted("invalid-shape", subject(noun, name) + " has a shape that is no array");
@@ -62,11 +62,11 @@ public final class JsonMembers {
     return noun + " '" + name + "'";
   }
 
-  /// A string that can only mean a file beside the one that names it: the kinds are
-  /// `shard-name-with-dot-dot`, `shard-name-with-separator` and `unsafe-shard-name`.
+  /// Refuses a string that could mean a file elsewhere than beside the file that names it. The kinds of
+  /// errors are `shard-name-with-dot-dot`, `shard-name-with-separator` and `unsafe-shard-name`.
   ///
   /// @param name the string that `json` read last
-  /// @param claim what the file says, for errors
+  /// @param claim says in errors what the file claims
   public static void checkFileName(JsonReader json, String name, String claim) {
     List<String> parts = List.of(name.split("[/\\\\]", -1));
     if (parts.contains("..")) {
@@ -80,8 +80,8 @@ public final class JsonMembers {
     }
   }
 
-  /// Whether a text can be the name of one file. It cannot where there is a NUL, or a character that this
-  /// system's file names cannot hold.
+  /// Whether a text can be one file's name. It cannot if it has a NUL, or a character that this system's
+  /// file names cannot hold.
   public static boolean isFileName(String name) {
     try {
       return !name.isEmpty() && Path.of(name).getNameCount() == 1;

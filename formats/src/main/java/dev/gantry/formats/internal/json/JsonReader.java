@@ -15,39 +15,39 @@ import java.io.IOException;
 import java.util.OptionalInt;
 import org.jspecify.annotations.Nullable;
 
-/// Strict JSON from a section of a file, value by value, keeping none of it: Jackson's tokens with
-/// the errors of this project.
+/// Reads strict JSON from a section of a file, value by value, and keeps none of it. Jackson parses; errors
+/// are Gantry's.
 ///
-/// It draws the line where the safetensors reference (serde_json) draws it: strict UTF-8, no byte
-/// order mark, no lone surrogates, no trailing anything. An error is at the byte that shows it, or
-/// at the start of the value that it is about. Not thread-safe.
+/// It accepts the same JSON as the safetensors reference (serde_json): strict UTF-8, no byte order mark, no
+/// lone surrogates, nothing after the end. An error's offset is that of the byte that breaks a rule, or the
+/// start of the value in question. Not thread-safe.
 ///
 /// An object is read as `for (boolean more = json.beginObject(); more; more = json.nextMember()) {
 /// json.memberName(); … }`, an array likewise.
 public final class JsonReader {
-  /// Arrays and objects inside each other; serde_json refuses the 128th.
+  /// The deepest nesting of arrays and objects; serde_json refuses a depth of 128.
   public static final int MAX_DEPTH = 127;
 
-  /// A longer string is refused, so that no file makes one token the whole heap. Trainers' notes in
+  /// The longest string, so that no file can fill the heap with one token. Trainers' notes in
   /// `__metadata__` reach some megabytes.
   public static final int MAX_STRING_CHARACTERS = 16 * 1024 * 1024;
 
-  /// The most entries of one file that a reader keeps: tensors, files, notes and the like. Each takes
-  /// some hundred bytes of the heap, however short it is in the file: a megabyte of text would be
-  /// tens of them.
+  /// The most entries of one file that a reader keeps: tensors, files, notes and the like. Each takes some
+  /// hundred bytes of heap, however short it is in the file: a megabyte of text could become tens of
+  /// megabytes.
   public static final int MAX_ENTRIES = 2_000_000;
 
-  /// The most of these that may be notes, which can be shorter than all else.
+  /// The most notes among these entries; a note can be shorter in the file than any other entry.
   public static final int MAX_NOTES = 100_000;
 
-  /// A longer number is refused. No number that fits 64 bits or a double needs as many.
+  /// The longest number. No number that fits 64 bits or a double needs as many characters.
   private static final int MAX_NUMBER_CHARACTERS = 4096;
 
-  /// Fewer digits than this cannot pass the largest double.
+  /// A number with fewer digits is surely below the largest double.
   private static final int SURELY_FINITE_DIGITS = 300;
 
-  /// Names are not shared between files: a header's are all different, and may be hostile. The
-  /// section's length, which callers bound, is the document's.
+  /// Jackson's cache of names is off: a header's names are all different, and may be hostile. Callers bound
+  /// the section's length, so the document needs no bound of its own.
   private static final JsonFactory JSON =
       JsonFactory.builder()
           .disable(JsonFactory.Feature.INTERN_FIELD_NAMES)
@@ -65,7 +65,7 @@ public final class JsonReader {
                   .build())
           .build();
 
-  /// What the next value is.
+  /// The kind of a JSON value.
   public enum Kind {
     OBJECT,
     ARRAY,
@@ -81,8 +81,8 @@ public final class JsonReader {
   private int entries;
   private int notes;
 
-  /// @param from file offset of the section's first byte
-  /// @param to file offset just past its last
+  /// @param from the file offset of the section's first byte
+  /// @param to the file offset just past its last byte
   public JsonReader(FileBytes source, long from, long to) {
     text = new Utf8Reader(source, from, to);
     try {
@@ -112,16 +112,16 @@ public final class JsonReader {
     };
   }
 
-  /// Makes sure that the value at hand is of a kind.
+  /// Requires that the next value is of a kind.
   ///
-  /// @throws MalformedFileException of kind `fault`, or of the JSON's own fault where it has one
+  /// @throws MalformedFileException of kind `fault`, or of another kind if the value is no valid JSON
   public void require(Kind wanted, String fault, String detail) {
     if (peek() != wanted) {
       throw unwanted(fault, detail);
     }
   }
 
-  /// Enters an object; call only where [#peek] says so. True if it has a member.
+  /// Enters an object; true if it has a member. Call this only if [#peek] says that the value is an object.
   public boolean beginObject() {
     return nextMember();
   }
@@ -131,12 +131,12 @@ public final class JsonReader {
     return advance() == JsonToken.FIELD_NAME;
   }
 
-  /// The name of the member that has begun.
+  /// Returns the name of the member that has begun.
   public String memberName() {
     return wellFormed(currentText());
   }
 
-  /// Enters an array; call only where [#peek] says so. True if it has an element.
+  /// Enters an array; true if it has an element. Call this only if [#peek] says that the value is an array.
   public boolean beginArray() {
     return nextElement();
   }
@@ -146,18 +146,18 @@ public final class JsonReader {
     return advance() != JsonToken.END_ARRAY;
   }
 
-  /// A string; call only where [#peek] says so.
+  /// Reads a string. Call this only if [#peek] says that the value is a string.
   public String string() {
     return wellFormed(currentText());
   }
 
-  /// True or false; call only where [#peek] says so.
+  /// Reads `true` or `false`. Call this only if [#peek] says that the value is one.
   public boolean flag() {
     return parser.currentToken() == JsonToken.VALUE_TRUE;
   }
 
-  /// A number as it is written; call only where [#peek] says so. The reference refuses those past
-  /// the largest double, also where it does not use them.
+  /// Reads a number as it is written. Call this only if [#peek] says that the value is a number. Numbers
+  /// past the largest double are refused even where nobody uses them, as the reference does.
   public String number() {
     String number = currentText();
     boolean scaled = number.indexOf('e') >= 0 || number.indexOf('E') >= 0;
@@ -168,10 +168,10 @@ public final class JsonReader {
     return number;
   }
 
-  /// A whole number from 0 to 2⁶³-1, without fraction or exponent.
+  /// Reads a whole number from 0 to 2⁶³-1, without fraction or exponent.
   ///
-  /// @param noun what it counts: the kinds are `invalid-NOUN` for what is no number,
-  ///     `negative-NOUN`, `fractional-NOUN` and `NOUN-too-large`
+  /// @param noun what the number counts. The kinds of errors are `invalid-NOUN` for a value that is no
+  ///     number, `negative-NOUN`, `fractional-NOUN` and `NOUN-too-large`
   public long count(String noun) {
     if (peek() != Kind.NUMBER) {
       throw unwanted("invalid-" + noun, "not a number");
@@ -190,7 +190,7 @@ public final class JsonReader {
     }
   }
 
-  /// Reads past the next value, whatever it is, as strictly as if it were wanted.
+  /// Skips the next value, of any kind, as strictly as if it were wanted.
   public void skip() {
     switch (peek()) {
       case OBJECT -> {
@@ -210,9 +210,9 @@ public final class JsonReader {
     }
   }
 
-  /// Called before something of the file is kept, at its value or name.
+  /// Counts an entry; called at its value or name, before it is kept.
   ///
-  /// @throws MalformedFileException of kind `too-many-entries` where [#MAX_ENTRIES] were
+  /// @throws MalformedFileException of kind `too-many-entries` after [#MAX_ENTRIES] entries
   public void countEntry() {
     if (entries == MAX_ENTRIES) {
       throw malformed(
@@ -221,9 +221,9 @@ public final class JsonReader {
     entries++;
   }
 
-  /// As [#countEntry], of a note.
+  /// Counts a note, which is also an entry.
   ///
-  /// @throws MalformedFileException of kind `too-many-notes` where [#MAX_NOTES] were
+  /// @throws MalformedFileException of kind `too-many-notes` after [#MAX_NOTES] notes
   public void countNote() {
     countEntry();
     if (notes == MAX_NOTES) {
@@ -232,7 +232,7 @@ public final class JsonReader {
     notes++;
   }
 
-  /// Makes sure that only whitespace is left.
+  /// Refuses anything but whitespace after the JSON.
   public void end() {
     try {
       if (parser.nextToken() == null) {
@@ -246,13 +246,13 @@ public final class JsonReader {
     throw faults.trailing(valueOffset());
   }
 
-  /// An error at the value or member name that was begun last.
+  /// Makes an error at the value or member name that was begun last.
   public MalformedFileException malformed(String kind, String detail) {
     return malformedAt(valueOffset(), kind, detail);
   }
 
-  /// An error about the next value as a whole, such as its kind. If that is no JSON, this throws:
-  /// what cannot be read comes before what is not wanted.
+  /// Makes an error about the next value as a whole, such as its kind. If the value is no valid JSON, this
+  /// throws that error instead.
   public MalformedFileException unwanted(String kind, String detail) {
     peek();
     MalformedFileException unwanted = malformed(kind, detail);
@@ -260,7 +260,7 @@ public final class JsonReader {
     return unwanted;
   }
 
-  /// An error at a file offset that [#valueOffset] gave earlier.
+  /// Makes an error at a file offset that [#valueOffset] gave earlier.
   public MalformedFileException malformedAt(long offset, String kind, String detail) {
     return faults.malformed(offset, kind, detail);
   }
@@ -286,7 +286,7 @@ public final class JsonReader {
     }
   }
 
-  /// Jackson lets an escaped half of a surrogate pair stand alone.
+  /// Refuses a lone surrogate, which Jackson accepts if it is escaped.
   private String wellFormed(String string) {
     OptionalInt lone = loneSurrogate(string);
     if (lone.isPresent()) {
@@ -296,7 +296,7 @@ public final class JsonReader {
     return string;
   }
 
-  /// The first half of a surrogate pair that stands alone, if there is one.
+  /// Finds the index of the first lone surrogate, if there is one.
   public static OptionalInt loneSurrogate(String string) {
     int codePoint;
     for (int i = 0; i < string.length(); i += Character.charCount(codePoint)) {

@@ -16,8 +16,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import org.jspecify.annotations.Nullable;
 
-/// Writes JSON of a bounded length in UTF-8, as [JsonReader] reads it: Jackson's generator, made
-/// strict.
+/// Writes JSON of a bounded length in UTF-8 that [JsonReader] accepts, by Jackson's generator with stricter
+/// rules.
 public final class JsonWriter {
   private static final JsonFactory JSON =
       JsonFactory.builder()
@@ -25,7 +25,7 @@ public final class JsonWriter {
           .recyclerPool(JsonRecyclerPools.nonRecyclingPool())
           .build();
 
-  /// What a document consists of.
+  /// Writes the contents of a document.
   @FunctionalInterface
   public interface Body {
     void write(JsonGenerator json) throws IOException;
@@ -34,23 +34,23 @@ public final class JsonWriter {
   private final String what;
   private final long mostBytes;
 
-  /// @param what the document is, for errors
-  /// @param mostBytes how long it may be
+  /// @param what says in errors what the document is
+  /// @param mostBytes the most bytes that the document may have
   public JsonWriter(String what, long mostBytes) {
     this.what = what;
     this.mostBytes = mostBytes;
   }
 
-  /// A document on one line, without any space.
+  /// Writes a document on one line, without any space.
   ///
-  /// @throws MisuseException if it gets too long
+  /// @throws MisuseException if the document gets too long
   public byte[] compact(Body body) {
     return write(null, body);
   }
 
-  /// A document of a line a member, as Python's `json.dumps(…, indent=2)` sets it.
+  /// Writes a document with one line for each member, laid out as by Python's `json.dumps(…, indent=2)`.
   ///
-  /// @throws MisuseException if it gets too long
+  /// @throws MisuseException if the document gets too long
   public byte[] indented(Body body) {
     Separators separators =
         Separators.createDefaultInstance()
@@ -73,11 +73,11 @@ public final class JsonWriter {
     return text.toByteArray();
   }
 
-  /// A text that this writes and [JsonReader] reads.
+  /// Requires that this can write a text and [JsonReader] can read it.
   ///
-  /// @param noun what the text is, for the error
-  /// @throws MisuseException if it has half of a surrogate pair, for which UTF-8 has no bytes, or
-  ///     is longer than a reader takes
+  /// @param noun says in the error what the text is
+  /// @throws MisuseException if the text has a lone surrogate, which UTF-8 cannot encode, or is longer than
+  ///     a reader accepts
   public static void requireText(String noun, String text) {
     if (text.length() > JsonReader.MAX_STRING_CHARACTERS) {
       throw new MisuseException(

@@ -6,23 +6,23 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 
-/// The names of one JSON object's members as they are read: none may come twice, and some must come. Not
-/// thread-safe.
+/// Checks the names of one JSON object's members as they are read: none may come twice, and some are
+/// required. Not thread-safe.
 public final class MemberNames {
   private final JsonReader json;
   private final String subject;
   private final long position;
   private final Set<String> seen = new HashSet<>();
 
-  /// @param subject what the object is, for errors
-  /// @param position where it begins, in bytes
+  /// @param subject says in errors what the object is
+  /// @param position the file offset at which the object begins
   public MemberNames(JsonReader json, String subject, long position) {
     this.json = json;
     this.subject = subject;
     this.position = position;
   }
 
-  /// The name of the member that has begun.
+  /// Returns the name of the member that has begun.
   ///
   /// @throws MalformedFileException of kind `duplicate-field`
   public String next() {

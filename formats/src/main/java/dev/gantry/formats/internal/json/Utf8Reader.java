@@ -11,11 +11,11 @@ import java.nio.charset.CharsetDecoder;
 import java.nio.charset.CoderResult;
 import java.nio.charset.StandardCharsets;
 
-/// The characters of one section of a file, in order, through one small buffer. What is not UTF-8
-/// (overlong forms, surrogates, cut sequences) is refused where it begins. Not thread-safe.
+/// Reads the characters of one section of a file through one small buffer. Bytes that are not UTF-8
+/// (overlong forms, surrogates, cut sequences) are an error at their first byte. Not thread-safe.
 ///
-/// Jackson reads these and not the bytes: from bytes it would guess an encoding, pass over a byte
-/// order mark and let some malformed sequences through.
+/// Jackson reads these characters rather than the bytes: from bytes it would guess an encoding, skip a byte
+/// order mark and accept some malformed sequences.
 final class Utf8Reader extends Reader {
   private static final int BUFFER_BYTES = 64 * 1024;
 
@@ -27,13 +27,13 @@ final class Utf8Reader extends Reader {
   private long bufferedTo;
   private long charactersRead;
 
-  /// The place that [#offset] has counted to: the first byte of character number `countedCharacters`.
+  /// The file offset that [#offset] has counted to: the first byte of character number `countedCharacters`.
   private long countedTo;
 
   private long countedCharacters;
 
-  /// @param from file offset of the section's first byte
-  /// @param to file offset just past its last
+  /// @param from the file offset of the section's first byte
+  /// @param to the file offset just past its last byte
   Utf8Reader(FileBytes source, long from, long to) {
     this.source = source;
     this.from = from;
@@ -68,8 +68,8 @@ final class Utf8Reader extends Reader {
     }
   }
 
-  /// The file offset of the byte at which a character begins, or of the section's end if that is
-  /// nearer. Cheap in ASCII, and where offsets are asked for in ascending order.
+  /// Returns the file offset of a character's first byte, or the section's end if the section has fewer
+  /// characters. This is fast in ASCII, and if offsets are asked for in ascending order.
   ///
   /// @param character its index among the `char`s of the section
   long offset(long character) {
@@ -100,7 +100,7 @@ final class Utf8Reader extends Reader {
     }
   }
 
-  /// The section's bytes from `offset` on, as many as a buffer takes.
+  /// Reads the section's bytes from `offset` on, as many as a buffer takes.
   private ByteBuffer block(long offset) {
     int length = Math.clamp(to - offset, 0, 1024);
     ByteBuffer block = ByteBuffer.allocate(length);
@@ -121,7 +121,7 @@ final class Utf8Reader extends Reader {
     bytes.flip();
   }
 
-  /// Leaves the file open: it is not this reader's.
+  /// Leaves the file open, which belongs to the caller.
   @Override
   public void close() {}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Strict JSON over a file's bytes, and what writes it.
+/// A reader and a writer of strict JSON.
 @NullMarked
 package dev.gantry.formats.internal.json;
 

@@ -7,8 +7,8 @@ import java.nio.ByteBuffer;
 import java.nio.channels.NonWritableChannelException;
 import java.nio.channels.SeekableByteChannel;
 
-/// A file as the ZIP reader of Commons Compress takes it. It stops where a directory is longer than
-/// any real one, so that it cannot fill the heap.
+/// A file as a channel for the ZIP reader of Commons Compress. It refuses a central directory longer than
+/// any real one, so that none can fill the heap.
 final class ArchiveChannel implements SeekableByteChannel {
   private static final long MOST_BYTES = 32 << 20;
 

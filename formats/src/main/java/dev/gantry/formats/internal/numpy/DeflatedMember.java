@@ -17,19 +17,18 @@ import java.util.zip.CRC32;
 import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
 import org.apache.commons.compress.compressors.deflate.DeflateParameters;
 
-/// An array that is deflated in an archive. It is decompressed when it is loaded, and its checksum
-/// compared.
+/// A deflated array in an archive. A load decompresses it, and compares its checksum.
 ///
-/// @param extent of the compressed bytes
-/// @param size of the `.npy` in bytes
-/// @param crc32 of the `.npy`
+/// @param extent the place of the compressed bytes
+/// @param size the size of the decompressed `.npy` in bytes
+/// @param crc32 the CRC-32 of the decompressed `.npy`
 record DeflatedMember(Extent extent, long size, int crc32) {
   private static final int STEP_BYTES = 64 << 10;
 
-  /// The best that deflate can do, in bytes for one.
+  /// The highest compression ratio that deflate can reach.
   private static final long MOST_RATIO = 1032;
 
-  /// Before memory is taken for what the archive claims.
+  /// Refuses a size that deflate could not reach, before memory is taken for it.
   void requirePlausible() {
     if (size / MOST_RATIO > extent.length()) {
       throw malformed(
@@ -37,7 +36,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
     }
   }
 
-  /// The tensor, by its header, which this decompresses.
+  /// Decompresses the header, and returns the tensor that it describes.
   StoredTensor tensor(String name, String subject, FileBytes bytes) {
     try (InputStream stream = inflate(bytes)) {
       NpyHeader header =
@@ -103,7 +102,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
     }
   }
 
-  /// Fills a buffer of the heap.
+  /// Fills a buffer that is on the heap.
   private void fill(InputStream stream, ByteBuffer target) {
     try {
       int count =
@@ -135,7 +134,7 @@ record DeflatedMember(Extent extent, long size, int crc32) {
     return new MalformedFileException(extent.file(), extent.offset(), kind, detail);
   }
 
-  /// The compressed bytes.
+  /// Reads the compressed bytes as a stream.
   private final class Compressed extends InputStream {
     private final FileBytes file;
     private long at = extent.offset();

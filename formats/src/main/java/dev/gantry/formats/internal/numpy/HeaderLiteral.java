@@ -9,7 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Reads the dictionary in a header, `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 5), }`.
 ///
-/// It is a literal of Python's. This reads only what such a header may have, and evaluates nothing.
+/// The dictionary is a Python literal. This accepts only the forms that a header may have, and evaluates
+/// nothing.
 final class HeaderLiteral {
   private final NpyInput input;
   private final int start;
@@ -22,7 +23,7 @@ final class HeaderLiteral {
   private @Nullable Boolean fortranOrder;
   private @Nullable List<Long> shape;
 
-  /// @param start where in the `.npy` the text begins
+  /// @param start the text's offset in the `.npy`
   /// @param allowsLongs whether integers may end in `L`, as Python 2 wrote them
   HeaderLiteral(NpyInput input, int start, String text, boolean allowsLongs) {
     this.input = input;
@@ -138,7 +139,7 @@ final class HeaderLiteral {
     return true;
   }
 
-  /// `()`, `(7,)`, `(3, 5)`; a number in brackets alone is no tuple.
+  /// Reads a tuple such as `()`, `(7,)` or `(3, 5)`; `(7)` is no tuple.
   private List<Long> shapeTuple() {
     if (!taken('(')) {
       throw malformed("invalid-shape", "the shape is no tuple");
@@ -213,7 +214,7 @@ final class HeaderLiteral {
     return true;
   }
 
-  /// A character that stands nowhere in a header where the text ends.
+  /// Returns the next character; at the text's end, one that no header contains.
   private char peek() {
     return at < text.length() ? text.charAt(at) : '\0';
   }

@@ -12,21 +12,21 @@ import java.nio.ByteOrder;
 import java.nio.charset.Charset;
 import java.nio.charset.StandardCharsets;
 
-/// What the header of a `.npy` says, checked in full.
+/// The checked contents of a `.npy` header.
 ///
-/// @param headerBytes where the header ends and the elements begin, from the start of the `.npy`
+/// @param headerBytes the offset of the elements from the start of the `.npy`
 /// @param dataBytes how many bytes the elements take
 record NpyHeader(
     DType dtype, TensorShape shape, Encoding encoding, long headerBytes, long dataBytes) {
   /// The longest header, in bytes. NumPy's own reader stops at 10,000.
   private static final int MAX_HEADER_BYTES = 1 << 20;
 
-  /// As NumPy 2 has it.
+  /// The most dimensions of an array, as in NumPy 2.
   private static final int MAX_RANK = 64;
 
   private static final byte[] MAGIC = "\u0093NUMPY".getBytes(StandardCharsets.ISO_8859_1);
 
-  /// Magic and version.
+  /// The size of the magic string and the version.
   private static final int PREFIX_BYTES = 8;
 
   static boolean hasMagic(ByteBuffer start) {
@@ -123,9 +123,9 @@ record NpyHeader(
         : Encoding.Strided.rowMajor(shape, type.order());
   }
 
-  /// The tensor of an array that is not compressed.
+  /// Returns the tensor of an uncompressed array.
   ///
-  /// @param offset where in the file the `.npy` begins
+  /// @param offset the file offset of the `.npy`
   StoredTensor tensor(String name, Location file, long offset) {
     Extent extent = new Extent(file, offset + headerBytes, dataBytes);
     return new StoredTensor(name, dtype, shape, extent, encoding);

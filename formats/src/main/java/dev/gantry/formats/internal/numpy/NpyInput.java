@@ -7,13 +7,14 @@ import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
 import java.util.function.Consumer;
 
-/// The bytes of one `.npy`, read from its beginning: a file, or a member of an archive.
+/// Reads the bytes of one `.npy` in order, which is a file or an archive's member.
 ///
-/// @param file for errors
-/// @param subject what an error begins with; empty for a file of one array
-/// @param offset where in the file it begins
-/// @param length of the whole `.npy` in bytes
-/// @param isCompressed whether `offset` is that of compressed bytes, so that none inside can be named
+/// @param file the file that errors name
+/// @param subject the start of an error's message; empty for a file of one array
+/// @param offset the file offset of the `.npy`
+/// @param length the size of the whole `.npy` in bytes
+/// @param isCompressed whether the bytes at `offset` are compressed, so that errors cannot name an offset
+///     within
 /// @param reader fills a buffer with the next bytes
 record NpyInput(
     Location file,
@@ -22,7 +23,7 @@ record NpyInput(
     long length,
     boolean isCompressed,
     Consumer<ByteBuffer> reader) {
-  /// @param offset where in the file it begins
+  /// @param offset the file offset of the `.npy`
   static NpyInput ofFile(FileBytes bytes, String subject, long offset, long length) {
     long[] position = {offset};
     return new NpyInput(
@@ -38,14 +39,14 @@ record NpyInput(
         });
   }
 
-  /// The next bytes, as many as are asked for.
+  /// Reads the next `count` bytes.
   ByteBuffer next(int count) {
     ByteBuffer bytes = ByteBuffer.allocate(count);
     reader.accept(bytes);
     return bytes.flip();
   }
 
-  /// @param position bytes from the start of the `.npy`
+  /// @param position the fault's offset from the start of the `.npy`
   MalformedFileException malformed(long position, String kind, String detail) {
     return new MalformedFileException(
         file, isCompressed ? offset : offset + position, kind, subject + detail);

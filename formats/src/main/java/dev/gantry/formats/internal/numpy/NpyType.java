@@ -6,9 +6,9 @@ import java.nio.ByteOrder;
 
 /// An element type as NumPy names it, such as `<f4`.
 ///
-/// @param order of an element's bytes; little endian where they are single
+/// @param order the order of an element's bytes; little endian for elements of one byte
 record NpyType(DType dtype, ByteOrder order) {
-  /// @param position of the name in the `.npy`
+  /// @param position the name's offset in the `.npy`
   static NpyType of(NpyInput input, long position, String name) {
     String kind = name.isEmpty() ? "" : name.substring("<>|=".indexOf(name.charAt(0)) >= 0 ? 1 : 0);
     DType dtype =

@@ -19,8 +19,8 @@ import java.util.zip.ZipEntry;
 import org.apache.commons.compress.archivers.zip.ZipArchiveEntry;
 import org.apache.commons.compress.archivers.zip.ZipFile;
 
-/// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored array
-/// is loaded from where it lies in the archive.
+/// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored array is
+/// loaded straight from its place in the archive.
 final class NpzReader {
   private final FileBytes bytes;
   private final Location file;
@@ -40,7 +40,7 @@ final class NpzReader {
     return new WeightsCatalogue("npz", List.of(file), tensors, Map.of(), checksums);
   }
 
-  /// In the order of the directory, without folders.
+  /// Returns the members in the order of the directory, without folders.
   private List<ZipArchiveEntry> members() {
     try (ZipFile archive =
         ZipFile.builder().setSeekableByteChannel(new ArchiveChannel(bytes)).get()) {

@@ -60,7 +60,7 @@ public final class NumpyFormat implements WeightsFormat {
     return fileName.toLowerCase(Locale.ROOT).endsWith(ARCHIVE_SUFFIX);
   }
 
-  /// A ZIP archive that begins with a member, or that has none.
+  /// Whether a file begins as a ZIP archive, with or without members.
   private static boolean isArchive(ByteBuffer start) {
     if (start.remaining() < Integer.BYTES) {
       return false;

@@ -4,10 +4,10 @@ package dev.gantry.formats.internal.order;
 import dev.gantry.formats.LastBatch;
 import java.util.List;
 
-/// What no batch of any epoch exceeds: the memory of a slot is computed from it.
+/// Upper bounds of every batch of every epoch, from which a slot's memory is computed.
 ///
-/// @param samples in a batch
-/// @param runs that its samples are in
+/// @param samples the most samples of a batch
+/// @param runs the most runs of consecutive samples in a batch
 public record BatchBounds(int samples, int runs) {
   public static BatchBounds of(List<Long> fileSamples, OrderOptions options) {
     long total = fileSamples.stream().mapToLong(Long::longValue).sum();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
-/// Blocks of consecutive samples in random order. They are counted from a random sample on, round
-/// the end of the files to their beginning, so that it is each epoch another block that is short
-/// and comes last.
+/// Gives blocks of consecutive samples in random order. The blocks are counted from a random sample on and
+/// wrap round from the end of the files to their beginning, so that in each epoch another block is the
+/// short one, which comes last.
 final class BlockSequence implements SampleSequence {
   private static final long MOST_AT_ONCE = 1024;
 
@@ -45,7 +45,7 @@ final class BlockSequence implements SampleSequence {
     }
   }
 
-  /// @param from counted from the offset on
+  /// @param from the first sample, counted from the random offset on
   private void collectWrapping(long from, long samples, RunCollector runs) {
     long start = from < size() - offset ? from + offset : from - (size() - offset);
     long untilEnd = Math.min(samples, size() - start);

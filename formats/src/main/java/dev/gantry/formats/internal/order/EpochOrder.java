@@ -9,12 +9,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
-/// The samples of one epoch as one rank gets them: a pure function of the data files' sizes, the
-/// options and the epoch's number. Immutable, thread-safe.
+/// Says which samples one rank gets in one epoch: a pure function of the data files' sizes, the options and
+/// the epoch's number. Immutable, thread-safe.
 ///
-/// The epoch's samples are dealt in rounds: of each round the ranks take a batch each, one after
-/// the other. So the batches of all ranks, in turn, are what a single rank would get. What is left
-/// after the full rounds is up to [LastBatch].
+/// The epoch's samples are dealt in rounds: in each round every rank in turn takes one batch. So the
+/// batches of all ranks in turn are those that a single rank would get. [LastBatch] says what becomes of
+/// the samples that are left after the full rounds.
 public final class EpochOrder {
   /// The most samples that a dataset may have.
   public static final long MOST_SAMPLES = 1L << 62;
@@ -27,16 +27,16 @@ public final class EpochOrder {
   private EpochOrder(SampleSequence samples, OrderOptions options) {
     this.samples = samples;
     this.options = options;
-    // Below 2^24 times 2^31.
+    // The product is below 2^24 · 2^31, so it does not overflow.
     long round = (long) options.batchSize() * options.world();
     this.rounds = samples.size() / round;
     this.rest = samples.size() % round;
   }
 
-  /// Takes time and memory of the number of data files, and never of the number of samples.
+  /// Computes an epoch's order. Time and memory depend on the number of data files, not of samples.
   ///
-  /// @param fileSamples the samples of each data file, 0 or more, up to [#MOST_SAMPLES] together
-  /// @param epoch its number, from 0
+  /// @param fileSamples how many samples each data file has, 0 or more; up to [#MOST_SAMPLES] together
+  /// @param epoch the epoch's number, from 0
   public static EpochOrder of(List<Long> fileSamples, OrderOptions options, long epoch) {
     return new EpochOrder(SampleSequence.of(fileSamples, options, epoch), options);
   }
@@ -60,10 +60,10 @@ public final class EpochOrder {
     return rest == 0 || options.lastBatch() == LastBatch.DROP ? rounds : rounds + 1;
   }
 
-  /// What the batch consists of, in its order. Takes time of the number of runs, wherever in the
-  /// epoch it is.
+  /// Returns a batch's samples in order. The time depends on the number of runs, not on the position in the
+  /// epoch.
   ///
-  /// @return runs none of which goes on where the one before it ends
+  /// @return runs as long as possible: none continues the one before it
   /// @throws IndexOutOfBoundsException if the epoch has no such batch
   public List<SampleRun> batch(long index) {
     Objects.checkIndex(index, batches());
@@ -74,13 +74,13 @@ public final class EpochOrder {
     return share();
   }
 
-  /// Whether the last batch has samples that no other rank has. If not, others have taken all that were left,
-  /// and it repeats one.
+  /// Whether this rank's last batch has samples that no other rank has. If not, other ranks have taken all
+  /// remaining samples, and this batch repeats one.
   public boolean lastHasOwn() {
     return rest == 0 || options.lastBatch() != LastBatch.KEEP || options.rank() < rest;
   }
 
-  /// This rank's share of what is left: as many as the others have, or one more.
+  /// Returns this rank's share of the remaining samples; the ranks' shares differ by at most one sample.
   private List<SampleRun> share() {
     long start = samples.size() - rest;
     long all = rest / options.world();
@@ -92,7 +92,7 @@ public final class EpochOrder {
         : collect(start + rank * all + Math.min(rank, more), count);
   }
 
-  /// @param position may be past the end: the epoch begins again there
+  /// @param position may be past the end, where the epoch begins again
   private List<SampleRun> collect(long position, long count) {
     RunCollector runs = new RunCollector(count);
     long at = position % samples.size();

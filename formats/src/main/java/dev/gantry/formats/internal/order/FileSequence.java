@@ -5,14 +5,14 @@ import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
-/// One data file after the other.
+/// Gives the samples of one data file after the other.
 final class FileSequence implements SampleSequence {
   private final int[] files;
 
   /// The position of each data file's first sample, and the number of all samples.
   private final long[] starts;
 
-  /// @param files in their order, none of them empty
+  /// @param files the files' numbers in their order, none of them empty
   FileSequence(int[] files, List<Long> fileSamples) {
     this.files = files;
     this.starts = new long[files.length + 1];

@@ -9,13 +9,13 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.TreeMap;
 
-/// Several data files are open at once, each in a place of its own. In each round every place gives
-/// a block of its file's samples, or what the file has left; where a file ends, the next one takes
-/// its place, from the next round on.
+/// Interleaves the samples of several data files that are open at once, each in a place of its own. In each
+/// round every place gives a block of its file's samples, or what the file has left. Where a file ends, the
+/// next file takes its place from the next round on.
 ///
-/// A file is open for as many rounds as it has blocks, so all rounds are known beforehand: between
-/// the rounds in which files begin or end, each gives the same number of samples. Memory is a few
-/// numbers a file.
+/// A file is open for as many rounds as it has blocks, so all rounds are known beforehand: between the
+/// rounds in which files begin or end, each gives the same number of samples. It takes memory for a few
+/// numbers per file.
 final class InterleavedSequence implements SampleSequence {
   private final FileSequence files;
   private final int block;
@@ -26,7 +26,7 @@ final class InterleavedSequence implements SampleSequence {
   /// The round in which each data file begins.
   private final long[] begins;
 
-  /// The places where the number of samples a round changes: the round, its first position, and the number.
+  /// For each change in the number of samples per round: the round, its first position, and the number.
   private final long[] rounds;
 
   private final long[] positions;
@@ -79,7 +79,7 @@ final class InterleavedSequence implements SampleSequence {
     return begins[i] + Math.ceilDiv(files.samples(i), (long) block);
   }
 
-  /// The changes of the number of samples a round, by round.
+  /// Returns by how much the number of samples per round changes, by round.
   private Map<Long, Long> changes() {
     Map<Long, Long> changes = new TreeMap<>();
     for (int i = 0; i < files.files(); i++) {
@@ -134,7 +134,7 @@ final class InterleavedSequence implements SampleSequence {
       return low;
     }
 
-    /// @param skip samples of the round that are not wanted
+    /// @param skip how many samples of the round to skip
     void collect(long skip, long wanted, RunCollector runs) {
       long toSkip = skip;
       long left = wanted;
@@ -145,7 +145,7 @@ final class InterleavedSequence implements SampleSequence {
           int file = places[place][at[place]];
           long first = (round - begins[file]) * block;
           long rest = files.samples(file) - first;
-          // A last data file that is alone gives all of it at once.
+          // The last data file, once it is alone, gives all of its samples at once.
           long given = count == 1 ? rest : Math.min(block, rest);
           long skipped = Math.min(toSkip, given);
           long taken = Math.min(left, given - skipped);

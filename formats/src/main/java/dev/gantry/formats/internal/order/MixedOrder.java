@@ -8,20 +8,19 @@ import java.util.OptionalInt;
 /// Says which of several datasets gives each batch of an epoch, so that each gives its share: a pure function of
 /// weights, seed and epoch. Immutable, thread-safe.
 ///
-/// Each dataset's batches have due times: its k-th one falls at random into the k-th of equal spans
-/// of time, which are the shorter the larger its weight is. Batches are given in the order of their
-/// times. So they look drawn at random, yet before any time a dataset has given its share of it but
-/// for less than one batch; with independent draws the error would grow without end. And how many
-/// batches each dataset has given before the n-th one, which is what resuming needs, is found by
-/// bisection: no counts have to be kept.
+/// Each dataset divides time into equal spans, shorter ones for a larger weight, and its k-th batch is due
+/// at a random time within the k-th span. Batches are given in the order of their due times. So the order
+/// looks random, yet at any time each dataset has given its share to within one batch; with independent
+/// draws the error would grow without bound. Bisection tells how many batches each dataset has given before
+/// the n-th one, so a resumed training needs no stored counts.
 public final class MixedOrder {
-  /// The most that a weight may be of another one.
+  /// The largest allowed ratio of two weights.
   public static final double MOST_RATIO = 1 << 16;
 
-  /// For a dataset whose number of batches is not known.
+  /// Stands for a number of batches that is not known.
   public static final long UNKNOWN = Long.MAX_VALUE;
 
-  /// A span of a dataset that has all the weight. Spans are whole numbers: all is exact.
+  /// The length of the shortest possible span. Spans are whole numbers, so that the computation is exact.
   private static final long UNIT = 1L << 20;
 
   private static final long MOST_TIME = 1L << 62;
@@ -38,10 +37,10 @@ public final class MixedOrder {
     this.untilAll = untilAll;
   }
 
-  /// @param weights one a dataset, of any unit, each positive
+  /// @param weights one positive weight for each dataset, of any scale
   /// @param lengths how many batches each dataset has in the epoch, or [#UNKNOWN]
-  /// @param untilAll whether the epoch is over when no dataset has any more, those that have ended
-  ///     being passed over; else when the next batch is due from a dataset that has no more
+  /// @param untilAll whether the epoch lasts until all datasets have ended, with ended ones passed over;
+  ///     else it ends when the next batch is due from a dataset that has ended
   /// @throws MisuseException if there is no dataset, a weight is not a positive number, one is more
   ///     than [#MOST_RATIO] times another, or a dataset of small weight has very many batches: 2^42
   ///     divided by the number of datasets and by how many times its weight the largest one is
@@ -60,7 +59,7 @@ public final class MixedOrder {
             "weights must be positive, and at most 2^16 times each other: " + weights);
       }
     }
-    // Against the largest, since a sum may not be finite.
+    // Weights are divided by the largest one first, since their plain sum may not be finite.
     double sum = weights.stream().mapToDouble(weight -> weight / largest).sum();
     long[] spans =
         weights.stream()
@@ -75,8 +74,8 @@ public final class MixedOrder {
         spans, keys, lengths.stream().mapToLong(Long::longValue).toArray(), untilAll);
   }
 
-  /// This order, now that a dataset has turned out to have `length` batches. What came before the
-  /// dataset ended stays as it was.
+  /// Returns this order for a dataset that turned out to have `length` batches. All batches before the
+  /// dataset's end stay the same.
   public MixedOrder withLength(int dataset, long length) {
     checkLength(length, spans[dataset]);
     long[] known = lengths.clone();
@@ -84,9 +83,9 @@ public final class MixedOrder {
     return new MixedOrder(spans, keys, known, untilAll);
   }
 
-  /// The dataset that gives the next batch, or empty at the end.
+  /// Returns the dataset that gives the next batch, or empty at the epoch's end.
   ///
-  /// @param given how many batches each has given in this epoch
+  /// @param given how many batches each dataset has given in this epoch
   public OptionalInt next(long[] given) {
     int next = -1;
     long soonest = Long.MAX_VALUE;
@@ -108,7 +107,7 @@ public final class MixedOrder {
     return Math.addExact(start, Mix.below(spans[dataset], keys[dataset], batch));
   }
 
-  /// What is due last must still be due before [#MOST_TIME].
+  /// Requires that a dataset's last batch is due before [#MOST_TIME].
   private static void checkLength(long length, long span) {
     if (length != UNKNOWN && length >= MOST_TIME / span) {
       throw new MisuseException("too many batches for so small a weight: " + length);

@@ -11,17 +11,17 @@ import org.slf4j.LoggerFactory;
 public final class MixingAdvice {
   private static final Logger LOG = LoggerFactory.getLogger(MixingAdvice.class);
 
-  /// Samples of so many files come from several places of the dataset, whatever it is sorted by.
+  /// Samples from this many files come from several parts of a dataset, whatever it is sorted by.
   private static final int ENOUGH_FILES = 8;
 
-  /// A buffer that holds less than this part of an epoch gives records near where they were.
+  /// A buffer that holds less than one part in this many of an epoch leaves records near their places.
   private static final int ENOUGH_PART = 4;
 
   private final AtomicBoolean given = new AtomicBoolean();
 
-  /// When a dataset is opened.
+  /// Advises when a dataset is opened.
   ///
-  /// @param files that hold samples
+  /// @param files how many files hold samples
   public static void ofFiles(Shuffle shuffle, long files) {
     if (shuffle instanceof Shuffle.Shards && files > 0 && files < ENOUGH_FILES) {
       LOG.warn(
@@ -33,13 +33,13 @@ public final class MixingAdvice {
     }
   }
 
-  /// While an epoch is read.
+  /// Advises while an epoch is read.
   ///
-  /// @param held records that the shuffle buffer took at its beginning
-  /// @param files that these are from
-  /// @param read records that it has had so far
+  /// @param held how many records the shuffle buffer held when it was first filled
+  /// @param files how many files these records are from
+  /// @param read how many records the epoch has read so far
   public void ofBuffer(long held, long files, long read) {
-    // This is asked for each record: a look at the flag costs less than taking it.
+    // This runs for each record: reading the flag first costs less than a compare-and-set.
     if (!given.get()
         && files < ENOUGH_FILES
         && held < read / ENOUGH_PART

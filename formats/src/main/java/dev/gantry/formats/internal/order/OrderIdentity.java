@@ -11,19 +11,19 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.List;
 
-/// What the order of samples depends on, the seed included and the epoch aside, as a
-/// [DatasetState#order]: 16 digits of a hash of the dataset, and the options as they are, so that a
-/// message can say which of them differ.
+/// Writes all that the order of samples depends on, apart from the epoch, as a [DatasetState#order]: 16
+/// digits of a hash of the dataset, and the options in plain text, so that a message can say which of them
+/// differ.
 ///
-/// The rank is left out: where samples are reached by number, all ranks stand at the same epoch and
-/// batch, and any rank's state will do for all of them.
+/// The rank is left out: where samples are reached by number, all ranks are at the same epoch and batch, so
+/// any rank's state serves all of them.
 public final class OrderIdentity {
   private static final int HASH_BYTES = 8;
 
   private OrderIdentity() {}
 
-  /// @param dataset tells it from others
-  /// @param fileSamples empty where they are not known
+  /// @param dataset the dataset's identity
+  /// @param fileSamples how many samples each file has; empty if that is not known
   public static String of(String dataset, List<Long> fileSamples, OrderOptions options) {
     return hash(dataset, fileSamples)
         + ",batch="
@@ -40,7 +40,7 @@ public final class OrderIdentity {
         + options.world();
   }
 
-  /// @throws MisuseException if a state's order is not this one; it says in what they differ
+  /// @throws MisuseException if a state's order is not this one, with the differences
   public static void check(String stored, String order) {
     if (stored.equals(order)) {
       return;
@@ -81,13 +81,13 @@ public final class OrderIdentity {
     for (long samples : fileSamples) {
       digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, samples));
     }
-    // Ends the sizes: none of them is negative.
+    // The -1 marks the end of the sizes, none of which is negative.
     digest.update(ByteBuffer.allocate(Long.BYTES).putLong(0, -1));
     byte[] hash = digest.digest(dataset.getBytes(StandardCharsets.UTF_8));
     return HexFormat.of().formatHex(hash, 0, HASH_BYTES);
   }
 
-  /// The hash that tells datasets from each other.
+  /// Makes the hash by which datasets are told apart.
   public static MessageDigest sha256() {
     try {
       return MessageDigest.getInstance("SHA-256");

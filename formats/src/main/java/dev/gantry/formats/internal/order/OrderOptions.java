@@ -5,14 +5,14 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 
-/// The options that decide which samples come when, and to which rank.
+/// The options that decide the order of samples and the rank that gets each.
 ///
-/// @param batchSize samples in a batch of one rank
-/// @param interleave data files that are read in turn, `interleaveBlock` samples of each; 1 for one
-///     file after the other. Where samples or blocks are reached by number and shuffled, all files
-///     are mixed already, and it changes nothing
-/// @param rank this worker's number, from 0
-/// @param world how many workers there are; all have the same number of batches
+/// @param batchSize how many samples one rank's batch has
+/// @param interleave how many data files are read in turn, `interleaveBlock` samples of each; 1 reads one
+///     file after the other. It has no effect where samples or blocks of indexed files are shuffled, which
+///     mixes all files already
+/// @param rank this rank's number, from 0
+/// @param world how many ranks there are; all have the same number of batches
 public record OrderOptions(
     int batchSize,
     LastBatch lastBatch,
@@ -32,10 +32,10 @@ public record OrderOptions(
     MisuseException.requireRange("rank of " + world, rank, 0, world - 1);
   }
 
-  /// The options of one of as many workers for each one here, each with its part of the batch: part `part` of this
-  /// one's.
+  /// Returns the options of part `part` if each rank is split into `parts` ranks, which share its batches
+  /// equally.
   ///
-  /// @throws MisuseException if the batch cannot be cut into as many equal parts
+  /// @throws MisuseException if the batch size is not a multiple of `parts`
   public OrderOptions part(int part, int parts) {
     if (batchSize % parts != 0) {
       throw new MisuseException(
@@ -55,7 +55,7 @@ public record OrderOptions(
         Math.multiplyExact(world, parts));
   }
 
-  /// The order of the files, for one worker.
+  /// Keeps the order of the files, for one rank.
   public static OrderOptions of(int batchSize) {
     return new OrderOptions(batchSize, LastBatch.KEEP, new Shuffle.None(), 1, 1, 0, 1);
   }

@@ -3,16 +3,17 @@ package dev.gantry.formats.internal.order;
 
 import java.util.Arrays;
 
-/// The numbers below a size in random order. Immutable.
+/// A random permutation of the numbers below a size. Immutable.
 @FunctionalInterface
 interface Permutation {
-  /// Up to here a table is made: a network of few bits does not reach every order equally often.
+  /// The largest size for which a table is shuffled: a Feistel network of few bits does not give all orders
+  /// equally often.
   int LARGEST_TABLE = 1 << 12;
 
   /// The number at `index`.
   long at(long index);
 
-  /// The numbers at `first` and the indices after it, as many as `numbers` has room for.
+  /// Fills `numbers` with the numbers at `first` and the indices after it.
   default void fill(long first, long[] numbers) {
     for (int i = 0; i < numbers.length; i++) {
       numbers[i] = at(first + i);
@@ -28,7 +29,7 @@ interface Permutation {
     return index -> table[Math.toIntExact(index)];
   }
 
-  /// 0 to `size`, exclusively, in random order.
+  /// Returns the numbers from 0 to `size`, exclusively, in random order.
   static int[] shuffled(int size, long key) {
     int[] order = new int[size];
     for (int i = 0; i < size; i++) {
@@ -39,8 +40,8 @@ interface Permutation {
     return order;
   }
 
-  /// A Feistel network over the least power of two that covers the size. What falls past the size
-  /// goes through it again (cycle walking), less than twice on average.
+  /// A Feistel network over the smallest power of two that covers the size. A result past the size goes
+  /// through the network again (cycle walking), less than twice on average.
   final class Feistel implements Permutation {
     private static final int ROUNDS = 8;
 
@@ -76,8 +77,8 @@ interface Permutation {
       walk(numbers);
     }
 
-    /// All of them together: one number's rounds wait for each other, and those of many run in the
-    /// processor's vectors.
+    /// Permutes all numbers together: the rounds of one number depend on each other, but many numbers run
+    /// in the processor's vector units.
     private void walk(long[] numbers) {
       int count = numbers.length;
       int[] lows = new int[count];

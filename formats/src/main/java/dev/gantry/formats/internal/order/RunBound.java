@@ -6,8 +6,8 @@ import dev.gantry.formats.Shuffle;
 import java.util.List;
 import java.util.stream.LongStream;
 
-/// How many runs a batch has at most, in any epoch. It need not be the least such number, but where
-/// batches are single runs it is 1, since nothing has to be packed then.
+/// Computes an upper bound of a batch's runs in any epoch. The bound may be too high, except that it is 1
+/// where all batches are single runs, since nothing is packed then.
 final class RunBound {
   /// The sizes of the data files that have any samples.
   private final long[] sizes;
@@ -21,7 +21,7 @@ final class RunBound {
     this.options = options;
   }
 
-  /// @param samples the most that a batch has
+  /// @param samples the most samples of a batch
   static int of(List<Long> fileSamples, OrderOptions options, int samples) {
     RunBound bound =
         new RunBound(
@@ -31,7 +31,7 @@ final class RunBound {
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 
-  /// The data files that take turns: as in [SampleSequence], never more than there are.
+  /// How many data files take turns: as in [SampleSequence], never more than there are.
   private int interleave() {
     return Math.min(options.interleave(), sizes.length);
   }
@@ -40,7 +40,7 @@ final class RunBound {
     return (long) options.batchSize() * options.world();
   }
 
-  /// @param samples 2 or more, and no more than there are
+  /// @param samples a batch's samples: 2 or more, and no more than the dataset has
   private long runs(int samples) {
     return switch (options.shuffle()) {
       case Shuffle.Samples _ -> runsOfBlocks(samples, 1);
@@ -53,7 +53,7 @@ final class RunBound {
     };
   }
 
-  /// Whether a batch may hold the epoch's end and its beginning.
+  /// Whether a batch may continue from the epoch's end to its beginning.
   private boolean wraps() {
     return options.lastBatch() == LastBatch.PAD && total % round() != 0;
   }
@@ -67,20 +67,22 @@ final class RunBound {
     };
   }
 
-  /// Whether this many data files hold multiples of the batch size.
+  /// Whether each of the first `count` data files holds a multiple of the batch size.
   private boolean multiples(int count) {
     return LongStream.of(sizes).limit(count).allMatch(size -> size % options.batchSize() == 0);
   }
 
-  /// The most data files that `window` consecutive samples are in: the first of the samples is then
-  /// the last one of its data file.
+  /// Returns the most data files over which `window` consecutive samples can spread: the window then begins
+  /// with the last sample of a data file.
   private int most(long window, boolean circular) {
     int places = circular ? 2 * sizes.length : sizes.length;
     int most = 0;
     int next = 1;
     long whole = 0;
     for (int first = 0; first < sizes.length; first++) {
-      // The data files between first and next lie wholly within the window, and leave it a sample.
+      // The data files between `first` and `next` lie wholly within the window, and leave room for
+      // one more
+      // sample.
       while (next < places && whole + sizes[next % sizes.length] < window - 1) {
         whole += sizes[next % sizes.length];
         next++;
@@ -95,7 +97,8 @@ final class RunBound {
     return window == 1 ? 1 : most;
   }
 
-  /// As [#most], with the smallest data files between the first one and the last.
+  /// Returns the same as [#most] for data files in any order: the smallest ones then lie between the first
+  /// and the last.
   private long mostInAnyOrder(long window) {
     long[] ascending = LongStream.of(sizes).sorted().toArray();
     int whole = 0;
@@ -116,14 +119,15 @@ final class RunBound {
     } else {
       blocks = (samples - 2L) / blockSamples + (wraps() ? 3 : 2);
     }
-    // Each end of a data file cuts one block of the epoch in two.
+    // Each end of a data file cuts at most one block of the epoch in two.
     long filesOfBlock = most(Math.min(blockSamples, total), true);
     return Math.min(blocks * filesOfBlock, blocks + sizes.length);
   }
 
   private long runsInterleaved(int samples) {
-    // Turns are as long as they can be, but the window's first and last one, and the last one of
-    // each data file.
+    // All turns have the full length, except the window's first and last one, and the last one of
+    // each data
+    // file.
     long last = Math.min(sizes.length, samples - 2);
     return 2 + last + (samples - 2 - last) / options.interleaveBlock();
   }

@@ -5,7 +5,7 @@ import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Gathers a batch's runs, and makes one of those that follow each other in a data file.
+/// Collects a batch's runs, and merges runs that continue each other in a data file.
 final class RunCollector {
   private static final long MOST_EXPECTED = 1 << 14;
 
@@ -14,12 +14,12 @@ final class RunCollector {
   private long first;
   private int count;
 
-  /// @param samples how many will come: in random order as many runs
+  /// @param samples how many samples will be added; in random order each is a run
   RunCollector(long samples) {
     runs = new ArrayList<>((int) Math.min(samples, MOST_EXPECTED));
   }
 
-  /// @param samples 1 or more; those of a batch fit an int
+  /// @param samples how many samples, 1 or more; a batch's samples fit an int
   void add(int file, long first, long samples) {
     if (count > 0 && file == this.file && first == this.first + count) {
       count = Math.toIntExact(count + samples);

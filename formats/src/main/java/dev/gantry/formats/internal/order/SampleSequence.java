@@ -6,14 +6,14 @@ import dev.gantry.formats.Shuffle;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// All samples of a dataset in the order of one epoch. Immutable.
+/// Gives all samples of a dataset in the order of one epoch. Immutable.
 sealed interface SampleSequence permits FileSequence, BlockSequence, InterleavedSequence {
   /// The number of samples.
   long size();
 
-  /// Tells which samples are at `position` and after it.
+  /// Collects the samples at `position` and after it.
   ///
-  /// @param count positions, all of them below [#size]
+  /// @param count how many positions, all of them below [#size]
   void collect(long position, long count, RunCollector runs);
 
   /// @throws MisuseException if a data file's number of samples is negative, or all together

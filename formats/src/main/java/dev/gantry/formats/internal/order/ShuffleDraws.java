@@ -8,18 +8,18 @@ import java.util.List;
 /// Draws the sample that a shuffle buffer gives next: a pure function of the seed, the epoch, and how many samples the
 /// buffer holds. Immutable, thread-safe.
 ///
-/// The buffer is slots, each with a sample. A draw takes the sample of a random slot, and the next
-/// sample that is read takes its place; in a [Pause] none is read, and the last slot's sample takes
-/// it. So which samples are in the buffer after any number of draws can be told without a sample
-/// being read: a state need not list them.
+/// Each slot of the buffer holds a sample. A draw gives the sample of a random slot, and the next sample
+/// that is read fills the slot; in a [Pause] no sample is read, and the last slot's sample fills it. So the
+/// buffer's contents after any number of draws can be computed without reading a sample, and a state need
+/// not list them.
 public final class ShuffleDraws {
   private final long key;
 
-  /// Draws behind which nothing is read.
+  /// A range of draws after which no sample is read.
   ///
-  /// @param first the first one's number
+  /// @param first the first draw's number
   public record Pause(long first, long draws) {
-    /// Whether nothing is read behind the draw.
+    /// Whether no sample is read after the draw.
     public boolean covers(long draw) {
       return draw >= first && draw - first < draws;
     }
@@ -29,27 +29,29 @@ public final class ShuffleDraws {
     this.key = Mix.key(seed, epoch, 4);
   }
 
-  /// The slot of a draw.
+  /// Returns the slot that a draw takes its sample from.
   ///
-  /// @param draw its number, from 0
-  /// @param samples in the buffer, 1 or more
+  /// @param draw the draw's number, from 0
+  /// @param samples how many samples the buffer holds, 1 or more
   public int slot(long draw, int samples) {
     return (int) Mix.below(samples, key, draw);
   }
 
-  /// What the buffer holds behind a draw, before anything takes the place of the sample that it
-  /// gave. Takes some n · ln n steps for n slots, whatever the number of draws.
+  /// Returns the buffer's contents after a draw, before the drawn slot is filled again. It takes about n ·
+  /// ln n steps for n slots, however many draws there were.
   ///
-  /// @param filled samples that were read before the first draw
-  /// @param pauses in their order; all that came before
-  /// @param draws made so far, 1 or more
+  /// @param filled how many samples were read before the first draw
+  /// @param pauses all pauses so far, in order
+  /// @param draws how many draws were made so far, 1 or more
   /// @return the number of each slot's sample, counted from the first one that was read, or -1 for
   ///     the slot of the last draw
-  /// @throws MisuseException if no buffer comes to that
+  /// @throws MisuseException if no buffer can have these numbers
   public long[] contents(int filled, List<Pause> pauses, long draws) {
     int samples = samples(filled, pauses, draws);
     long read = read(filled, pauses, draws);
-    // For each slot, going back: where its sample is in the end, or -1 where it was given.
+    // For each slot, while going back through the draws: the slot in which its sample ends up, or
+    // -1 if the
+    // sample was given.
     int[] place = new int[filled];
     Arrays.fill(place, -1);
     for (int slot = 0; slot < samples; slot++) {
@@ -106,7 +108,7 @@ public final class ShuffleDraws {
     return (int) samples;
   }
 
-  /// Draws before the last one behind which nothing was read.
+  /// Counts the draws before the last one after which no sample was read.
   private static long paused(List<Pause> pauses, long draws) {
     long paused = 0;
     for (Pause pause : pauses) {

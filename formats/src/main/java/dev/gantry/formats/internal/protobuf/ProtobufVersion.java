@@ -12,8 +12,9 @@ import java.util.Optional;
 import java.util.jar.Manifest;
 import java.util.regex.Pattern;
 
-/// Finds which protobuf-java is on the class path: a BOM or another library may have chosen an older one, whose
-/// classes fail when they are first used. It is looked at once, without these classes.
+/// Checks the version of protobuf-java on the class path: a BOM or another library may have chosen an older
+/// one, whose classes fail when they are first used. The check runs once, and does not use the generated
+/// message classes.
 public final class ProtobufVersion {
   /// The version that compiled our messages: `protoc.version` in the parent pom.
   static final String LEAST = "4.33.1";
@@ -27,16 +28,17 @@ public final class ProtobufVersion {
 
   private ProtobufVersion() {}
 
-  /// For code that uses `CodedInputStream` alone, which has not changed for years.
+  /// Checks for code that uses `CodedInputStream` alone, which has not changed for years.
   ///
-  /// @throws MisuseException if it needs what this JVM forbids
+  /// @throws MisuseException if this protobuf-java needs access that this JVM forbids
   public static void requireReader() {
     refuse(READER_FAULT);
   }
 
-  /// For code that uses our messages.
+  /// Checks for code that uses Gantry's generated message classes.
   ///
-  /// @throws MisuseException if they need a newer one, or it needs what this JVM forbids
+  /// @throws MisuseException if the messages need a newer version, or this version needs access that this
+  ///     JVM forbids
   public static void requireMessages() {
     refuse(MESSAGES_FAULT);
     refuse(READER_FAULT);
@@ -53,7 +55,7 @@ public final class ProtobufVersion {
       Class.forName(PACKAGE + "UnsafeUtil");
       return Optional.empty();
     } catch (ClassNotFoundException _) {
-      // Newer ones will do without.
+      // Newer versions do without that access.
       return Optional.empty();
     } catch (ExceptionInInitializerError _) {
       return Optional.of(
@@ -63,8 +65,8 @@ public final class ProtobufVersion {
     }
   }
 
-  /// A jar that does not tell its version passes, unless it is too old to check it: programs that repackage
-  /// protobuf may leave that out.
+  /// Says why the messages cannot be used. A jar without a version passes, since repackaged jars may lack
+  /// it, unless it is too old to have a version check of its own.
   private static Optional<String> messagesFault() {
     boolean checks = true;
     try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Checks which protobuf the class path has.
+/// Checks the version of protobuf-java on the class path.
 @NullMarked
 package dev.gantry.formats.internal.protobuf;
 
