@@ -31,14 +31,14 @@ import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `answer`: a folder of the hub as a model that answers.
+/// `answer`: loads a folder of the hub as a model, and computes its answer to given inputs.
 @Command(
     name = "answer",
     description =
         "Loads a folder with config.json and safetensors of a known architecture (BERT, GPT-2,"
             + " Llama, ResNet, ViT) and prints what the model answers to a file of inputs.")
 final class AnswerCommand extends ReportCommand {
-  /// What the arithmetic is done in.
+  /// The floating-point type that the model computes in.
   enum Type {
     FLOAT32(DataType.FLOAT32),
     BFLOAT16(DataType.BFLOAT16),
@@ -80,7 +80,7 @@ final class AnswerCommand extends ReportCommand {
             .optCast(type.type)
             .optReport(part -> transfer.updateAndGet(before -> before.plus(part)))
             .build();
-    // DJL's engine starts here: that is no part of the load.
+    // Starts DJL's engine before the clock: that is no part of the load.
     ai.djl.Device target = djlDevice();
     long start = System.nanoTime();
     try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
@@ -91,7 +91,8 @@ final class AnswerCommand extends ReportCommand {
     }
   }
 
-  /// What the library calls misuse is here the fault of a file.
+  /// Runs `action`, and reports its misuse as a malformed file: here weights and inputs come from files, not
+  /// from a caller.
   private static <T> T fitting(Path file, String kind, Supplier<T> action) {
     try {
       return action.get();

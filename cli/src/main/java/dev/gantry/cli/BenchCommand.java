@@ -25,7 +25,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// `bench`: what this machine can do, and how near Gantry and its peers come to it, in one run.
+/// `bench`: measures what this machine can do, and how near Gantry and its peers come to it, in one run.
 @Command(
     name = "bench",
     description =
@@ -168,7 +168,8 @@ final class BenchCommand implements Callable<Integer> {
     try (TemporaryFolder work = TemporaryFolder.create("gantry-bench-", folder, false);
         Progress progress = Progress.ofSteps("bench", 1);
         Bench bench = new Bench(settings(work.path()), progress, progress::say)) {
-      // A run may heed no interrupt, so whoever ends the command gets the report from this thread.
+      // Reports from a shutdown hook when the command is ended, because a run may not heed
+      // interrupts.
       Thread hook = new Thread(() -> reportSoFar(bench), "gantry-bench-report");
       Runtime.getRuntime().addShutdownHook(hook);
       boolean goesOn;

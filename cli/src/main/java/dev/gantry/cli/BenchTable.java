@@ -11,7 +11,7 @@ import dev.gantry.cli.internal.output.Table;
 import java.io.PrintWriter;
 import java.util.Locale;
 
-/// A bench's result on the terminal.
+/// Prints a bench's result on the terminal.
 final class BenchTable {
   private BenchTable() {}
 

@@ -28,8 +28,8 @@ import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `convert`: the same tensors or samples in other files. Their bytes go from file to file through
-/// a few buffers, whatever their size.
+/// `convert`: writes the same tensors or samples to files of another kind. Their bytes go through a few
+/// buffers, whatever their size.
 @Command(
     name = "convert",
     description = {
@@ -44,11 +44,11 @@ final class ConvertCommand extends ReportCommand {
   private static final String SHARDS = "--shards";
   private static final String COMPRESSION = "--compression";
 
-  /// What a record may have that its field has no place for, unless it is filled up.
+  /// The kinds of errors in records that `--pad` would avoid.
   private static final Set<String> CURED_BY_PAD =
       Set.of("missing-feature", "unknown-feature", "wrong-length");
 
-  /// Options for some inputs only.
+  /// The options that apply to some kinds of input only.
   private static final Set<String> SPECIAL =
       Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
 

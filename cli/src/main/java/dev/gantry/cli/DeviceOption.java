@@ -7,7 +7,7 @@ import dev.gantry.core.internal.transport.DevicePreparation;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
 
-/// `--device`, the same for all commands that load.
+/// The option `--device`, the same for all commands that load.
 final class DeviceOption {
   @Option(
       names = "--device",
@@ -23,7 +23,7 @@ final class DeviceOption {
     return device == null ? GantrySession.bestDevice() : device;
   }
 
-  /// Begins to open the device, while the command does what needs none.
+  /// Begins to open the device in the background, while the command does what needs no device.
   void prepare() {
     DevicePreparation.begin(this::device);
   }

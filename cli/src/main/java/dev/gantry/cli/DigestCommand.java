@@ -15,7 +15,7 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Parameters;
 
-/// `digest`: proof that the bytes arrive.
+/// `digest`: prints digests of loaded bytes, which prove that the right bytes arrive.
 @Command(
     name = "digest",
     description =

@@ -30,7 +30,7 @@ import org.slf4j.LoggerFactory;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Parameters;
 
-/// `doctor`: what this machine has, which transport files would take, and why not a better one.
+/// `doctor`: reports what this machine has, which transport files would take, and why not a better one.
 @Command(
     name = "doctor",
     description = "Shows devices and libraries, and which transport files would take.")
@@ -69,13 +69,13 @@ final class DoctorCommand extends ReportCommand {
         diagnosis, libtorch, device, session.cacheUse(), files, session.disks(), findings);
   }
 
-  /// The disk tells how fast it is only when it is read.
+  /// Reads the beginning of a file, past the page cache: how fast its disk is shows only then.
   private static void readSome(GantrySession session, FileDiagnosis file) {
     long bytes = Math.min(file.size(), MOST_READ_BYTES);
     Extent begin = new Extent(file.prediction().file(), 0, bytes);
     TransferOptions direct = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
     try (Loaded _ = session.load(List.of(new ExtentRequest(begin, 1)), Device.HOST, direct)) {
-      // The session has watched the disk.
+      // Nothing is done with the bytes: the session has measured the disk.
     } catch (TransferException e) {
       LOG.info("no look at the disk of {}: {}", begin.file(), e.getMessage());
     }

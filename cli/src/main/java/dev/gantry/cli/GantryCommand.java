@@ -77,7 +77,7 @@ public final class GantryCommand {
       scope = ScopeType.INHERIT)
   private boolean verbose;
 
-  /// The cache that the process had before this command line.
+  /// The cache setting that the process had before this command line, to be put back afterwards.
   private final @Nullable String cacheBefore = System.getProperty(CacheSettings.PROPERTY);
 
   private final @Nullable String cacheBytesBefore =
@@ -139,7 +139,7 @@ public final class GantryCommand {
     return run(out, err, () -> "it takes no more", arguments);
   }
 
-  /// @param refusal why `out` did not take all that was printed
+  /// @param refusal says why `out` did not take all that was printed
   private static int run(
       PrintWriter out, PrintWriter err, Supplier<String> refusal, String... arguments) {
     GantryCommand gantry = new GantryCommand();
@@ -220,8 +220,8 @@ public final class GantryCommand {
     return String.valueOf(message).lines().findFirst().orElse("");
   }
 
-  /// The message of Java's own is often but the file; what is wrong with it is the exception's
-  /// name.
+  /// Describes an I/O error. The message of a JDK exception is often only the file's name, and the
+  /// exception's class says what is wrong.
   private static String inWords(IOException e) {
     return e.getClass() == IOException.class
         ? String.valueOf(e.getMessage())

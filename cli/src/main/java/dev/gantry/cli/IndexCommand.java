@@ -22,8 +22,8 @@ import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `index`: TFRecord files, so that their records can be read by offset; safetensors, so that loads can
-/// be verified.
+/// `index`: indexes TFRecord files, so that their records can be read by offset, and safetensors files, so
+/// that loads can be verified.
 @Command(
     name = "index",
     description =
@@ -31,7 +31,7 @@ import picocli.CommandLine.Parameters;
             + " Beside safetensors files it writes checksums for `load --verify`:"
             + " FILE.gantry-sums.")
 final class IndexCommand extends ReportCommand {
-  /// An index cannot be used; nothing is wrong with the file.
+  /// The exit code if an index cannot be used while nothing is wrong with its file.
   private static final int EXIT_UNUSABLE = 1;
 
   @Parameters(

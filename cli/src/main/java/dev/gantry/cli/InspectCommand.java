@@ -14,7 +14,7 @@ import java.util.List;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Parameters;
 
-/// `inspect`: what is in a file.
+/// `inspect`: shows what is in a file.
 @Command(
     name = "inspect",
     description =

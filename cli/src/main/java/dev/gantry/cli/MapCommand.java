@@ -22,7 +22,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 import picocli.CommandLine.TypeConversionException;
 
-/// `map`: which tensors are which parameters of a block.
+/// `map`: finds which tensors are which parameters of a block.
 @Command(
     name = "map",
     description =
@@ -88,7 +88,7 @@ final class MapCommand extends ReportCommand {
           return new Shape(sizes);
         }
       } catch (NumberFormatException _) {
-        // Refused below, as other sizes are.
+        // Text that is no number is refused below, as impossible sizes are.
       }
       throw new TypeConversionException(
           "must be sizes of at least 1, such as 1,128 (was " + text + ")");

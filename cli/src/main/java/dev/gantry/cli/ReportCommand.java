@@ -18,7 +18,7 @@ abstract class ReportCommand implements Callable<Integer> {
   @Option(names = "--json", description = "Print JSON.")
   boolean json;
 
-  /// @throws dev.gantry.core.MisuseException if options do not fit each other, or the input
+  /// @throws dev.gantry.core.MisuseException if the options do not fit each other or the input
   abstract Report report(GantrySession session) throws IOException;
 
   @Override

@@ -37,7 +37,7 @@ import picocli.CommandLine.Spec;
         "Keeps weights in memory, on a GPU or the CPU, for other processes of this user, which open"
             + " them as gantry-resident:///path/to/socket. Runs until it is ended.")
 final class ServeWeightsCommand implements Runnable {
-  /// The name of the weights in a training's checkpoints.
+  /// The name of the group in a training's checkpoint that holds the weights.
   private static final String MODEL = "model";
 
   @Spec private CommandSpec spec;
@@ -122,7 +122,7 @@ final class ServeWeightsCommand implements Runnable {
     return new Kept(image, state);
   }
 
-  /// The files that the weights are of, and their state.
+  /// The files of the weights, and the identity of each, to notice changes.
   private static List<Object> state(GantrySession session, WeightsCatalogue weights) {
     List<Object> state = new ArrayList<>();
     for (Location file : weights.files()) {
@@ -134,7 +134,8 @@ final class ServeWeightsCommand implements Runnable {
     return state;
   }
 
-  /// Loads what replaces the weights, once it was the same in two looks.
+  /// Looks for changed files from time to time, and serves them once two looks in a row have found the same
+  /// ones: then nobody is still writing them.
   private void watch(GantrySession session, ResidentServer server, Kept first) {
     List<Object> served = first.state();
     List<Object> seen = served;
@@ -154,7 +155,7 @@ final class ServeWeightsCommand implements Runnable {
       } catch (InterruptedException _) {
         return;
       } catch (GantryException e) {
-        // Files come and go while they are replaced; the old weights stay.
+        // While files are replaced, some may be missing or incomplete: the old weights stay.
         say("not replaced: " + e.getMessage());
       }
     }

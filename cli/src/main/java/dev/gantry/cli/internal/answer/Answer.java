@@ -12,7 +12,7 @@ import java.io.PrintWriter;
 import java.util.Locale;
 import java.util.SequencedMap;
 
-/// What a model answered, and how its weights came.
+/// A model's answer, and how its weights were loaded.
 ///
 /// @param seconds that the load took, from opening the data files to a block that can answer
 public record Answer(SequencedMap<String, Output> outputs, double seconds, TransferReport transfer)

@@ -27,8 +27,8 @@ import java.util.function.Consumer;
 import java.util.stream.DoubleStream;
 import org.jspecify.annotations.Nullable;
 
-/// A file of inputs: `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`. Other
-/// members, such as the answers that are expected, are passed over.
+/// A file of inputs: `{"inputs": {NAME: {"shape": […], "dtype": "int64", "values": […]}}}`. Other members,
+/// such as expected answers, are ignored.
 public final class Inputs {
   private static final Set<String> WHOLE = Set.of("int64", "int32", "int16", "int8", "uint8");
   private static final Set<String> FLOATS = Set.of("float32", "float64", "float16", "bfloat16");
@@ -48,7 +48,7 @@ public final class Inputs {
     this.hub = hub;
   }
 
-  /// @throws MalformedFileException if the file is no such one, or the model takes other inputs
+  /// @throws MalformedFileException if the file has another form, or the model takes other inputs
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static Inputs read(GantrySession session, Path file, HubModel hub) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
@@ -59,7 +59,7 @@ public final class Inputs {
     }
   }
 
-  /// Makes a new array of each, by its name.
+  /// Makes a new array for each input, by its name.
   public Map<String, NDArray> arrays(NDManager manager) {
     Map<String, NDArray> arrays = new LinkedHashMap<>();
     inputs.forEach((name, input) -> arrays.put(name, array(input, manager)));
@@ -176,7 +176,7 @@ public final class Inputs {
     return DoubleBuffer.wrap(values.build().toArray());
   }
 
-  /// Whether these are what the model takes.
+  /// Checks that the inputs are what the model takes.
   private void check() {
     @Nullable TensorShape text = null;
     for (Input known : hub.inputs()) {

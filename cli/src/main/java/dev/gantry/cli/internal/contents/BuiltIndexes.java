@@ -13,10 +13,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.SequencedMap;
 
-/// Indexes and checksums that were written, and what they say of their files.
+/// Reports indexes and checksums that were written, and what they say of their files.
 ///
-/// @param files TFRecord
-/// @param sums of weights
+/// @param files the TFRecord files that were indexed
+/// @param sums the checksums of weights that were written
 public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Report {
   /// @param bytes of the records
   /// @param seconds that it took
@@ -40,7 +40,7 @@ public record BuiltIndexes(List<Built> files, List<Summed> sums) implements Repo
     }
   }
 
-  /// @param length a number, or a word
+  /// @param length how many values a record has: a number, or a word if it varies
   /// @param absence why it must be parsed; empty if it can be read directly
   private record Feature(String kind, long missing, Object length, String absence) {
     static Feature of(TfRecordIndex.Feature feature) {

@@ -13,7 +13,7 @@ import java.util.Locale;
 public record CheckedIndexes(List<Checked> files) implements Report {
   public record Checked(Location file, IndexState state) {}
 
-  /// Those that are not usable are not for standard output.
+  /// Prints only the usable indexes: the command reports the others on standard error.
   @Override
   public void print(PrintWriter out) {
     for (Checked each : files) {

@@ -11,10 +11,11 @@ import java.util.Optional;
 /// Whether a TFRecord file has an index that can be used.
 ///
 /// @param summary empty if it has none
-/// @param absence why, in one line that names the index; empty if it has one
+/// @param absence why it has none, in one line that names the index; empty if it has one
 public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence)
     implements Json.Document {
-  /// Also of a damaged index: it is to be built again, as one that is stale is.
+  /// Looks at a file's index. A damaged index counts as unusable, as a stale one does: both must be built
+  /// again.
   ///
   /// @throws dev.gantry.core.TransferException if the file is not there, or the index cannot be
   ///     read

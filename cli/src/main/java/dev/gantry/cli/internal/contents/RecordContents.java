@@ -26,12 +26,13 @@ import java.util.stream.Collectors;
 /// @param absence why there are no features; empty where there are
 public record RecordContents(List<RecordFile> files, List<FeatureSpec> features, String absence)
     implements Report {
-  /// What [Schema] says of files whose records, though whole, are no examples it can describe.
+  /// The kinds of errors by which [Schema] refuses files whose records are whole, but are no examples that it
+  /// can describe.
   private static final Set<String> NO_SCHEMA = Set.of("no-records", "invalid-proto", "wrong-kind");
 
   /// @param bytes of the records' data
   record RecordFile(Location file, String compression, long records, long bytes, IndexState index) {
-    /// Looks at the index, where it is usable; otherwise all records are read and checked.
+    /// Takes the numbers from the index if it is usable; otherwise reads and checks all records.
     public static RecordFile of(GantrySession session, Location file, RecordProgress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
@@ -94,7 +95,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   @Override
   public Object json() {
-    // The first file without a usable index is named, if there is one.
+    // Shows the first file without a usable index, if there is one.
     RecordFile index =
         files.stream()
             .filter(file -> !file.index().isUsable())
@@ -125,7 +126,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
     };
   }
 
-  /// In a record, at most.
+  /// The most elements that the feature has in one record.
   private static long elements(FeatureSpec feature) {
     return feature.field().shape().elements().orElseThrow();
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What doctor, inspect and index show.
+/// Finds out and shows what the commands doctor, inspect and index report.
 @NullMarked
 package dev.gantry.cli.internal.contents;
 

@@ -11,9 +11,10 @@ import java.util.stream.Stream;
 import picocli.CommandLine.ITypeConverter;
 import picocli.CommandLine.TypeConversionException;
 
-/// What a user wants a feature to become.
+/// The dtype and shape that a user wants a feature to have as a field.
 public record FieldType(String name, DType dtype, TensorShape shape) {
-  /// Digits that a long has room for. A name may have spaces, and whatever else.
+  /// Matches `NAME=DTYPE[SHAPE]`. Sizes have at most 18 digits, so that a long can hold them; the name may be
+  /// any text.
   private static final Pattern SPELLING =
       Pattern.compile(
           "(.+)=([A-Z0-9_]+) *\\[((?: *[0-9]{1,18} *(?:, *[0-9]{1,18} *)*)?)]", Pattern.DOTALL);

@@ -15,11 +15,11 @@ import java.util.Set;
 
 /// Finds the fields that the features of TFRecord files become, each of one size in all records.
 ///
-/// @param chosen what some of them are to become
+/// @param chosen the dtypes and shapes that the user has chosen for some features
 /// @param pad whether shorter features are filled up, and missing ones too; each is followed by a
 ///     field of the lengths that they had
 public record RecordFields(List<Location> files, List<FieldType> chosen, boolean pad) {
-  /// Looks at the first record, by which all others are judged; or to fill up, at all of them.
+  /// Finds the fields by the first record, which all others must be like; with `pad`, by all records.
   ///
   /// @throws MalformedFileException if there is no record, or it has no feature that can be a field
   /// @throws MisuseException if what was chosen does not fit the features
@@ -58,7 +58,7 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
     }
   }
 
-  /// Every sample of a field has the same shape.
+  /// Pads a feature to its longest record, since every sample of a field has the same shape.
   private static FeatureSpec filledUp(FeatureSpec feature) {
     return switch (feature) {
       case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> feature;

@@ -32,13 +32,13 @@ import org.jspecify.annotations.Nullable;
 /// do not have just these features, each of the same kind and length, are an error, and nothing is
 /// written.
 public record RecordsToShards(List<Location> files, RecordFields features, Path output) {
-  /// @param shardBytes null for what is usual
+  /// @param shardBytes the size of a shard; null for the default
   /// @param samples in a shard; null for as many as `shardBytes` has room for
   public static ShardOptions options(@Nullable Long shardBytes, @Nullable Long samples) {
     if (shardBytes != null && samples != null) {
       throw new MisuseException("--shard-bytes and --samples-per-shard: one of them says it all");
     }
-    // One at a time is written as fast as records are read, and shards lie in memory meanwhile.
+    // One writer keeps up with the reader, and each more would hold another shard in memory.
     ShardOptions options = ShardOptions.defaults().withWriters(1);
     if (samples != null) {
       return options.withSamplesPerShard(samples);
@@ -71,7 +71,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     }
   }
 
-  /// The fields of the only sample in `batch`.
+  /// The values of the only sample in `batch`, by field.
   private static Map<String, MemorySegment> values(
       List<FieldView> views, List<Field> fields, MemorySegment batch) {
     Map<String, MemorySegment> values = new HashMap<>();
@@ -97,7 +97,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
       Path folder =
           file instanceof Location.Local(Path local, _) ? local.toAbsolutePath().getParent() : null;
       if (folder != null && Files.isDirectory(output) && Files.isSameFile(folder, output)) {
-        // A folder of both would be read as shards.
+        // Refuses IN's own folder as OUT: a folder with both would be read as shards.
         throw new MisuseException("OUT is the folder of IN: " + output);
       }
     }

@@ -12,12 +12,11 @@ import java.nio.ByteOrder;
 import java.util.List;
 import java.util.Set;
 
-/// Samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats; BOOL and integers
-/// become a list of int64, but for U8 and for U64, which has values that no int64 has; these and
-/// all others become one string of bytes, as they lie in memory, little endian. The shape is not
-/// kept.
+/// Encodes samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats. BOOL and integers
+/// become a list of int64, except U8, and U64, which has values that no int64 has. These two and all other
+/// dtypes become one string of bytes, as they lie in memory, little endian. The shape is not kept.
 final class SampleExamples {
-  /// The longest that an int64 can be in a record.
+  /// The most bytes of an int64 in a record.
   private static final int MOST_VARINT_BYTES = 10;
 
   private static final ValueLayout.OfShort SHORT =
@@ -29,7 +28,7 @@ final class SampleExamples {
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
-  /// What an int64 has room for, but for bytes.
+  /// The dtypes that become int64s: those whose values an int64 holds, except U8, whose values become bytes.
   private static final Set<DType> INT64S =
       Set.of(DType.BOOL, DType.I8, DType.I16, DType.U16, DType.I32, DType.U32, DType.I64);
 
@@ -41,7 +40,7 @@ final class SampleExamples {
 
   private final List<Field> fields;
 
-  /// @throws MisuseException if a sample may be longer than a record
+  /// @throws MisuseException if a sample could be longer than a record may be
   SampleExamples(List<Field> fields) {
     this.fields = fields;
     long most = 0;
@@ -69,7 +68,7 @@ final class SampleExamples {
     return field.shape().elements().orElseThrow();
   }
 
-  /// One sample's record.
+  /// Encodes one sample as a record.
   ///
   /// @param values of each field, in their order
   byte[] record(List<MemorySegment> values) {

@@ -26,14 +26,14 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes raw tensor shards as TFRecord, each sample a record, as [SampleExamples] has it. The
+/// Writes raw tensor shards as TFRecord: each sample becomes a record, as [SampleExamples] encodes it. The
 /// checksums are compared first, since records get checksums of their own.
 ///
-/// @param output one file; or what the names of several begin with
-/// @param count how many files, which take the samples in turn, a part each; null for one
+/// @param output one file, or the text with which the names of several files begin
+/// @param count how many files, each of which gets an equal part of the consecutive samples; null for one
 public record ShardsToRecords(
     ShardSet set, Path output, @Nullable Integer count, Compression compression) {
-  /// What is read at a time, unless one sample is larger.
+  /// How many bytes are read at a time, unless one sample is larger.
   private static final long CHUNK_BYTES = 8L << 20;
 
   /// Takes the samples' records in their order.
@@ -103,7 +103,7 @@ public record ShardsToRecords(
     }
   }
 
-  /// Gives the samples to `files` files, so that file after file they are in their order.
+  /// Distributes the samples over `files` files, which hold them in their order, one file after the other.
   private void write(GantrySession session, SampleExamples examples, int files, RecordSink sink) {
     List<Field> fields = set.fields();
     try (Progress bar = new Progress("convert", set.totalBytes())) {

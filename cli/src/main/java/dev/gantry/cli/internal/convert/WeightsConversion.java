@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes weights as safetensors: to one file, or to a folder of files with an index.
 ///
 /// @param input where the weights were found
-/// @param shardBytes null for what is usual
+/// @param shardBytes the most bytes of a file; null for the default
 public record WeightsConversion(
     WeightsCatalogue old, Location input, Location output, @Nullable Long shardBytes) {
   static final String ONE_FILE = ".safetensors";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One format written as another.
+/// Writes files of one format as files of another.
 @NullMarked
 package dev.gantry.cli.internal.convert;
 

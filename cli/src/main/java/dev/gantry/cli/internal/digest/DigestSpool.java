@@ -20,7 +20,7 @@ final class DigestSpool implements Json.Elements, AutoCloseable {
   static final int DIGEST_BYTES = 32;
   static final int BUFFER_BYTES = 4096 * DIGEST_BYTES;
 
-  /// It has no name any more, so it goes when it is closed, also where the process is killed.
+  /// The file's name is deleted at once, so the file goes when it is closed, even if the process is killed.
   private final FileChannel file;
 
   private final OutputStream out;

@@ -19,8 +19,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// SHA-256 of tensors in files, loaded through the engine to a device and read back from there.
-/// Memory is a part's of some 256 MiB, or the largest tensor's.
+/// Computes the SHA-256 of tensors in files: loads them to a device, in parts of up to 256 MiB or one larger
+/// tensor, and reads them back from there.
 public final class Digests {
   private static final long PART_BYTES = 256L << 20;
   private static final int CHUNK_BYTES = 4 << 20;
@@ -33,7 +33,7 @@ public final class Digests {
   private long total;
   private TransferReport report = TransferReport.NOTHING;
 
-  /// @param progress hears how many bytes are done
+  /// @param progress is told how many bytes are done
   Digests(GantrySession session, Device device, ProgressListener progress) {
     this.session = session;
     this.device = device;
@@ -43,7 +43,7 @@ public final class Digests {
   /// Computes for each name the digest of its tensors end to end, in lower-case hexadecimal.
   ///
   /// @param names in the order of the result; one that no tensor has gets the digest of nothing
-  /// @param tensors those of one name behind one another
+  /// @param tensors the tensors; those of one name follow one another
   SequencedMap<String, String> of(Collection<String> names, List<StoredTensor> tensors) {
     total = tensors.stream().mapToLong(StoredTensor::bytes).sum();
     SequencedMap<String, String> digests = new LinkedHashMap<>();

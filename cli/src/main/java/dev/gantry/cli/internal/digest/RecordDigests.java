@@ -56,7 +56,8 @@ public final class RecordDigests implements Report {
     }
   }
 
-  /// With the record's number in its file, and the file's name where there are several.
+  /// Prints each digest with the record's number in its file, and with the file's name if there are several
+  /// files.
   @Override
   public void print(PrintWriter out) {
     Names names = new Names();
@@ -67,7 +68,7 @@ public final class RecordDigests implements Report {
     }
   }
 
-  /// What records are called, one after the other.
+  /// Gives the records' names, one after the other.
   private final class Names {
     private int file;
     private long number;

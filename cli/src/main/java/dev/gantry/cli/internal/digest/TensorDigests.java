@@ -27,10 +27,10 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// The SHA-256 of each tensor of some weights, or of each field of raw tensor shards: of the values
-/// of all samples end to end, however they are cut into shards.
+/// Reports the SHA-256 of each tensor of some weights, or of each field of raw tensor shards. A field's
+/// digest is that of the values of all samples end to end, however they are cut into shards.
 ///
-/// @param kind of what has a digest, as in JSON: `tensors` or `fields`
+/// @param kind what the digests are of, as JSON names it: `tensors` or `fields`
 /// @param samples of shards; empty for weights
 /// @param bytes of the values, without what lies between fields
 /// @param transfer how many bytes each transport carried
@@ -41,7 +41,7 @@ public record TensorDigests(
     long bytes,
     TransferReport transfer)
     implements Report {
-  /// What is loaded of a field at a time.
+  /// How many bytes of a field are loaded at a time.
   private static final long PIECE_BYTES = 64L << 20;
 
   /// @param sha256 lower-case hexadecimal
@@ -49,7 +49,7 @@ public record TensorDigests(
 
   private record Described(String name, DType dtype, TensorShape shape) {}
 
-  /// Compares the files' own checksums first.
+  /// Computes the digests of weights, after it has compared the files' own checksums.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
     weights.verify(session);
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
@@ -64,7 +64,8 @@ public record TensorDigests(
         tensors);
   }
 
-  /// Compares all checksums first: a digest is to be of what was written.
+  /// Computes the digests of shards, after it has compared all checksums, so that each digest is of what was
+  /// written.
   public static TensorDigests of(GantrySession session, ShardSet set, Device device) {
     verify(session, set);
     return of(

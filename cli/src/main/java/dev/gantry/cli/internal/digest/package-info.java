@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// SHA-256 of what the engine loaded.
+/// Computes the SHA-256 of tensors and records that were loaded.
 @NullMarked
 package dev.gantry.cli.internal.digest;
 

@@ -24,8 +24,8 @@ import java.util.Optional;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The formats of files, told by their first bytes; where these say nothing, by names, so that a
-/// damaged file is read, and its fault named, as what it was meant to be.
+/// The formats of files. The first bytes tell the format; if they do not, the name does, so that the error
+/// for a damaged file names the fault in the format that it was meant to have.
 enum Format {
   WEIGHTS,
   SHARDS,
@@ -35,11 +35,12 @@ enum Format {
   static final String LIST_OF_A_SET = "it is the list of a set; name its folder";
   private static final String JSON_SUFFIX = ".json";
 
-  /// As TensorFlow names the shards of a data set; or the format itself is in the name.
+  /// Matches names of TFRecord files: those that contain `tfrecord`, and those that TensorFlow gives the
+  /// shards of a dataset.
   private static final Pattern RECORD_NAME =
       Pattern.compile(".*tfrecord.*|.*-[0-9]{5}-of-[0-9]{5}(\\..*)?", Pattern.DOTALL);
 
-  /// What a location turns out to be.
+  /// The format that was found at a location.
   ///
   /// @param records the files, where it is TFRecord
   record Found(Format format, List<Location> records) {}
@@ -62,10 +63,10 @@ enum Format {
   private static Format ofFile(GantrySession session, Location file) {
     String name = file.fileName();
     if (file instanceof Location.Remote && isWeightsName(name)) {
-      // Not to ask the server once more.
+      // The name is enough for a remote file: this saves a request to the server.
       return saysShards(file) ? SHARDS : WEIGHTS;
     }
-    // First, since it refuses what would block when it is opened.
+    // Asked first, since it refuses files that would block when they are opened, such as pipes.
     if (TfRecordReader.isTfRecord(session, file)) {
       return TFRECORD;
     }
@@ -128,7 +129,7 @@ enum Format {
                 weightsFormats(), ShardSet.FILE_NAME, checkpoint(session, folder.location())));
   }
 
-  /// How the reason goes on where a folder has checkpoints.
+  /// The rest of an error's reason, if the folder has checkpoints: names one of them.
   private static String checkpoint(GantrySession session, Location folder) {
     return folder instanceof Location.Local(Path path, _)
         ? CheckpointStore.list(session, path)
@@ -169,8 +170,8 @@ enum Format {
     return RECORD_NAME.matcher(name.toLowerCase(Locale.ROOT)).matches();
   }
 
-  /// Whether a `format` comes before anything that is no JSON, and is that of shards. Of remote files only
-  /// the name tells.
+  /// Whether a JSON file's member `format`, found before any syntax error, is that of shards. For a remote
+  /// file, only its name decides.
   private static boolean saysShards(Location location) {
     if (location.fileName().equals(ShardSet.FILE_NAME)) {
       return true;
@@ -192,7 +193,7 @@ enum Format {
       }
       return false;
     } catch (IOException _) {
-      // The reader of the file says what is wrong with it.
+      // The file's reader will say what is wrong with it.
       return false;
     }
   }

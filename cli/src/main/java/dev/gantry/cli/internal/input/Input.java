@@ -15,9 +15,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Predicate;
 
-/// What the location that a user names turns out to be: the one place where commands tell formats.
+/// The contents of a location that a user names. Only here do commands find out the format of files.
 public sealed interface Input {
-  /// For `@Parameters`.
+  /// The description of such a parameter, for `@Parameters`.
   String DESCRIPTION =
       "Weights (safetensors, an index.json, NumPy), a shards.json, a TFRecord file (plain, GZIP or"
           + " ZLIB), or a folder of one of these; a path, or an s3, http or https URL.";
@@ -33,10 +33,11 @@ public sealed interface Input {
     return found;
   }
 
-  /// As [#open], whether a set of records is whole or not: that is looked at once for all files of a set.
+  /// Does what [#open] does, but does not check that a set of records is whole: callers check that once for
+  /// all files of a set.
   private static Input find(GantrySession session, Location location) {
     if (ResidentWeights.isServer(location)) {
-      // Held until this process ends.
+      // The server's weights are held until this process ends.
       return new Weights(WeightsFormats.open(session, ResidentWeights.hold(location).entry()));
     }
     Format.Found found = Format.of(session, location);
@@ -57,8 +58,8 @@ public sealed interface Input {
     };
   }
 
-  /// The data files of weights, which are local; empty for a path of any other format, and for indexes
-  /// and lists.
+  /// The data files of weights, all of them local; empty for a path of another format, and for indexes and
+  /// lists of sets.
   static List<Path> weightsFiles(GantrySession session, Location path) {
     if (isBesideRecords(path)
         || !(find(session, path) instanceof Weights(WeightsCatalogue weights))) {
@@ -95,14 +96,14 @@ public sealed interface Input {
     return all;
   }
 
-  /// For writers of weights: a folder of both could not be told any more.
+  /// Refuses a folder of shards to writers of weights: nobody could tell the format of a folder with both.
   ///
   /// @throws MisuseException if a folder, which need not be there, has raw tensor shards
   static void requireNoShards(GantrySession session, Path folder) {
     requireNot(session, folder, Format::hasShards, ShardSet.FILE_NAME);
   }
 
-  /// As [#requireNoShards], for writers of shards.
+  /// Refuses a folder of weights to writers of shards, as [#requireNoShards] does the other way round.
   static void requireNoWeights(GantrySession session, Path folder) {
     requireNot(session, folder, Format::hasWeights, "weights");
   }

@@ -6,7 +6,8 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 
-/// How commands read TFRecord: as it is compressed, every checksum, and no record too long.
+/// Opens TFRecord files as all commands do: with the compression that the file has, comparing every checksum,
+/// and with records of any length that the format allows.
 public final class RecordFiles {
   public static final TfRecordOptions OPTIONS =
       TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);

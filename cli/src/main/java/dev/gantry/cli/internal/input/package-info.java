@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Which format a path holds, and what it is opened as.
+/// Finds out which format a path holds, and opens it.
 @NullMarked
 package dev.gantry.cli.internal.input;
 

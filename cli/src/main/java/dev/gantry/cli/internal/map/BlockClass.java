@@ -20,7 +20,7 @@ public final class BlockClass implements AutoCloseable {
   private final URLClassLoader loader;
 
   /// @param classPath jars and folders
-  /// @throws MisuseException if one is not there
+  /// @throws MisuseException if a jar or folder does not exist
   public BlockClass(List<Path> classPath) {
     loader =
         new URLClassLoader(
@@ -39,9 +39,9 @@ public final class BlockClass implements AutoCloseable {
     }
   }
 
-  /// @param name `pkg.Class`, of which the constructor without arguments is called; or
-  ///     `pkg.Class#method`, of which the static method
-  /// @throws MisuseException if there is no such class or method, it fails, or makes no block
+  /// @param name `pkg.Class`, whose constructor without arguments is called, or `pkg.Class#method`, a static
+  ///     method that is called
+  /// @throws MisuseException if there is no such class or method, or it fails or makes no block
   public Block make(String name) {
     int hash = name.indexOf('#');
     String className = hash < 0 ? name : name.substring(0, hash);

@@ -18,7 +18,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.SequencedSet;
 
-/// A block's parameters beside the tensors of some weights, and rules to paste.
+/// Reports a block's parameters beside the tensors of some weights, and rules to paste.
 public record MapReport(BlockMap map) implements Report {
   private static final int MOST_CANDIDATES = 3;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// `map`: a block by its class, and what its parameters have in common with tensors.
+/// Makes a block by its class for the command map, and reports which tensors its parameters match.
 @NullMarked
 package dev.gantry.cli.internal.map;
 

@@ -18,8 +18,8 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// JSON documents of records by their components, of maps, iterables, numbers, flags and shapes. All other values, and
-/// locations and devices, become their text.
+/// Prints values as JSON: a record as an object of its components, and maps, iterables, numbers, flags and
+/// shapes as what they are. All other values, and locations and devices, become their text.
 public final class Json {
   /// Takes one element of an array.
   @FunctionalInterface
@@ -33,7 +33,7 @@ public final class Json {
     void forEach(Taker taker) throws IOException;
   }
 
-  /// What says by itself which document it is.
+  /// A value that makes its own JSON document.
   @FunctionalInterface
   public interface Document {
     Object json();
@@ -41,12 +41,12 @@ public final class Json {
 
   private Json() {}
 
-  /// An object without members, to be given some.
+  /// Returns an object without members, to which members can be added.
   public static JsonObject object() {
     return new JsonObject();
   }
 
-  /// An object with a member for each element.
+  /// Returns an object with a member for each element.
   public static <T> JsonObject byName(
       Collection<T> elements,
       Function<? super T, String> name,

@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// How fast weights came into memory.
+/// Reports how fast weights came into memory.
 ///
 /// @param bytes of the weights
-/// @param most memory that the loads used at one time
+/// @param most the most memory that the loads used at one time
 /// @param verified whether checksums were compared
 public record LoadRuns(
     List<Device> devices, long bytes, List<Run> runs, MemoryUse most, boolean verified)
@@ -54,7 +54,7 @@ public record LoadRuns(
     }
   }
 
-  /// How the bytes got to each of several devices.
+  /// Prints how the bytes got to each of several devices.
   private static void printDevices(TransferReport report, PrintWriter out) {
     if (report.devices().isEmpty()) {
       return;

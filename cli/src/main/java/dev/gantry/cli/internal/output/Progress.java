@@ -14,7 +14,7 @@ import me.tongfei.progressbar.ProgressBarBuilder;
 import me.tongfei.progressbar.ProgressBarStyle;
 import org.jspecify.annotations.Nullable;
 
-/// A bar on standard error, where that is a terminal; else nothing.
+/// Draws a progress bar on standard error if that is a terminal; else does nothing.
 public final class Progress implements ProgressListener, AutoCloseable {
   private static final Path STANDARD_ERROR = Path.of("/proc/self/fd/2");
 
@@ -44,7 +44,8 @@ public final class Progress implements ProgressListener, AutoCloseable {
         .setConsumer(new ConsoleProgressBarConsumer(System.err));
   }
 
-  /// The console that Java knows is about standard input and output, and is null in a pipe.
+  /// Whether standard error is a terminal. `System.console()` cannot tell: it is about standard input and
+  /// output.
   private static boolean isTerminal() {
     try {
       String file = Files.readSymbolicLink(STANDARD_ERROR).toString();
@@ -68,7 +69,7 @@ public final class Progress implements ProgressListener, AutoCloseable {
     }
   }
 
-  /// Says beside the bar what is being done.
+  /// Shows beside the bar what is being done.
   public void say(String what) {
     if (bar != null) {
       bar.setExtraMessage(what);

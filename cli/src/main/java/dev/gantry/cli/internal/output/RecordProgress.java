@@ -19,7 +19,7 @@ public final class RecordProgress implements AutoCloseable {
   private final Progress bar;
   private final List<Location> files;
 
-  /// The offset of each file, were they one, and the end of the last one.
+  /// The offset that each file would have if all files were one, and the end of the last file.
   private final List<Long> starts = new ArrayList<>();
 
   private int file;
@@ -45,7 +45,7 @@ public final class RecordProgress implements AutoCloseable {
     }
   }
 
-  /// Tells of a reader's place. Files come in their order.
+  /// Moves the bar to a reader's position. Readers of the files must come in the files' order.
   public void at(TfRecordReader reader) {
     while (!files.get(file).equals(reader.location())) {
       file++;

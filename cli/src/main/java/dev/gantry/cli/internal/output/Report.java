@@ -3,9 +3,9 @@ package dev.gantry.cli.internal.output;
 
 import java.io.PrintWriter;
 
-/// What a command has found out, and prints once nothing can go wrong any more.
+/// The results of a command, which are printed once nothing can go wrong any more.
 public interface Report extends Json.Document, AutoCloseable {
-  /// For people.
+  /// Prints the report for people.
   void print(PrintWriter out);
 
   @Override

@@ -9,7 +9,7 @@ import java.io.OutputStreamWriter;
 import java.io.PrintWriter;
 import org.jspecify.annotations.Nullable;
 
-/// The process's standard output. Unlike [System#out] it keeps why bytes could not be written.
+/// The process's standard output. Unlike [System#out], it remembers why bytes could not be written.
 public final class StandardOutput extends FilterOutputStream {
   private @Nullable IOException failure;
 
@@ -22,7 +22,7 @@ public final class StandardOutput extends FilterOutputStream {
     return new PrintWriter(new OutputStreamWriter(this, System.out.charset()), true);
   }
 
-  /// Empty if all was written so far.
+  /// Why bytes could not be written; empty if all were written so far.
   public String failure() {
     return failure == null ? "" : String.valueOf(failure.getMessage());
   }

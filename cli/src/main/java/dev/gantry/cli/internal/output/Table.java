@@ -6,7 +6,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Rows of text under headings, as wide as they must be. A cell is one line, whatever is in it.
+/// Prints rows of text under headings, each column as wide as its longest cell. A cell is one line, whatever
+/// is in it.
 public final class Table {
   private final List<List<String>> rows = new ArrayList<>();
 
@@ -22,7 +23,7 @@ public final class Table {
     rows.add(row);
   }
 
-  /// `text` with what would leave its line, or steer a terminal, escaped.
+  /// Escapes the characters of `text` that would begin a new line or control a terminal.
   public static String line(String text) {
     StringBuilder line = new StringBuilder();
     text.chars()
@@ -36,7 +37,7 @@ public final class Table {
     return line.toString();
   }
 
-  /// Notes, a line each, before a table.
+  /// Prints notes, a line each, before a table.
   public static void printNotes(Map<String, String> notes, PrintWriter out) {
     notes.forEach((key, value) -> out.printf("  %s = %s%n", line(key), line(value)));
   }

@@ -7,11 +7,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// What a transfer reports, for people and as JSON.
+/// Describes a transfer's report, for people and as JSON.
 public final class Transfers {
   private Transfers() {}
 
-  /// As in `staged`, or `gds 80%, staged 20%, 3 files out of the cache`.
+  /// Says which transports brought the bytes, as in `staged`, or `gds 80%, staged 20%, 3 files out of the
+  /// cache`.
   public static String transports(TransferReport report) {
     long cached = report.files().stream().filter(TransferReport.FileReport::cached).count();
     String transports = transports(report.bytesByTransport());
@@ -20,7 +21,7 @@ public final class Transfers {
         : transports + ", " + cached + (cached == 1 ? " file" : " files") + " out of the cache";
   }
 
-  /// As in `staged`, or `gds 80%, staged 20%`.
+  /// Says which transports brought the bytes, as in `staged`, or `gds 80%, staged 20%`.
   public static String transports(Map<Transport, Long> bytesByTransport) {
     if (bytesByTransport.size() == 1) {
       return bytesByTransport.keySet().iterator().next().toString();
@@ -36,7 +37,7 @@ public final class Transfers {
     return whole == 0 ? "-" : Math.round(100.0 * part / whole) + "%";
   }
 
-  /// How many bytes took each transport.
+  /// How many bytes each transport brought, for JSON.
   public static Object json(TransferReport transfer) {
     return Json.byName(List.of(Transport.values()), Transport::toString, transfer::bytes);
   }

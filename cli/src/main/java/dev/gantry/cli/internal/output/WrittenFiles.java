@@ -15,7 +15,7 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
     implements Report {
   public record WrittenFile(Location file, long bytes) {}
 
-  /// @param start of the writing, by [System#nanoTime]
+  /// @param start when writing began, by [System#nanoTime]
   public static WrittenFiles of(Path output, List<Path> files, long start) throws IOException {
     double seconds = (System.nanoTime() - start) / 1e9;
     List<WrittenFile> written = new ArrayList<>();

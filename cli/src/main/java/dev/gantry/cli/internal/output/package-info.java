@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the commands print, for people and as JSON.
+/// Prints the commands' results, for people and as JSON.
 @NullMarked
 package dev.gantry.cli.internal.output;
 

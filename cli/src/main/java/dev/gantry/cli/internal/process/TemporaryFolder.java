@@ -24,7 +24,7 @@ public final class TemporaryFolder implements AutoCloseable {
 
   /// @param prefix of its name
   /// @param parent where to make it; the system's temporary folder if null
-  /// @param keep whether to leave it there
+  /// @param keep whether to leave the folder behind
   public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep)
       throws IOException {
     TemporaryFolder folder =
@@ -43,7 +43,7 @@ public final class TemporaryFolder implements AutoCloseable {
 
   @Override
   public void close() throws IOException {
-    // The hook does it where the JVM is ending.
+    // If the JVM is ending, the hook deletes the folder.
     if (Termination.removeHook(hook)) {
       delete();
     }

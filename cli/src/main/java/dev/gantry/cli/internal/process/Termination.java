@@ -37,7 +37,7 @@ public final class Termination {
     }
   }
 
-  /// Has no effect once the JVM ends.
+  /// Removes a shutdown hook. Has no effect once the JVM is ending.
   ///
   /// @return whether the hook will not run
   public static boolean removeHook(Thread hook) {
@@ -52,7 +52,9 @@ public final class Termination {
     begun = true;
     caller.interrupt();
     try {
-      // Native calls do not heed interrupts. What is left then, the next run removes.
+      // The wait has a limit, since native calls do not heed interrupts. The next run removes files
+      // that are
+      // left then.
       boolean _ = done.await(MOST_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();

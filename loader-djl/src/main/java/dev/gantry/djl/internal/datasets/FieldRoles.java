@@ -60,8 +60,8 @@ public record FieldRoles(
         && available.contains(name.substring(0, name.length() - suffix.length()));
   }
 
-  /// Requires a field with a label's usual name: if the label were taken for data, training would fail only
-  /// in the block, or train on the label.
+  /// Requires a field with a label's usual name: if the label were taken for data, only the block would fail,
+  /// or learn from it.
   private static void requireLabel(List<String> available) {
     if (available.stream().noneMatch(USUAL_LABELS::contains)) {
       throw new MisuseException(
