@@ -357,7 +357,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return optRemote(folder);
     }
 
-    /// When a save returns; default: when it is on the disk.
+    /// Says when a save returns; default: when the checkpoint is on the disk.
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
       return this;
@@ -369,7 +369,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// What a save does while another one is being written; default: it waits.
+    /// Says what a save does while another one is being written; default: it waits.
     public Builder optBusyPolicy(BusyPolicy chosen) {
       busyPolicy = MisuseException.requireGiven("optBusyPolicy", chosen);
       return this;

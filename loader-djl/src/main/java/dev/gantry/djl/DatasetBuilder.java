@@ -84,7 +84,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// What to do with samples that do not fill a batch on every rank; by default they make a smaller
+  /// Says what becomes of samples that do not fill a batch on every rank; by default they make a smaller
   /// batch.
   public T optLastBatch(LastBatch chosen) {
     lastBatch = MisuseException.requireGiven("optLastBatch", chosen);

@@ -122,8 +122,8 @@ public abstract sealed class GantryDataset implements ResumableDataset
         : OptionalLong.empty();
   }
 
-  /// What the last iteration did so far, or empty before the first. What streams of TFRecord read
-  /// is in [TfRecordDataset#records], and not in the transfer.
+  /// Counts what the last iteration has done so far; empty before the first one. The bytes of TFRecord
+  /// streams are not in its transfer: see [TfRecordDataset#records].
   public synchronized Optional<Statistics> statistics() {
     return Optional.ofNullable(current)
         .map(DatasetIteration::statistics)
@@ -138,7 +138,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
                 ring.transfer()));
   }
 
-  /// What an iteration has done so far.
+  /// Counts what an iteration has done so far.
   ///
   /// @param batches handed over
   /// @param waits how often the training found no batch ready, not counting the end

@@ -77,8 +77,7 @@ public final class MixedDataset implements ResumableDataset {
         .toList();
   }
 
-  /// All that the turns of the datasets depend on, in words; which datasets they are is in their own
-  /// states.
+  /// Describes all that the turns of the datasets depend on. Which datasets they are, their own states say.
   private String order(List<Long> lengths) {
     return "datasets="
         + parts.size()
@@ -183,7 +182,7 @@ public final class MixedDataset implements ResumableDataset {
 
     private Builder() {}
 
-    /// One more dataset.
+    /// Adds a dataset.
     ///
     /// @param weight its part of the batches, in any unit; positive
     public Builder addDataset(GantryDataset dataset, double weight) {
@@ -202,7 +201,7 @@ public final class MixedDataset implements ResumableDataset {
       return this;
     }
 
-    /// When an epoch is over; by default, when all datasets have ended.
+    /// Says when an epoch is over; by default, when all datasets have ended.
     public Builder optEnd(End chosen) {
       end = MisuseException.requireGiven("optEnd", chosen);
       return this;

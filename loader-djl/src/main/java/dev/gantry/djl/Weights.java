@@ -181,7 +181,8 @@ public final class Weights implements AutoCloseable {
   /// @throws dev.gantry.core.MisuseException as [#load(NDManager, LoadOptions)], or if a tensor does not
   ///     divide by the number of devices, or the options have a device, `optLazy`, another transport than
   ///     `staged` or, for slices, `optSlices`
-  /// @throws dev.gantry.core.TransferException as there; nothing stays loaded on any device then
+  /// @throws dev.gantry.core.TransferException as [#load(NDManager, LoadOptions)]; nothing stays loaded on
+  ///     any device then
   public List<NDList> load(NDManager manager, Placement placement, LoadOptions options) {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("placement", placement);
@@ -215,7 +216,7 @@ public final class Weights implements AutoCloseable {
 
   /// Loads tensors as plain memory, for libraries other than DJL, in their stored types.
   ///
-  /// @param options of which the device is the CPU unless they name another
+  /// @param options how to load; their device is the CPU unless they name another
   /// @throws dev.gantry.core.TransferException as [#load(NDManager, LoadOptions)]
   /// @throws MisuseException if a selected name is unknown, the options ask for a cast or for lazy
   ///     memory, or this is closed
@@ -256,7 +257,7 @@ public final class Weights implements AutoCloseable {
   /// the arrays must not be used until it returns.
   ///
   /// @param arrays by the tensors' names
-  /// @param options of which a selection may cut tensors to rows; without device, casts and `optLazy`
+  /// @param options how to load, without device, casts and `optLazy`; a selection may cut tensors to rows
   /// @throws dev.gantry.core.MisuseException if a name is unknown, an array is not as its tensor, not
   ///     dense or of another engine, two arrays overlap, or this is closed; nothing has changed then
   /// @throws dev.gantry.core.TransferException if a file cannot be opened; nothing has changed then
@@ -267,8 +268,8 @@ public final class Weights implements AutoCloseable {
     return told(options, into("copyTo", options).arrays(selected(options), arrays));
   }
 
-  /// As [#copyTo(Map, LoadOptions)] for memory of any kind, of the tensors' sizes: dense, in C order,
-  /// little endian.
+  /// Copies tensors to memory of any kind and of their sizes, as [#copyTo(Map, LoadOptions)] does to arrays:
+  /// dense, in C order, little endian.
   public TransferReport copyToMemory(Map<String, Memory> memory, LoadOptions options) {
     MisuseException.requireGiven("memory", memory);
     return told(options, into("copyToMemory", options).memory(selected(options), memory));
@@ -350,7 +351,8 @@ public final class Weights implements AutoCloseable {
   /// initialises nothing: a parameter that has no array gets one of the tensor's type, unless `optCast` says
   /// otherwise; if it has no tensor either, it stays without an array.
   ///
-  /// @throws dev.gantry.core.MisuseException as there
+  /// @throws dev.gantry.core.MisuseException as [#load(NDManager, Block, ParameterNames, LoadOptions,
+  ///     Shape...)]
   public LoadReport load(
       NDManager manager, ParameterList parameters, ParameterNames names, LoadOptions options) {
     MisuseException.requireGiven("manager", manager);

@@ -78,10 +78,10 @@ public final class WeightsWriter {
     }
   }
 
-  /// Writes a block's parameters as the tensors that rules make them of, so that other tools and
-  /// [Weights] with the same rules read them: rules give the names, and transforms are undone. What is
-  /// tied is written once, constants not at all. Prefixes and aliases apply only with
-  /// [Builder#optLike]. The tensors are of the parameters' types.
+  /// Writes a block's parameters as the tensors that rules make them of, so that other tools and [Weights]
+  /// with the same rules read them: rules give the names, and transforms are undone. Tied parameters are
+  /// written once, constants not at all. Prefixes and aliases apply only with [Builder#optLike]. The tensors
+  /// are of the parameters' types.
   ///
   /// A reshape, a pad and a concatenation of unequal tensors do not tell the tensors' shapes;
   /// [Builder#optLike] does. Transformed parameters are copied until the write ends.
@@ -210,7 +210,7 @@ public final class WeightsWriter {
       return this;
     }
 
-    /// What the names of a folder's files begin with; default: `model`.
+    /// Sets the text with which the names of a folder's files begin; default: `model`.
     public Builder optName(String name) {
       MisuseException.requireGiven("optName", name);
       files = files.withStem(name);

@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
-/// What a folder's `config.json` describes.
+/// The architecture that a folder's `config.json` describes.
 ///
 /// @param labels of the classes; none if it does not classify
 /// @param ends tokens that end a text

@@ -9,7 +9,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
 import org.jspecify.annotations.Nullable;
 
-/// What the transformer blocks compute alike: attention, its masks, look-ups and casts.
+/// Computes what all transformer blocks need: attention, its masks, look-ups in tables and casts.
 ///
 /// DJL's native code knows no BFLOAT16. Operations of a loaded BFLOAT16 array are safe, and so are
 /// their results; operations of other arrays with one as operand are not. So here the array that has

@@ -7,7 +7,7 @@ import ai.djl.training.ParameterStore;
 
 /// A language model in which a token sees only those before it, so that it can continue a text.
 public interface CausalBlock extends Block {
-  /// One pass over new tokens, without gradients.
+  /// Runs one pass over new tokens, without gradients.
   ///
   /// @param ids `[batch, new tokens]`, INT64: those that follow what the cache holds
   /// @param cache holds the new tokens, too, afterwards

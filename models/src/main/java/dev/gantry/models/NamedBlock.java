@@ -33,7 +33,7 @@ abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// `x · weightᵀ + bias`.
+  /// A dense layer: `x · weightᵀ + bias`.
   record Dense(Parameter weight, @Nullable Parameter bias) {
     NDArray of(NDArray x, Pass pass) {
       NDArray added = bias == null ? null : pass.value(bias);

@@ -16,7 +16,7 @@ import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 final class S3File implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 16;
 
-  /// What the server said of the object.
+  /// The object's ETag and size in bytes, as the server gave them.
   private record Version(String etag, long size) {
     /// The version as messages show it.
     @Override

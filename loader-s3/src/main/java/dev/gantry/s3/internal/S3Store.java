@@ -24,7 +24,7 @@ public final class S3Store implements WritableStore {
   private @Nullable S3Clients clients;
   private boolean closed;
 
-  /// For [java.util.ServiceLoader].
+  /// Is called by [java.util.ServiceLoader].
   public S3Store() {
     this(S3Settings.DEFAULT);
   }

@@ -21,7 +21,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// What a machine has, which transport files would take, and why not a better one.
+/// Reports what a machine has, which transport files would take, and why not a better one.
 ///
 /// @param device that loads go to by default
 public record MachineReport(

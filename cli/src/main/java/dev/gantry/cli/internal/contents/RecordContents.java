@@ -20,7 +20,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// What is in TFRecord files: how many records, and what features the first ones have.
+/// Reports what is in TFRecord files: how many records, and which features the first ones have.
 ///
 /// @param features empty where the records are no examples
 /// @param absence why there are no features; empty where there are

@@ -9,7 +9,7 @@ import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.PrintWriter;
 
-/// What is in raw tensor shards, without their data.
+/// Reports what is in raw tensor shards, without their data.
 public record ShardContents(ShardSet set) implements Report {
   @Override
   public Object json() {

@@ -9,7 +9,7 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
 
-/// What weights hold, without their data.
+/// Reports which tensors weights hold, without their data.
 public record WeightsContents(WeightsCatalogue weights) implements Report {
   private static final int PAGE_BYTES = 4096;
 

@@ -24,7 +24,7 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
   private static final String CAPTURES = "ijklmn";
 
-  /// One of the names.
+  /// One name of the family.
   ///
   /// @param number the first one; -1 for a single name
   public record Member(int number, Named named) {}

@@ -95,7 +95,7 @@ final class NameWords {
     return words;
   }
 
-  /// From 0 for no common word to 1 for the same words.
+  /// Says how alike two names are, from 0 for no common word to 1 for the same words.
   double likeness(String one, String other) {
     Set<String> ours = new LinkedHashSet<>(known.computeIfAbsent(one, NameWords::words));
     Set<String> theirs = known.computeIfAbsent(other, NameWords::words);

@@ -79,8 +79,8 @@ public final class NamePattern {
     return capture.length() == 1 && capture.charAt(0) >= 'i' && capture.charAt(0) <= 'n';
   }
 
-  /// What the captures stand for in this name, numbers without leading zeros; empty if the name is
-  /// another.
+  /// Matches a name, and returns what each capture stands for, numbers without leading zeros; empty if the
+  /// name does not match.
   public Optional<Map<String, String>> match(String name) {
     Matcher matcher = pattern.matcher(name);
     if (!matcher.matches()) {

@@ -58,7 +58,7 @@ final class GuardedClasses {
           "set",
           "setScalar");
 
-  /// What the names of optimizers' steps end in.
+  /// The ending of the names of methods that make an optimizer's step.
   private static final String UPDATE = "Update";
 
   private static final ClassDesc OPERATIONS = desc(NDArrayEx.class);

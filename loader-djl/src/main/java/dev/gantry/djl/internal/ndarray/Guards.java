@@ -67,7 +67,7 @@ public final class Guards {
     return guarded;
   }
 
-  /// As [#guard], but whoever has kept the array finds it closed.
+  /// Takes over an array of DJL's own, as [#guard] does, and closes it: whoever has kept it finds it closed.
   ///
   /// @throws MisuseException if the array belongs to another engine
   public static GantryNDArray takeOver(NDArray array) {

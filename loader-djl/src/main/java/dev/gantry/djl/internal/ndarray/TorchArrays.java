@@ -118,7 +118,7 @@ public final class TorchArrays {
     return array;
   }
 
-  /// As [#create], but the manager closes it.
+  /// Makes a new array, as [#create] does, that the manager closes.
   public static NDArray createOwned(NDManager manager, ArrayKind kind, ai.djl.Device device) {
     NDArray array = create(manager, kind, device);
     array.attach(manager);

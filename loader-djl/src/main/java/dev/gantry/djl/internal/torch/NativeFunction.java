@@ -33,7 +33,7 @@ final class NativeFunction {
     return name;
   }
 
-  /// What the function returns; of an `int`, only the lower half counts.
+  /// Calls the function and returns its result; if that is an `int`, only the lower half counts.
   long call(long a) {
     return call(a, 0, 0, 0, 0, 0, 0);
   }

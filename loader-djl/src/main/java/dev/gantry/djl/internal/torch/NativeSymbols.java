@@ -42,7 +42,7 @@ final class NativeSymbols {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }
 
-  /// As [#optional(String, FunctionDescriptor)]; where there is none, it is one of [#missing].
+  /// The function of this name, of any type; if there is none, its name is added to [#missing].
   Optional<MethodHandle> required(String name, FunctionDescriptor type) {
     Optional<MethodHandle> function = optional(name, type);
     if (function.isEmpty()) {

@@ -18,7 +18,7 @@ public final class OpenMpAdvice {
   private static final Logger LOG = LoggerFactory.getLogger(OpenMpAdvice.class);
   private static final AtomicBoolean GIVEN = new AtomicBoolean();
 
-  /// With more cores, losing one costs a smaller share.
+  /// The most cores for which the advice is given: with more, losing one costs a smaller share.
   private static final int FEW_CORES = 4;
 
   /// If you have set one of these, you have decided what the threads do.

@@ -63,7 +63,7 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
       return !value.equals(false) && !value.equals(0f);
     }
 
-    /// What the array of a parameter is called, as in `means/01Linear_weight`.
+    /// The name of a parameter's array in a checkpoint, as in `means/01Linear_weight`.
     String key(String path) {
       return name + "/" + path;
     }

@@ -29,7 +29,7 @@ import java.util.List;
 public abstract sealed class RandomSource {
   /// A generator's state.
   public sealed interface State {
-    /// It can be saved and restored.
+    /// A state that can be saved and restored.
     ///
     /// @param base64 means the same in any process; under 8000 characters
     record Known(String base64) implements State {
@@ -38,7 +38,7 @@ public abstract sealed class RandomSource {
       }
     }
 
-    /// It cannot be saved.
+    /// No state: it cannot be saved.
     ///
     /// @param reason one line for a message
     record Absent(String reason) implements State {}
@@ -118,8 +118,8 @@ public abstract sealed class RandomSource {
   /// A Gaussian number that `Random` has drawn in advance is not kept. In DJL, only the initial
   /// values of a truncated normal distribution use those.
   private static final class JavaRandom extends RandomSource {
-    /// What `Random#setSeed` mixes into a seed, and how many bits it keeps; both are part of its
-    /// specification.
+    /// The number that `Random#setSeed` mixes into a seed; this and the number of bits that it keeps are part
+    /// of its specification.
     private static final long MULTIPLIER = 0x5DEECE66DL;
 
     private static final long MASK = (1L << 48) - 1;

@@ -5,8 +5,8 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
-/// What an optimizer has learned about the parameters, by names that hold in any process. A
-/// parameter that was never updated is in none of the maps.
+/// An optimizer's state for each parameter, by names that are the same in any process. A parameter that was
+/// never updated is in none of the maps.
 ///
 /// @param <A> an array of the state, or what is known of it before its values are read
 /// @param kind DJL's name of the optimizer's class, such as `Adam`

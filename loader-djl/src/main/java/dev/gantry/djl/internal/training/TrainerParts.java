@@ -31,9 +31,9 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// What DJL's trainer works with and does not show: its optimizer, and the parameters on each of
-/// its devices. A trainer that uses another device than the model, or several, works on copies of
-/// its own; the model's arrays are out of date until it is closed.
+/// Reaches what DJL's trainer uses and does not show: its optimizer, and the parameters on each of its
+/// devices. A trainer that uses another device than the model, or several, works on copies of its own; the
+/// model's arrays are out of date until it is closed.
 ///
 /// Call it on the thread that steps the trainer.
 public final class TrainerParts implements TensorTaker {

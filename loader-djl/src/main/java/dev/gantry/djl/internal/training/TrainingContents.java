@@ -43,7 +43,7 @@ public record TrainingContents(
 
   /// The contents of a training.
   ///
-  /// @param moment replaces what has changed since
+  /// @param moment copies of what has changed since, which are saved instead
   /// @param states of your own
   /// @throws MisuseException if the trainer trains another model, a parameter is not initialised,
   ///     or the optimizer's state cannot be reached

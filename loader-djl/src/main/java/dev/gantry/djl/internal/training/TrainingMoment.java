@@ -12,9 +12,9 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
 
-/// What a batch changes before its step, copied when the forward pass is over: running means and
-/// variances, random number generators, and states of your own. The other parameters and the
-/// optimizer change only with the step that follows. Owns the copies.
+/// Copies of what a batch changes before its step, taken when the forward pass is over: running means and
+/// variances, random number generators, and states of your own. The other parameters and the optimizer change
+/// only with the step that follows. Owns the copies.
 ///
 /// @param arrays by the path of the parameter, for each device
 /// @param state as entries of [SavedState]

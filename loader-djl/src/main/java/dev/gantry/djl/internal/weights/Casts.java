@@ -15,7 +15,7 @@ public final class Casts {
 
   private Casts() {}
 
-  /// What a cast to a floating-point type does to a tensor.
+  /// Says what a cast to a floating-point type does to a tensor.
   enum Kind {
     /// libtorch casts the array.
     CAST,

@@ -173,7 +173,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
             .formatted(tensor.name(), tensor.dtype(), tensor.shape(), path, fill.rule(), reason));
   }
 
-  /// What a load of this does, as [LoadReport][dev.gantry.djl.LoadReport] tells it.
+  /// Describes what a load of this does, for the [LoadReport][dev.gantry.djl.LoadReport].
   Outcome outcome(Scales scales) {
     SequencedMap<String, String> loaded = new LinkedHashMap<>();
     SequencedMap<String, String> transformed = new LinkedHashMap<>();

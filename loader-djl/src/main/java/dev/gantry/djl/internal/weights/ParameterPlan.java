@@ -22,7 +22,7 @@ record ParameterPlan(
     SequencedMap<String, Parameter> missing,
     List<String> ignored,
     List<String> unexpected) {
-  /// What a parameter is made of.
+  /// Says what a parameter's value is made of.
   sealed interface Fill {
     Parameter parameter();
   }

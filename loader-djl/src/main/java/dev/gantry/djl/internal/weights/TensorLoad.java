@@ -35,7 +35,8 @@ import java.util.function.Predicate;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
-/// One load of tensors as arrays, on one device or on several. All or nothing. For one thread.
+/// One load of tensors as arrays, on one device or on several. If it fails, nothing stays loaded. For one
+/// thread.
 public final class TensorLoad {
   private static final long EDGES_BYTES = 1 << 20;
 
