@@ -135,7 +135,7 @@ final class ServeWeightsCommand implements Runnable {
   }
 
   /// Looks for changed files from time to time, and serves them once two looks in a row have found the same
-  /// ones: then nobody is still writing them.
+  /// ones, so as not to load files that are still being written.
   private void watch(GantrySession session, ResidentServer server, Kept first) {
     List<Object> served = first.state();
     List<Object> seen = served;
