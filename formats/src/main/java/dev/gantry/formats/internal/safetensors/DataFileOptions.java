@@ -5,14 +5,14 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonWriter;
 
-/// How weights are cut into the data files of a folder. Immutable.
+/// Says how weights are split into the data files of a folder. Immutable.
 ///
-/// @param stem what their names begin with: `model` makes `model-00001-of-00003.safetensors`, or
-///     `model.safetensors` where there is one, and `model.safetensors.index.json`
+/// @param stem the start of the files' names: `model` makes `model-00001-of-00003.safetensors`, or
+///     `model.safetensors` for a single file, and `model.safetensors.index.json`
 /// @param fileBytes the most bytes of tensors in one file; a larger tensor has a file to itself
-/// @param indexOfOne whether there is an index also where there is one file
+/// @param indexOfOne whether to write an index also for a single data file
 public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
-  /// As Hugging Face's writers have it.
+  /// The default of Hugging Face's writers.
   private static final long DEFAULT_FILE_BYTES = 5_000_000_000L;
 
   /// @throws MisuseException if the stem cannot begin a file's name, or `fileBytes` is not positive
@@ -27,7 +27,7 @@ public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
     }
   }
 
-  /// Data files of 5 GB, named `model`; an index where there are several.
+  /// Makes data files of up to 5 GB, named `model`, and an index if there are several.
   public static DataFileOptions defaults() {
     return new DataFileOptions("model", DEFAULT_FILE_BYTES, false);
   }

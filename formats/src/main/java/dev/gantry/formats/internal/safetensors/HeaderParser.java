@@ -15,13 +15,14 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Reads one file's header: its length, the JSON of that length, and the layout that it claims.
+/// Parses one file's header: its length, its JSON, and the layout that the JSON claims.
 final class HeaderParser {
   private static final int LENGTH_BYTES = Long.BYTES;
 
   private final FileBytes bytes;
 
-  /// In header order, which is nearly that of the bytes in most files: sorting those takes no time.
+  /// The entries in header order, which in most files is nearly the order of the bytes, so that sorting
+  /// them is fast.
   private final Map<String, TensorEntryParser.Entry> entries = new LinkedHashMap<>();
 
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
@@ -38,7 +39,7 @@ final class HeaderParser {
         bytes.file(), place(dataStart), metadata, dataStart, bytes.length());
   }
 
-  /// In bytes. The file's number is not used for anything before it is known to be true.
+  /// Reads the header's length in bytes, and checks it before it is used.
   private long headerLength() {
     if (bytes.length() < LENGTH_BYTES) {
       throw malformed(
@@ -102,7 +103,8 @@ final class HeaderParser {
     entries.put(name, new TensorEntryParser(name, json).parse());
   }
 
-  /// As the reference has it: null counts as none, and of two notes of one name the last counts.
+  /// Reads the notes as the reference implementation does: null counts as no notes, and the last of two
+  /// notes of one name counts.
   private void metadata(JsonReader json) {
     if (metadataSeen) {
       throw json.malformed("duplicate-metadata", "a second __metadata__");
@@ -124,8 +126,8 @@ final class HeaderParser {
     }
   }
 
-  /// The rule of the data section: the tensors, one after the other, are all of it. Each byte from
-  /// the end of the header to the end of the file belongs to exactly one.
+  /// Checks the rule of the data section: each byte from the end of the header to the end of the file
+  /// belongs to exactly one tensor.
   private SequencedMap<String, StoredTensor> place(long dataStart) {
     List<TensorEntryParser.Entry> inFile = new ArrayList<>(entries.values());
     inFile.sort(TensorEntryParser.Entry::compareInFile);

@@ -14,14 +14,14 @@ import java.util.Map;
 final class HeaderWriter {
   private static final int PAGE_BYTES = PlanLimits.BLOCK_BYTES;
 
-  /// What leaves room for the padding.
+  /// The longest JSON that leaves room for the padding.
   private static final long MOST_JSON_BYTES =
       (Long.BYTES + SafetensorsHeader.MAX_HEADER_BYTES) / PAGE_BYTES * PAGE_BYTES - Long.BYTES;
 
   private HeaderWriter() {}
 
-  /// @param tensors in the order of their bytes
-  /// @param metadata in the order in which it is written
+  /// @param tensors the tensors in the order of their bytes
+  /// @param metadata the notes in the order in which they are written
   /// @throws dev.gantry.core.MisuseException if the header gets too long
   static byte[] header(List<NewTensor> tensors, Map<String, String> metadata) {
     byte[] json = json(tensors, metadata);

@@ -12,7 +12,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// Reads `{"metadata": {"total_size": n, …}, "weight_map": {tensor: file, …}}`.
+/// Parses an index, `{"metadata": {"total_size": n, …}, "weight_map": {tensor: file, …}}`.
 final class IndexParser {
   private final FileBytes bytes;
   private final JsonReader json;
@@ -93,7 +93,7 @@ final class IndexParser {
         "tensor '" + tensor + "' is in '" + first + "' and in '" + second + "'");
   }
 
-  /// A name that can only mean a file beside the index.
+  /// Reads a name that can only mean a file beside the index.
   private String dataFile(String name, String tensor) {
     String known = dataFiles.get(name);
     if (known != null) {

@@ -14,16 +14,16 @@ import java.util.SortedMap;
 
 /// A safetensors file to be written. Immutable.
 ///
-/// Its bytes are the header, padded with spaces to a page of 4096 bytes, and the tensors, those of
-/// the widest dtype first and of one width by name. So each is aligned to its dtype, in the file
-/// and wherever the file is mapped.
+/// The file is the header, padded with spaces to a page of 4096 bytes, and then the tensors, the widest
+/// dtypes first and tensors of one width by name. So each tensor is aligned to its dtype, in the file and
+/// wherever the file is mapped.
 ///
-/// @param file its part 0 is the header, in memory of the heap; part `i + 1` is tensor `i`, as
-///     in a report's [checksums][dev.gantry.core.internal.commit.WriteReport.Checksums]
-/// @param tensors in the order of their bytes
+/// @param file the file to write: part 0 is the header, on the heap; part `i + 1` is tensor `i`, as in a
+///     report's [checksums][dev.gantry.core.internal.commit.WriteReport.Checksums]
+/// @param tensors the tensors in the order of their bytes
 public record NewDataFile(NewFile file, List<NewTensor> tensors) {
-  /// Each width is a multiple of the next one, among dtypes of a byte or more; those of less come last, where they
-  /// misalign no other.
+  /// Orders tensors by width: each width of a byte or more is a multiple of the next one, and dtypes of
+  /// less than a byte come last, where they misalign no other tensor.
   private static final Comparator<NewTensor> IN_FILE =
       Comparator.comparingInt((NewTensor tensor) -> tensor.dtype().bits())
           .reversed()

@@ -29,12 +29,12 @@ import java.util.stream.Stream;
 /// When they are written, [WeightsCatalogue] gives the tensors and notes back,
 /// and so does the reference implementation.
 public final class NewSafetensors {
-  /// What is written, and where.
+  /// The file or folder to write to.
   sealed interface Target {
-    /// One file of this name, whatever else is in its folder.
+    /// A single file; its folder may hold other files.
     record OneFile(Path file) implements Target {}
 
-    /// All safetensors files of this folder.
+    /// A folder, whose only safetensors files these will be.
     record Folder(Path folder) implements Target {}
   }
 
@@ -48,11 +48,11 @@ public final class NewSafetensors {
     this.index = index;
   }
 
-  /// One file.
+  /// Lays out tensors as one file.
   ///
   /// @param metadata the file's notes (`__metadata__`)
-  /// @throws MisuseException if a name comes twice or is `__metadata__`, if a name or note is no
-  ///     text that UTF-8 can hold, or if there is more than a header has room for
+  /// @throws MisuseException if a name comes twice or is `__metadata__`, if a name or note cannot be
+  ///     encoded in UTF-8, or if the header would be too long
   public static NewSafetensors file(
       Path file, Collection<NewTensor> tensors, Map<String, String> metadata) {
     WriteRules.check(tensors, metadata);
@@ -60,11 +60,11 @@ public final class NewSafetensors {
     return new NewSafetensors(new Target.OneFile(file), List.of(dataFile), Optional.empty());
   }
 
-  /// A folder of data files, each filled with tensors in the order that is given here, so that
+  /// Lays out tensors as a folder of data files. The files are filled in the order of the tensors, so that
   /// neighbours stay together.
   ///
   /// @param metadata the notes (`__metadata__`) of every data file
-  /// @throws MisuseException as [#file] has it
+  /// @throws MisuseException as [#file] throws it
   public static NewSafetensors folder(
       Path folder,
       Collection<NewTensor> tensors,
@@ -88,7 +88,7 @@ public final class NewSafetensors {
     return new NewSafetensors(new Target.Folder(folder), dataFiles, index);
   }
 
-  /// @param number from 1 to `count`
+  /// @param number the file's number, from 1 to `count`
   private static String fileName(String stem, int number, int count) {
     return count == 1
         ? stem + SafetensorsOpener.FILE_SUFFIX
@@ -103,8 +103,8 @@ public final class NewSafetensors {
     long bytes = 0;
     for (NewTensor tensor : tensors) {
       long length = tensor.source().length();
-      // After a tensor that is too large by itself the
-      // difference is negative, and nothing joins it.
+      // If one tensor exceeds `fileBytes`, the difference is negative, and no other tensor joins
+      // it.
       if (length > fileBytes - bytes && !dataFile.isEmpty()) {
         dataFile = new ArrayList<>();
         cut.add(dataFile);
@@ -116,7 +116,8 @@ public final class NewSafetensors {
     return cut;
   }
 
-  /// `{"metadata": {"total_size": n}, "weight_map": {tensor: file, …}}`, tensors by name.
+  /// Makes the index `{"metadata": {"total_size": n}, "weight_map": {tensor: file, …}}`, with the tensors
+  /// ordered by name.
   private static NewFile indexFile(Path file, List<NewDataFile> dataFiles) {
     SortedMap<String, String> weightMap = new TreeMap<>();
     for (NewDataFile dataFile : dataFiles) {
@@ -141,7 +142,7 @@ public final class NewSafetensors {
     return new NewFile(file, List.of(new Memory.OnHost(MemorySegment.ofArray(text))));
   }
 
-  /// The data files, by number.
+  /// The data files in the order of their numbers.
   public List<NewDataFile> dataFiles() {
     return dataFiles;
   }
@@ -151,9 +152,9 @@ public final class NewSafetensors {
     return index;
   }
 
-  /// All files, in the order in which they must get their names: the index comes first. Where a
-  /// crash leaves it without some data files, readers say so; data files without their index would pass for
-  /// whole weights.
+  /// All files, in the order in which they must get their names: the index first. If a crash leaves an
+  /// index without some data files, readers refuse it; data files without their index would pass for
+  /// complete weights.
   public List<NewFile> files() {
     return Stream.concat(index.stream(), dataFiles.stream().map(NewDataFile::file)).toList();
   }
@@ -169,23 +170,22 @@ public final class NewSafetensors {
 
   /// Writes all files, and returns when they are on the disk under their names.
   ///
-  /// One file takes the place of another of its name, as [GantrySession#write] has it. Into a folder with
-  /// an index it cannot be written: the folder's readers go by the index, and would miss the file,
-  /// or find in it what they do not expect.
+  /// A single file replaces another one of its name, as [GantrySession#write] does. It is refused in a
+  /// folder with an index: readers of that folder follow the index, and would miss the file or find other
+  /// tensors in it.
   ///
-  /// The folder is made where it is missing, and those above it. A folder of several files must hold no safetensors
-  /// files and no index yet: there is no order of replacing several files in which no crash leaves readers with some
-  /// of the old and some of the new. A failure leaves the folder as it was before. A crash while the files get their
+  /// The folder and its parents are made where they are missing. A folder that gets several files must hold
+  /// no safetensors files and no index yet, since several files cannot be replaced so that no crash mixes
+  /// old and new ones. A failure leaves the folder as it was before. A crash while the files get their
   /// names leaves an index that names data files which are not there, and that readers refuse.
   ///
-  /// A crash can leave files that
-  /// [TemporaryName#is][dev.gantry.core.internal.commit.TemporaryName#is(Path)] knows, too; readers pass
-  /// them by.
+  /// A crash can also leave temporary files that
+  /// [TemporaryName#is][dev.gantry.core.internal.commit.TemporaryName#is(Path)] knows; readers ignore them.
   ///
-  /// @return on all files, in the order of [#files]
-  /// @throws MisuseException if the folder holds what would be mixed up with the new files, or another
+  /// @return a report on all files, in the order of [#files]
+  /// @throws MisuseException if the folder holds files that would be mixed up with the new ones, or another
   ///     writer is at work there
-  /// @throws TransferException if the folder cannot be made or read; else as [GantrySession#write] has it
+  /// @throws TransferException if the folder cannot be made or read, or [GantrySession#write] fails
   public WriteReport write(GantrySession session, WriteOptions options) {
     return new SafetensorsOutput(session, this).write(options);
   }

@@ -9,7 +9,7 @@ import dev.gantry.formats.spi.StoredTensor;
 
 /// A tensor to be written: dense, C order, little endian. Immutable.
 ///
-/// @param source its bytes, wherever they are now
+/// @param source the tensor's bytes, in a file or in any memory
 public record NewTensor(String name, DType dtype, TensorShape shape, Source source) {
   /// @throws MisuseException if the source's length is not what dtype and shape need
   public NewTensor {

@@ -12,7 +12,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// safetensors: a file, an index with its data files, or a folder of them.
+/// The safetensors format: a file, an index with its data files, or a folder of them.
 public final class SafetensorsFormat implements WeightsFormat {
   static final String NAME = "safetensors";
 
@@ -26,7 +26,7 @@ public final class SafetensorsFormat implements WeightsFormat {
     return List.of(SafetensorsOpener.FILE_SUFFIX, ".json");
   }
 
-  /// A length that a header can have, and the JSON object that it is.
+  /// Recognises a file by a possible header length, followed by the start of a JSON object.
   @Override
   public boolean recognises(String fileName, ByteBuffer start) {
     if (start.remaining() <= Long.BYTES) {

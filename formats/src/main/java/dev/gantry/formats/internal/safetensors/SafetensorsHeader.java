@@ -13,12 +13,12 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.SequencedMap;
 
-/// What the header of a safetensors file says, checked in full. Immutable.
+/// The checked contents of a safetensors file's header. Immutable.
 ///
-/// @param tensors by name, in the order of their bytes in the file, then of their names
-/// @param metadata the file's notes (`__metadata__`), in header order; empty where it has none
-/// @param dataStart where the header ends and the tensors' bytes begin, in bytes; may be unaligned
-/// @param fileLength in bytes, which is where the last tensor ends
+/// @param tensors the tensors by name, ordered by their bytes in the file, then by name
+/// @param metadata the file's notes (`__metadata__`), in header order; may be empty
+/// @param dataStart the file offset at which the tensors' bytes begin; may be unaligned
+/// @param fileLength the file's size in bytes, which is the end of the last tensor
 public record SafetensorsHeader(
     Location file,
     SequencedMap<String, StoredTensor> tensors,
@@ -28,8 +28,8 @@ public record SafetensorsHeader(
   /// The longest header, in bytes. Source: the reference implementation's `MAX_HEADER_SIZE`.
   public static final long MAX_HEADER_BYTES = 100_000_000;
 
-  /// The most tensors in one file. A header of [#MAX_HEADER_BYTES] has room for some more, none of
-  /// them with a name.
+  /// The most tensors in one file. A header of [#MAX_HEADER_BYTES] has no room for more, except with tiny
+  /// names.
   public static final int MAX_TENSORS = 1_000_000;
 
   /// The most notes in one file: more than any writer makes, and as many as fit a small heap.
@@ -38,23 +38,23 @@ public record SafetensorsHeader(
   /// The most dimensions of a tensor.
   public static final int MAX_RANK = JsonMembers.MAX_RANK;
 
-  /// The member of a header that holds the notes, and so no tensor's name.
+  /// The member of a header that holds the notes; no tensor can have this name.
   static final String METADATA = "__metadata__";
 
   public SafetensorsHeader {
-    // Not copied: the parser that made them is done with them.
+    // The map is not copied, since the parser that made it is done with it.
     tensors = Collections.unmodifiableSequencedMap(tensors);
     metadata = Collections.unmodifiableSequencedMap(metadata);
   }
 
   /// Reads and checks the header of `file`, in one pass through a small buffer.
   ///
-  /// The verdict is that of the reference implementation (safetensors 0.8.0), but for some forms
-  /// that no writer makes and that the reference lets pass: a tensor named twice, a tensor or its
-  /// dtype written as another JSON value than the format says, and sizes past the bounds of this
+  /// It accepts and refuses what the reference implementation (safetensors 0.8.0) does, except that it
+  /// refuses some forms that no writer makes and that the reference accepts: a tensor named twice, a tensor
+  /// or its dtype written as another JSON value than the format says, and sizes past the bounds of this
   /// class, of [Long], or of 16 Mi characters for one string.
   ///
-  /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind
+  /// @throws MalformedFileException if the header breaks a rule of the format, with a kind for each rule
   /// @throws TransferException if the file cannot be opened or read
   public static SafetensorsHeader read(Session session, Location file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
@@ -62,12 +62,12 @@ public record SafetensorsHeader(
     }
   }
 
-  /// As [#read(Session, Location)], of a file that is open already.
+  /// Reads the header of an open file, as [#read(Session, Location)] does.
   static SafetensorsHeader read(FileBytes file) {
     return new HeaderParser(file).parse();
   }
 
-  /// As [#read(Session, Location)], of a local file.
+  /// Reads the header of a local file, as [#read(Session, Location)] does.
   public static SafetensorsHeader read(Session session, Path file) {
     return read(session, Location.of(file));
   }

@@ -11,18 +11,18 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 
-/// What a `model.safetensors.index.json` says: which data file holds which tensor. The files
-/// themselves are not looked at here. Immutable.
+/// The contents of a `model.safetensors.index.json`: the data file of each tensor. It does not open the
+/// data files. Immutable.
 ///
-/// @param weightMap by tensor name, in the order of the index
+/// @param weightMap the entries by tensor name, in the order of the index
 public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weightMap) {
-  /// The longest index, in bytes; a header is bounded likewise.
+  /// The longest index, in bytes; a header has the same bound.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
-  /// The file that the index puts a tensor in.
+  /// The data file in which the index says a tensor is.
   ///
   /// @param dataFile the name of a file in the folder of the index, never a path that leads elsewhere
-  /// @param offset where in the index this is said, in bytes
+  /// @param offset the entry's offset in the index, in bytes
   public record Entry(String dataFile, long offset) {}
 
   public SafetensorsIndex {
@@ -31,7 +31,7 @@ public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weight
 
   /// Reads and checks the index `file`.
   ///
-  /// @throws MalformedFileException if it is no index, each fault with its own kind
+  /// @throws MalformedFileException if the file is no valid index, with a kind for each fault
   /// @throws TransferException if the file cannot be opened or read
   public static SafetensorsIndex read(Session session, Location file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
@@ -39,12 +39,12 @@ public record SafetensorsIndex(Location file, SequencedMap<String, Entry> weight
     }
   }
 
-  /// As [#read(Session, Location)], of a file that is open already.
+  /// Reads an index that is open, as [#read(Session, Location)] does.
   static SafetensorsIndex read(FileBytes file) {
     return new IndexParser(file).parse();
   }
 
-  /// As [#read(Session, Location)], of a local file.
+  /// Reads a local index, as [#read(Session, Location)] does.
   public static SafetensorsIndex read(Session session, Path file) {
     return read(session, Location.of(file));
   }

@@ -30,7 +30,8 @@ public final class SafetensorsOpener {
   private static final String USUAL_FILE = "model" + FILE_SUFFIX;
   private static final String USUAL_INDEX = "model" + INDEX_SUFFIX;
 
-  /// As many tools name them.
+  /// Matches data files' names that tell how many files there are, such as
+  /// `model-00001-of-00003.safetensors`.
   private static final Pattern NUMBERED =
       Pattern.compile("(.*)-[0-9]{5}-of-([0-9]{5})" + Pattern.quote(FILE_SUFFIX), Pattern.DOTALL);
 
@@ -38,15 +39,15 @@ public final class SafetensorsOpener {
 
   /// Opens a safetensors file, an index (a name that ends in `.json`), or a folder.
   ///
-  /// In a folder `model.safetensors` counts, and nothing beside it: the library that writes the hub's
-  /// files reads it first, and leaves an old index beside a new one. Else the index counts:
-  /// `model.safetensors.index.json`, or the only `*.safetensors.index.json`. A folder without either
-  /// is all of its `*.safetensors` together, where none is missing of those whose names tell how many
-  /// there are. With an index, only the tensors that it names are in the catalogue.
+  /// In a folder, `model.safetensors` alone is opened if it exists: the library that writes the hub's files
+  /// reads it first, and leaves an old index beside it. Else the index is opened:
+  /// `model.safetensors.index.json`, or the only `*.safetensors.index.json`. In a folder with neither, all
+  /// `*.safetensors` are opened together; if their names tell how many files there are, none may be
+  /// missing. With an index, only the tensors that it names are in the catalogue.
   ///
-  /// @throws MalformedFileException if a header or the index breaks a rule, or if they do not
-  ///     agree: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a folder also
-  ///     `no-safetensors`, `missing-data-files` and `several-indexes`
+  /// @throws MalformedFileException if a header or the index breaks a rule, or if headers and index
+  ///     contradict each other: `missing-shard`, `tensor-not-in-shard`, `tensor-in-two-shards`; for a
+  ///     folder also `no-safetensors`, `missing-data-files` and `several-indexes`
   /// @throws dev.gantry.core.TransferException if a file or folder cannot be opened or read
   public static WeightsCatalogue open(GantrySession session, Location location) {
     Optional<Folder> folder = Folder.at(session, location);
@@ -58,19 +59,19 @@ public final class SafetensorsOpener {
     }
   }
 
-  /// As [#open(GantrySession, Location)], of a file that is open already.
+  /// Opens weights by a file that is open, as [#open(GantrySession, Location)] does.
   static WeightsCatalogue open(FileBytes file) {
     return file.file().fileName().endsWith(".json")
         ? openIndex(file.session(), SafetensorsIndex.read(file))
         : openFiles(List.of(SafetensorsHeader.read(file)));
   }
 
-  /// As [#open(GantrySession, Location)], of a local file or folder.
+  /// Opens a local file or folder, as [#open(GantrySession, Location)] does.
   public static WeightsCatalogue open(GantrySession session, Path path) {
     return open(session, Location.of(path));
   }
 
-  /// Whether any is a data file or an index of this format.
+  /// Whether any of the files is a data file or an index of this format.
   static boolean isAmong(List<Location> files) {
     return files.stream()
         .map(Location::fileName)
@@ -111,8 +112,8 @@ public final class SafetensorsOpener {
         files.stream().map(file -> SafetensorsHeader.read(folder.session(), file)).toList());
   }
 
-  /// A writer of data files and their index may have stopped in between. Names such as
-  /// `model-00001-of-00003.safetensors` tell how many there must be.
+  /// Requires all data files of a folder without an index, whose writer may have stopped early: names such
+  /// as `model-00001-of-00003.safetensors` tell how many there must be.
   private static void requireAll(List<Location> files) {
     Map<String, List<Location>> sets = new TreeMap<>();
     for (Location file : files) {
@@ -134,7 +135,7 @@ public final class SafetensorsOpener {
     });
   }
 
-  /// All tensors of all files, with no index to say which are wanted.
+  /// Makes the catalogue of all tensors of all files, without an index.
   private static WeightsCatalogue openFiles(List<SafetensorsHeader> files) {
     if (files.size() == 1) {
       SafetensorsHeader only = files.getFirst();
@@ -158,7 +159,7 @@ public final class SafetensorsOpener {
     return catalogue(files.stream().map(SafetensorsHeader::file).toList(), tensors, metadata);
   }
 
-  /// The tensors that the index names, each from the data file that it names.
+  /// Makes the catalogue of the tensors that the index names, each from its data file there.
   private static WeightsCatalogue openIndex(Session session, SafetensorsIndex index) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> metadata = new LinkedHashMap<>();
@@ -188,7 +189,7 @@ public final class SafetensorsOpener {
         SafetensorsFormat.NAME, files, tensors.values(), metadata, List.of());
   }
 
-  /// The data files by name, in that order; each of them exists.
+  /// Returns the index's data files ordered by name, after it has checked that each exists.
   private static SequencedMap<String, Location> dataFiles(SafetensorsIndex index) {
     SequencedMap<String, Location> files = new TreeMap<>();
     index

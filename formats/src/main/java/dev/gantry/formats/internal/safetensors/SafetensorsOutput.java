@@ -19,7 +19,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// Writes the files of new weights where nothing else can be mixed up with them.
+/// Writes the files of new weights, and refuses folders where other files could be mixed up with them.
 final class SafetensorsOutput {
   private final GantrySession session;
   private final NewSafetensors weights;
@@ -77,7 +77,7 @@ final class SafetensorsOutput {
     requireNone(folder, suffix, there.stream().map(Location::fileName).toList(), reason);
   }
 
-  /// @param names of the files in a folder
+  /// @param names the names of the files in a folder
   static void requireNone(Object folder, String suffix, List<String> names, String reason) {
     names.stream()
         .filter(name -> name.endsWith(suffix))
@@ -87,14 +87,15 @@ final class SafetensorsOutput {
         });
   }
 
-  /// Neither a folder nor a link: they would be in the way.
+  /// Requires that a file's name is free, also of folders and links.
   private static void requireFree(NewFile file) {
     if (Files.exists(file.file(), LinkOption.NOFOLLOW_LINKS)) {
       throw new MisuseException(file.file() + " is there, but no file; name another place");
     }
   }
 
-  /// None of these names was taken before. The index goes last, as it came first.
+  /// Removes the files after a failure; none of these names was taken before. The index is removed last,
+  /// since it came first.
   private void removeFiles() {
     List<NewFile> files = weights.files();
     files.reversed().forEach(file -> folders.removeFile(file.file()));

@@ -27,33 +27,33 @@ import java.util.List;
 
 /// The checksums of a safetensors file's tensors, in a file of text beside it: `NAME.gantry-sums`.
 ///
-/// Its lines are a head; the file's size, and the CRC32C of all that comes before its tensors; the CRC32C
-/// of each tensor's bytes, in the order of offsets, then of names; and the CRC32C of all lines before. See
+/// The text has these lines: a head; the file's size and the CRC32C of its header; the CRC32C of each
+/// tensor's bytes, ordered by offset, then by name; and the CRC32C of all lines before it. See
 /// `docs/weights.md`.
 public final class SafetensorsSums {
   private static final String SUFFIX = ".gantry-sums";
   private static final String HEAD = "gantry-sums 1\n";
   private static final long MOST_BYTES = 100_000_000;
 
-  /// Eight digits and a line's end.
+  /// The length of a line with a checksum: eight digits and a line feed.
   private static final int SUM_LENGTH = 9;
 
   private SafetensorsSums() {}
 
-  /// The file of a file's checksums.
+  /// The path of the checksums of a safetensors file.
   public static Path sumsFile(Path file) {
     return file.resolveSibling(file.getFileName() + SUFFIX);
   }
 
-  /// Whether a file holds checksums, by its name.
+  /// Whether a file's name is that of a file of checksums.
   public static boolean isSums(String name) {
     return name.endsWith(SUFFIX);
   }
 
   /// Reads a file once, and writes its checksums beside it. Older ones are replaced.
   ///
-  /// @return how many tensors it has
-  /// @throws MisuseException if another file has their name
+  /// @return how many tensors the file has
+  /// @throws MisuseException if another file has the checksum file's name
   /// @throws MalformedFileException if the file is no safetensors, or changed meanwhile
   /// @throws dev.gantry.core.TransferException if a file cannot be read or written
   public static int build(GantrySession session, Path file) {
@@ -83,7 +83,8 @@ public final class SafetensorsSums {
     return header.tensors().size();
   }
 
-  /// The lines that tell a file from others of its name, but not the tensors' values.
+  /// Returns the first lines, which identify the file by its size and header, but not by the tensors'
+  /// values.
   private static String start(GantrySession session, SafetensorsHeader header) {
     try (FileBytes bytes = FileBytes.open(session, header.file())) {
       return HEAD + header.fileLength() + " " + line(bytes.crc32c(0, header.dataStart()));
@@ -98,11 +99,11 @@ public final class SafetensorsSums {
     return Crc32c.of(MemorySegment.ofArray(text.getBytes(StandardCharsets.UTF_8)));
   }
 
-  /// The checksums of all data files of some weights, as the files beside them have them.
+  /// Reads the checksums of all data files of some weights from the files beside them.
   ///
   /// @throws MisuseException if the weights are no local safetensors, or a file has no checksums
-  /// @throws MalformedFileException if these are damaged, or of kind `stale-sums` if they are of
-  ///     another file
+  /// @throws MalformedFileException if the checksums are damaged, or of kind `stale-sums` if the data file
+  ///     has changed since
   public static List<KnownChecksums.Known> of(GantrySession session, WeightsCatalogue weights) {
     if (!weights.format().equals(SafetensorsFormat.NAME)) {
       throw new MisuseException(

@@ -18,9 +18,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// New weights for another store. One file after the other is made in a temporary folder of this machine,
-/// uploaded and removed, so the disk needs room for the largest only. Data files go first and the index
-/// last. For one use.
+/// Uploads new weights to another store. Each file is made in a temporary folder of this machine, uploaded
+/// and removed, so the disk needs room for the largest file only. Data files go first and the index last.
+/// For one use.
 public final class SafetensorsUpload {
   private final GantrySession session;
   private final Location.Remote target;
@@ -29,11 +29,11 @@ public final class SafetensorsUpload {
   private final UnfinishedUpload mark;
   private final List<Location> uploaded = new ArrayList<>();
 
-  /// Files of an upload that was killed.
+  /// The files that a killed upload has left.
   private final List<String> leftovers;
 
-  /// @param target a file, or a folder that has neither data files nor an index, but those of an upload
-  ///     that was killed
+  /// @param target a file, or a folder without data files and index, except those that a killed upload has
+  ///     left
   /// @throws MisuseException if the store takes no files, or the weights would be mixed up with others
   /// @throws TransferException if the store does not answer
   public SafetensorsUpload(GantrySession session, Location.Remote target, boolean oneFile) {
@@ -68,7 +68,7 @@ public final class SafetensorsUpload {
   /// Uploads all files. If one fails, those before it are removed, as long as the store answers. A
   /// single file takes the place of another of its name.
   ///
-  /// @param made to be written in `folder`
+  /// @param made the weights, laid out to be written into `folder`
   /// @throws TransferException if a file cannot be written or uploaded
   public List<Uploaded> upload(UploadFolder folder, NewSafetensors made, WriteOptions options) {
     List<NewFile> files =
@@ -115,9 +115,10 @@ public final class SafetensorsUpload {
     return new Uploaded(at, file.size());
   }
 
-  /// A single file that was uploaded is whole.
+  /// Removes the uploaded files after a failure. A single file stays, since it is complete.
   private void takeBack(Throwable failure) {
-    // A store would not even ask for the removal on a thread that is interrupted.
+    // The interruption is cleared meanwhile, since a store sends no request on an interrupted
+    // thread.
     boolean interrupted = Thread.interrupted();
     try {
       if (!oneFile) {

@@ -9,8 +9,8 @@ import dev.gantry.formats.internal.json.JsonReader;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// Reads `{"dtype": …, "shape": […], "data_offsets": [begin, end]}` and checks that the three fit.
-/// Other members are read past, as the reference does.
+/// Reads `{"dtype": …, "shape": […], "data_offsets": [begin, end]}` and checks that the three fit. It skips
+/// other members, as the reference implementation does.
 final class TensorEntryParser {
   private final String name;
   private final JsonReader json;
@@ -20,11 +20,11 @@ final class TensorEntryParser {
 
   private record Offsets(long begin, long end) {}
 
-  /// A tensor as the header has it, right in itself: `end - begin` is what dtype and shape need.
+  /// A tensor's entry, consistent in itself: `end - begin` is what dtype and shape need.
   ///
-  /// @param begin bytes from the start of the data section, which may be anywhere
+  /// @param begin the offset from the start of the data section, not yet checked against the file
   record Entry(String name, DType dtype, TensorShape shape, long begin, long end) {
-    /// The order in which the bytes lie; names settle the order of tensors without any.
+    /// Orders entries by their bytes; tensors without bytes are ordered by name.
     static int compareInFile(Entry a, Entry b) {
       int byBegin = Long.compare(a.begin, b.begin);
       int byPlace = byBegin == 0 ? Long.compare(a.end, b.end) : byBegin;

@@ -23,9 +23,9 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The file `gantry-upload` in a folder of another store, which names the files of an upload from its first
-/// byte to its end. Who finds it knows which files a killed upload has left. The upload that began last has the
-/// folder: an earlier one notices that before its next file, and fails.
+/// The file `gantry-upload` in a folder of another store. It names the files of an upload for as long as
+/// the upload runs, so it tells which files a killed upload has left. The upload that began last owns the
+/// folder: an earlier one reads that before its next file, and fails.
 final class UnfinishedUpload {
   private static final String NAME = "gantry-upload";
   private static final int MOST_BYTES = 10 << 20;
@@ -46,7 +46,7 @@ final class UnfinishedUpload {
     return Folder.child(folder, NAME);
   }
 
-  /// The files in a folder that an interrupted upload has left.
+  /// Finds which of a folder's files an interrupted upload has left.
   Predicate<WritableStore.Entry> leftovers(List<WritableStore.Entry> there) {
     if (there.stream().noneMatch(file -> file.name().equals(NAME))) {
       return _ -> false;
@@ -58,7 +58,7 @@ final class UnfinishedUpload {
         sizes.put(parts.group(2), Long.parseLong(parts.group(1)));
       }
     }
-    // Uploads of which the store has some parts, but no file yet.
+    // Also ends multipart uploads of which the store has some parts, but no file yet.
     store.endUploads(folder, sizes::containsKey);
     return file -> Long.valueOf(file.size()).equals(sizes.get(file.name()));
   }
@@ -89,7 +89,7 @@ final class UnfinishedUpload {
     }
   }
 
-  /// The files are there, or gone.
+  /// Ends the upload, after its files are complete or removed.
   void end() {
     store.remove(file());
   }

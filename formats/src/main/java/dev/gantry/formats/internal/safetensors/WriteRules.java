@@ -8,7 +8,7 @@ import java.util.HashSet;
 import java.util.Map;
 import java.util.Set;
 
-/// What can be written so that it can be read again.
+/// Checks that tensors and notes can be read again once they are written.
 final class WriteRules {
   private WriteRules() {}
 

@@ -10,18 +10,18 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ObjIntConsumer;
 
-/// A batch's records: copies in memory that is used again, or where to read them. For one thread
-/// until it is filled; then for any.
+/// A batch's records: copies in reused memory, or their places in files. For one thread until it is filled,
+/// then for any thread.
 final class RecordBuffer {
-  /// What is read of neighbouring records at a time: it stays in a processor's own cache until it is
-  /// checked and decoded.
+  /// How many bytes of neighbouring records are read at a time: few enough to stay in a core's cache until
+  /// they are checked and decoded.
   private static final int RUN_BYTES = 256 << 10;
 
   private final long mostBytes;
   private final RecordHeap heap = new RecordHeap();
   private final List<RecordHeap.Entry> entries = new ArrayList<>();
 
-  /// @param mostBytes that the records may have together
+  /// @param mostBytes the most bytes of all records together
   RecordBuffer(long mostBytes) {
     this.mostBytes = mostBytes;
   }
@@ -33,7 +33,7 @@ final class RecordBuffer {
 
   /// Keeps a record.
   ///
-  /// @throws MisuseException if there is no room for it
+  /// @throws MisuseException if there is no room for the record
   void add(StreamRecord record) {
     long bytes = heap.bytes() + record.length();
     if (bytes > mostBytes) {
@@ -54,10 +54,11 @@ final class RecordBuffer {
     return entries.size();
   }
 
-  /// Gives the records from `from` to before `to`, each with its data, which is valid during the call; those
-  /// that are in files are read into `scratch` and checked.
+  /// Gives the records from `from` (inclusive) to `to` (exclusive) to `sink`, each with its data, which is
+  /// valid during the call. Records that are still in files are read into `scratch`, and their checksums
+  /// are compared.
   ///
-  /// @param sink gets each record, and its number in the batch
+  /// @param sink gets each record and its number in the batch
   /// @throws dev.gantry.core.MalformedFileException if a record's checksum is wrong
   /// @throws dev.gantry.core.TransferException if a file cannot be read
   void read(int from, int to, Scratch scratch, ObjIntConsumer<RawRecord> sink) {
@@ -76,7 +77,7 @@ final class RecordBuffer {
     }
   }
 
-  /// The end of the records from `from` on that follow one another in a file and are read at once.
+  /// Returns the end of the neighbouring records from `from` on that one read covers.
   private int runEnd(int from, int to, SharedReader shared) {
     long start = entries.get(from).offset();
     long end = end(entries.get(from));
@@ -114,7 +115,7 @@ final class RecordBuffer {
     heap.close();
   }
 
-  /// A thread's memory for what it reads, which is used again.
+  /// A thread's reused memory for reads.
   static final class Scratch {
     private HostSlab slab = HostSlab.allocate(RUN_BYTES);
 

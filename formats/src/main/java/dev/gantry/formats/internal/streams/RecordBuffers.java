@@ -9,10 +9,10 @@ import java.util.HashSet;
 import java.util.Set;
 import java.util.function.ObjIntConsumer;
 
-/// The buffers of a dataset's batches, and the memory of the threads that read their records. As many
-/// exist as there were batches under way, and threads reading, at once. Thread-safe.
+/// A pool of the buffers of a dataset's batches, and of the memory of threads that read records. It grows
+/// to the most batches, and the most reading threads, that there were at once. Thread-safe.
 final class RecordBuffers implements AutoCloseable {
-  /// More than that a thread needs for a very long record only.
+  /// The largest memory of a thread that is kept: only very long records need more.
   private static final long MOST_KEPT_BYTES = 8 << 20;
 
   private final long mostBytes;
@@ -21,7 +21,7 @@ final class RecordBuffers implements AutoCloseable {
   private final Deque<RecordBuffer.Scratch> scratch = new ArrayDeque<>();
   private boolean closed;
 
-  /// @param mostBytes of each
+  /// @param mostBytes the most bytes of each buffer's records
   RecordBuffers(long mostBytes) {
     this.mostBytes = mostBytes;
   }
@@ -45,7 +45,7 @@ final class RecordBuffers implements AutoCloseable {
     }
   }
 
-  /// As [RecordBuffer#read].
+  /// Reads records of a buffer with pooled memory, as [RecordBuffer#read] does.
   void read(RecordBuffer buffer, int from, int to, ObjIntConsumer<RawRecord> sink) {
     RecordBuffer.Scratch own = takeScratch();
     try {
@@ -67,7 +67,7 @@ final class RecordBuffers implements AutoCloseable {
     }
   }
 
-  /// Frees all of them, also those of sources that were not closed.
+  /// Frees all buffers, also those of sources that were not closed.
   @Override
   public synchronized void close() {
     closed = true;

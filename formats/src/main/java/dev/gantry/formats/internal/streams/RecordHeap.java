@@ -10,19 +10,19 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Records that are kept, from which any may be removed: those in memory as copies, the others as
-/// shares of their files.
+/// Keeps records, any of which may be removed: copies of records in memory, and shares of the files of the
+/// others.
 ///
-/// Copies lie in one piece of memory. New ones are put behind the others; at the end of the memory
-/// those that are left are moved together. A third of it is kept free for that, so each byte is moved
-/// twice on average at most. Not thread-safe.
+/// Copies lie in one slab. A new one is put behind the others; at the end of the slab the remaining copies
+/// are moved together. A third of the slab is kept free for that, so each byte is moved at most twice on
+/// average. Not thread-safe.
 final class RecordHeap implements AutoCloseable {
   private static final long FIRST_BYTES = 1 << 20;
 
-  /// Null before the first copy.
+  /// The slab of the copies; null before the first one.
   private @Nullable HostSlab slab;
 
-  /// The copies, in the order of their places; some may have been removed.
+  /// The copies in the order of their places; some may be removed already.
   private List<Entry> entries = new ArrayList<>();
 
   private long end;
@@ -50,22 +50,22 @@ final class RecordHeap implements AutoCloseable {
       return number;
     }
 
-    /// The offset of its header in its file.
+    /// The file offset of the record's header.
     long offset() {
       return offset;
     }
 
-    /// The length of its data.
+    /// The length of the record's data, in bytes.
     long length() {
       return length;
     }
 
-    /// Null where a copy of the data is kept.
+    /// The file to read the record from; null if a copy of its data is kept.
     @Nullable SharedReader shared() {
       return shared;
     }
 
-    /// @param data which is in memory
+    /// @param data the record's data in memory
     RawRecord with(MemorySegment data) {
       return new RawRecord(file, number, offset, data);
     }
@@ -93,7 +93,7 @@ final class RecordHeap implements AutoCloseable {
     end += entry.length;
   }
 
-  /// Idempotent.
+  /// Removes a record. Idempotent.
   void remove(Entry entry) {
     if (entry.removed) {
       return;
@@ -105,24 +105,24 @@ final class RecordHeap implements AutoCloseable {
     }
   }
 
-  /// Removes all of these, which are all that there are.
+  /// Removes all records at once.
   void clear(Collection<Entry> all) {
     all.forEach(this::remove);
     entries.clear();
     end = 0;
   }
 
-  /// The bytes of all that are kept.
+  /// The bytes of all kept records.
   long bytes() {
     return bytes;
   }
 
-  /// A copy that is kept; it stays where it is until the next one is added.
+  /// The data of a kept copy; valid until the next record is added.
   MemorySegment data(Entry entry) {
     return slab == null ? MemorySegment.NULL : slab.segment().asSlice(entry.start, entry.length);
   }
 
-  /// What was added; its data as of [#data].
+  /// The record that was added; its data is valid as long as that of [#data].
   StreamRecord record(Entry entry) {
     return new StreamRecord(
         entry.file,
@@ -165,7 +165,7 @@ final class RecordHeap implements AutoCloseable {
     return after;
   }
 
-  /// Gives the memory back; what is kept in files is for [#remove].
+  /// Frees the memory. Shares of files are given back by [#remove] alone.
   @Override
   public void close() {
     HostSlab held = slab;

@@ -15,9 +15,9 @@ import java.util.OptionalLong;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// The records of several files, some of which are open at once and give a block of records each in
-/// turn. A file that ends gives what it has left; the next one takes its place when its turn comes
-/// again. Not thread-safe.
+/// Interleaves the records of several files. Some files are open at once, and each in turn gives a block of
+/// records, or what it has left. When a file has ended, the next file takes its place at its next turn. Not
+/// thread-safe.
 final class RecordStream implements Records {
   private final GantrySession session;
   private final List<Location> files;
@@ -31,7 +31,7 @@ final class RecordStream implements Records {
   private int left;
   private @Nullable SharedReader current;
 
-  /// A file that is open, or is to be opened where the place was left.
+  /// One of the open places: an open file, or a file to be opened at a position.
   private static final class Place {
     private int file;
     private TfRecordReader.Position from;
@@ -62,8 +62,8 @@ final class RecordStream implements Records {
     }
   }
 
-  /// @param files in the epoch's order
-  /// @param block records of a turn
+  /// @param files the files in the epoch's order
+  /// @param block how many records a turn has
   /// @param open counts the files of all streams that are open
   RecordStream(
       GantrySession session,
@@ -101,7 +101,7 @@ final class RecordStream implements Records {
         }
         at.close();
         if (!given) {
-          // It had ended with its last block: its successor's turn is now.
+          // The file had already ended with its last block, so its successor takes this turn.
           continue;
         }
       } else if (at.file < 0 && !given) {
@@ -140,7 +140,7 @@ final class RecordStream implements Records {
     return current.record();
   }
 
-  /// Only reading tells.
+  /// Returns empty, since only reading tells how many records follow.
   @Override
   public OptionalLong left() {
     return OptionalLong.empty();

@@ -3,22 +3,22 @@ package dev.gantry.formats.internal.streams;
 
 import java.util.OptionalLong;
 
-/// Records one after the other, and where to go on later. Not thread-safe.
+/// A sequence of records, with a cursor from which it can be continued later. Not thread-safe.
 sealed interface Records extends AutoCloseable permits RecordStream, ShuffledStream {
   /// Goes to the next record.
   ///
   /// @return whether there is one
   boolean next();
 
-  /// The record at hand: its data, or the share of its file, until the next call of [#next].
+  /// The current record, with its data or its file; valid until the next call of [#next].
   ///
   /// @throws dev.gantry.core.MisuseException if there is none
   StreamRecord record();
 
-  /// How many records follow, where that is known.
+  /// How many records follow, if that is known.
   OptionalLong left();
 
-  /// After the record, and before the next one.
+  /// The position after the current record.
   StreamCursor cursor();
 
   @Override

@@ -9,20 +9,20 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// An open file of a stream, and of the batches whose records are still to be read from it. The last
-/// one that leaves it closes it. All but the shares is for the stream's thread.
+/// An open file that a stream shares with the batches whose records are still to be read from it. The last
+/// holder of a share closes it. Only the shares may be used outside the stream's thread.
 ///
-/// The stream goes from header to header, and leaves the records for the threads that decode them to
-/// read and check. It does so itself with short records, where the file is remote or compressed, where a fault
-/// may have to be passed over, and where too many files would stay open.
+/// The stream reads the records' headers; the threads that decode the records read their data and compare
+/// the checksums. The stream itself does so for short records, for remote or compressed files, where faults
+/// may be skipped, and where too many files would stay open.
 final class SharedReader {
-  /// Files that streams have left and batches or a shuffle buffer hold.
+  /// The most files that batches or a shuffle buffer keep open after the stream has left them.
   private static final int MOST_LEFT_OPEN = 64;
 
-  /// Records up to this length cost less to read and copy at once than to come back to.
+  /// The longest record that is cheaper to copy at once than to read later.
   private static final int SHORT_BYTES = 2 << 10;
 
-  /// Enough for many short records.
+  /// The chunk of a stream's reads: enough for many short records.
   private static final int CHUNK_BYTES = 256 << 10;
 
   private final TfRecordReader reader;
@@ -30,7 +30,7 @@ final class SharedReader {
   private final AtomicInteger open;
   private final AtomicInteger shares = new AtomicInteger(1);
 
-  /// @param mostBytes of a record that the stream itself reads
+  /// @param mostBytes the longest record that the stream itself reads
   private SharedReader(TfRecordReader reader, int mostBytes, AtomicInteger open) {
     this.reader = reader;
     this.mostBytes = mostBytes;
@@ -39,7 +39,7 @@ final class SharedReader {
   }
 
   /// @param open counts the files that are open
-  /// @param atOnce how many files the stream reads in turn
+  /// @param atOnce how many files the stream has open at once
   static SharedReader open(
       GantrySession session,
       Location file,
@@ -71,7 +71,7 @@ final class SharedReader {
     return reader;
   }
 
-  /// For one who has a share.
+  /// Takes another share; call it only while holding one.
   void retain() {
     shares.incrementAndGet();
   }

@@ -20,15 +20,16 @@ import java.util.OptionalLong;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// The records of a stream, mixed by a shuffle buffer, which gives a random one of those that it
-/// holds and reads the next one in its place ([ShuffleDraws]).
+/// Mixes the records of a stream by a shuffle buffer, which gives a random one of its records and fills the
+/// slot with the stream's next record ([ShuffleDraws]).
 ///
-/// The buffer is bounded in records and in bytes. It is filled before the first record is given.
-/// When records turn out to be longer later on, it goes on with half as many: these pauses are part
-/// of a cursor. What the buffer held is computed from the cursor, and read again from the oldest of
-/// it on: some n · ln n records for a buffer of n, since an old record may be long in coming.
+/// The buffer is bounded in records and in bytes, and is filled before the first record is given. When
+/// later records turn out to be longer, it shrinks to half as many records by pauses in reading, which are
+/// part of a cursor. To continue from a cursor, the buffer's contents are computed, and the records are
+/// read again from the oldest one on: about n · ln n records for a buffer of n, since some records stay in
+/// the buffer for long.
 final class ShuffledStream implements Records {
-  /// So many records apart are the places from which reading again may begin.
+  /// How many records lie between two positions from which reading again can begin.
   private static final int SECTION_RECORDS = 256;
 
   private final RecordStream stream;
@@ -38,7 +39,7 @@ final class ShuffledStream implements Records {
   private final RecordHeap heap = new RecordHeap();
   private final List<@Nullable Slot> slots = new ArrayList<>();
 
-  /// From the one with the oldest record of the buffer on.
+  /// The sections of the stream from that with the buffer's oldest record on.
   private final Deque<Section> sections = new ArrayDeque<>();
 
   private final List<Pause> pauses;
@@ -46,10 +47,11 @@ final class ShuffledStream implements Records {
   private final MixingAdvice mixing;
   private int filled;
 
-  /// The files that the buffer was filled from; many where it was filled again, which tells no such number.
+  /// How many files the buffer was first filled from; the largest number where it was filled again from a
+  /// cursor, since that is not known then.
   private int filledFrom = Integer.MAX_VALUE;
 
-  /// Records that the stream has given.
+  /// How many records the stream has given.
   private long read;
 
   private long draws;
@@ -57,12 +59,12 @@ final class ShuffledStream implements Records {
   /// The slot of the last draw; -1 before the first and behind the last.
   private int given = -1;
 
-  /// Consecutive records of the stream.
+  /// A section of consecutive records of the stream.
   private static final class Section {
     final StreamCursor from;
     final long firstRecord;
 
-    /// The records in the buffer that wait.
+    /// How many of the section's records are in the buffer.
     int waiting;
 
     Section(StreamCursor from, long firstRecord) {
@@ -73,8 +75,8 @@ final class ShuffledStream implements Records {
 
   private record Slot(RecordHeap.Entry entry, Section section) {}
 
-  /// @param stream at the cursor's place, which this closes, also if it cannot be made
-  /// @throws MisuseException if no such buffer comes to that cursor
+  /// @param stream stands at the cursor's position; this closes it, also if the constructor fails
+  /// @throws MisuseException if no buffer of this size can have that cursor
   ShuffledStream(
       RecordStream stream,
       ShuffleDraws order,
@@ -97,10 +99,11 @@ final class ShuffledStream implements Records {
     }
   }
 
-  /// The numbers of the records that the buffer holds, by slot; -1 for the one that was given last.
+  /// Returns the numbers of the buffer's records by slot; -1 for the slot of the record that was given
+  /// last.
   ///
-  /// @param mostRecords that a buffer holds
-  /// @throws MisuseException if the cursor is of no such buffer
+  /// @param mostRecords the most records that a buffer holds
+  /// @throws MisuseException if no such buffer can have the cursor
   static long[] contents(ShuffleDraws order, int mostRecords, StreamCursor cursor) {
     Shuffled shuffled = cursor.shuffled().orElseThrow();
     try {
@@ -111,7 +114,7 @@ final class ShuffledStream implements Records {
         }
       }
     } catch (IllegalArgumentException | ArithmeticException _) {
-      // Numbers that no buffer comes to.
+      // The cursor has numbers that no buffer can have.
     }
     throw StreamCursor.noCursor(cursor.toText());
   }
@@ -170,7 +173,8 @@ final class ShuffledStream implements Records {
     filledFrom = stream.cursor().nextFile();
   }
 
-  /// Fills the slot with the next record of the stream, or with the last slot's where there is to be none.
+  /// Fills the slot of the last draw with the stream's next record, or in a pause with the last slot's
+  /// record.
   private void replaceGiven() {
     Slot old = slots.get(given);
     if (old != null) {
@@ -187,7 +191,7 @@ final class ShuffledStream implements Records {
     given = -1;
   }
 
-  /// Whether nothing is to be read behind the last draw.
+  /// Whether nothing is read after the last draw, since the buffer is too large.
   private boolean pauses() {
     boolean paused = !pauses.isEmpty() && pauses.getLast().covers(draws - 1);
     if (!paused && heap.bytes() > mostBytes) {
@@ -206,7 +210,7 @@ final class ShuffledStream implements Records {
     return found;
   }
 
-  /// To the stream's next record.
+  /// Goes to the stream's next record.
   private boolean advance() {
     boolean begins = read % SECTION_RECORDS == 0;
     Optional<StreamCursor> from = begins ? Optional.of(stream.cursor()) : Optional.empty();
@@ -221,7 +225,7 @@ final class ShuffledStream implements Records {
     return true;
   }
 
-  /// The record that the stream stands at.
+  /// Keeps the stream's current record.
   private Slot keep() {
     Section section = sections.getLast();
     section.waiting++;
@@ -237,7 +241,7 @@ final class ShuffledStream implements Records {
     return heap.record(slot.entry());
   }
 
-  /// When the stream has ended, it is what the buffer holds.
+  /// Returns the number of the buffer's records once the stream has ended, else empty.
   @Override
   public OptionalLong left() {
     boolean ended = draws > 0 && pauses.stream().mapToLong(Pause::draws).sum() == filled;
@@ -252,7 +256,7 @@ final class ShuffledStream implements Records {
       return begin;
     }
     Section oldest = sections.getFirst();
-    // The stream's end is found out again behind its last record.
+    // A pause at the stream's end is left out, since reading again finds the end again.
     List<Pause> before = pauses.stream().filter(pause -> pause.first() < draws - 1).toList();
     return oldest.from.with(new Shuffled(oldest.firstRecord, draws, filled, before));
   }

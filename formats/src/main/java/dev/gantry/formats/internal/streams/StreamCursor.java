@@ -12,14 +12,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 
-/// The position of [Records] between two of them. Files are known by their place in the epoch's order.
+/// The position of [Records] between two records. Files are numbered by their place in the epoch's order.
 ///
-/// @param nextFile the next one to be opened
-/// @param place whose turn it is
-/// @param left records that the turn still has
-/// @param skipped faults that were passed over so far
-/// @param places what each reads from
-/// @param shuffled what else a shuffle buffer needs to continue; empty without one
+/// @param nextFile the number of the next file to open
+/// @param place the place whose turn it is
+/// @param left how many records the turn still has
+/// @param skipped how many faults were skipped so far
+/// @param places the file and position that each place reads from
+/// @param shuffled the position of the shuffle buffer; empty without one
 record StreamCursor(
     int nextFile,
     int place,
@@ -27,13 +27,13 @@ record StreamCursor(
     long skipped,
     List<Place> places,
     Optional<Shuffled> shuffled) {
-  /// The position of a [ShuffledStream]. Its stream's places are those from which to read again, so that all that the
-  /// buffer holds comes.
+  /// The position of a [ShuffledStream]. The stream's places are then those from which reading again brings
+  /// all records of the buffer.
   ///
   /// @param fromRecord the number of the record at those places, from 0
-  /// @param draws so far
-  /// @param filled records that were read before the first draw; 0 before that
-  /// @param pauses behind draws, in which nothing was read
+  /// @param draws how many draws were made so far
+  /// @param filled how many records were read before the first draw; 0 if there was no draw yet
+  /// @param pauses the draws after which no record was read
   record Shuffled(long fromRecord, long draws, int filled, List<Pause> pauses) {
     static final Shuffled START = new Shuffled(0, 0, 0, List.of());
 
@@ -58,7 +58,7 @@ record StreamCursor(
 
   /// A file that is open.
   ///
-  /// @param file -1 where there is none: the next one is opened when its turn comes
+  /// @param file the file's number; -1 if the next file is to be opened at the place's next turn
   record Place(int file, TfRecordReader.Position position) {
     static final Place NONE = new Place(-1, TfRecordReader.Position.START);
 
@@ -103,7 +103,7 @@ record StreamCursor(
     return new StreamCursor(nextFile, place, left, skipped, places, Optional.of(chosen));
   }
 
-  /// Without spaces.
+  /// Formats the cursor as text without spaces.
   String toText() {
     return shuffled.map(Shuffled::toText).orElse("")
         + "next="
@@ -118,10 +118,10 @@ record StreamCursor(
         + places.stream().map(Place::toText).collect(Collectors.joining(","));
   }
 
-  /// @param files how many there are
-  /// @param open places
+  /// @param files how many files there are
+  /// @param open how many places there are
   /// @param block records of a turn
-  /// @param shuffled whether the cursor is of a shuffled stream
+  /// @param shuffled whether the stream is shuffled
   /// @throws MisuseException if the text is no cursor of such a stream
   static StreamCursor parse(String text, int files, int open, int block, boolean shuffled) {
     Matcher matcher = TEXT.matcher(text);

@@ -6,13 +6,13 @@ import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// A record that a stream stands at.
+/// A stream's current record.
 ///
-/// @param number its number in its file, from 0
-/// @param offset of its header
-/// @param length of its data
-/// @param data where it is in memory, else empty
-/// @param shared the file to read it from; null where it is in memory
+/// @param number the record's number in its file, from 0
+/// @param offset the file offset of the record's header
+/// @param length the length of its data in bytes
+/// @param data the data, if it is in memory, else empty
+/// @param shared the file to read the data from; null if the data is in memory
 record StreamRecord(
     Location file,
     long number,

@@ -22,20 +22,20 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.ObjIntConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// One epoch's batches of one rank, from some batch on.
+/// Gives one rank's batches of one epoch, from some batch on.
 ///
-/// Every rank goes over all records, in rounds of a batch for each rank, and keeps those of its own
-/// batch. A round counts when all of it is there; so all ranks know of the same rounds, and the
-/// last one, which may fall short, is made up alike on all of them.
+/// Every rank passes over all records, in rounds of one batch for each rank, and keeps the records of its
+/// own batch. Since every rank sees whole rounds, all ranks agree on the number of rounds, and complete the
+/// last one, which may be short, in the same way.
 final class StreamSource implements BatchPlanSource<BatchView> {
   private final StreamedBatches dataset;
   private final OrderOptions order;
   private final DecodedLayout layout;
 
-  /// Looks at records on the asking thread, where the batch's shape depends on them.
+  /// Measures records on the asking thread, if the batch's shape depends on them.
   private final Optional<ExampleDecoder> measure;
 
-  /// The buffers of batches that are under way.
+  /// The buffers of the batches under way.
   private final Set<RecordBuffer> taken = ConcurrentHashMap.newKeySet();
 
   private DatasetState state;
@@ -75,7 +75,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
 
   /// Reads a round and keeps this rank's records.
   ///
-  /// @return whether it makes a batch
+  /// @return whether the records make a batch
   private boolean fill(RecordBuffer buffer) {
     Records open = open();
     StreamCursor begin = open.cursor();
@@ -106,14 +106,14 @@ final class StreamSource implements BatchPlanSource<BatchView> {
         case PAD -> pad(buffer, mine.first(), count);
       }
     }
-    // From there on nothing is found.
+    // The state is now at the end of the epoch, where no record follows.
     state = dataset.after(state, end);
     return buffer.size() > 0;
   }
 
-  /// To the stream's next record.
+  /// Goes to the stream's next record.
   ///
-  /// @param before records of the batch that come before it
+  /// @param before the batch's records before it
   private boolean next(Records open, RecordBuffer before) {
     try {
       return open.next();
@@ -130,7 +130,8 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// A batch fails by the first of its records that has a wrong checksum, whichever was found first.
+  /// Returns the error of the batch's first record with a wrong checksum, which may come before the record
+  /// that has failed.
   private MalformedFileException first(RecordBuffer buffer, MalformedFileException found) {
     try {
       dataset.buffers().read(buffer, 0, buffer.size(), (_, _) -> {});
@@ -140,10 +141,10 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// Records of a round.
+  /// A range of a round's records.
   private record Part(long first, long count) {}
 
-  /// This rank's share of a round that falls short: as many as the others have, or one more.
+  /// Returns this rank's share of a short round; the ranks' shares differ by at most one record.
   private Part share(long records) {
     int rank = order.rank();
     long all = records / order.world();
@@ -151,10 +152,10 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return new Part(rank * all + Math.min(rank, more), all + (rank < more ? 1 : 0));
   }
 
-  /// This rank's share of what is left; where there are fewer than ranks, one from the epoch's
-  /// beginning.
+  /// Keeps this rank's share of the last records; if there are fewer records than ranks, a rank without one
+  /// takes one from the epoch's beginning.
   ///
-  /// @param read what the buffer has, as far as it was there
+  /// @param read the records that the buffer has already
   private void keep(RecordBuffer buffer, StreamCursor begin, Part read, long count) {
     Part share = share(count);
     if (share.count() == 0) {
@@ -167,20 +168,20 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// From the epoch's beginning, as often as it takes.
+  /// Fills the batch up with records from the epoch's beginning, repeatedly if needed.
   private void pad(RecordBuffer buffer, long mine, long count) {
     long position = before() + mine + buffer.size();
     copy(dataset.begin(), position % (before() + count), order.batchSize() - buffer.size(), buffer);
   }
 
-  /// Records of the epoch before the round at hand.
+  /// How many records of the epoch come before the current round.
   private long before() {
     return state.batch() * order.batchSize() * order.world();
   }
 
   /// Reads records again; after the epoch's last one comes its first.
   ///
-  /// @param skip records that come before, from `from` on
+  /// @param skip how many records to skip, from `from` on
   private void copy(StreamCursor from, long skip, long count, RecordBuffer buffer) {
     long toSkip = skip;
     long left = count;
@@ -225,7 +226,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return new BatchPlan<>(List.of(), made, List.of(), view);
   }
 
-  /// Equal parts of the samples; the last one done gives the records back.
+  /// Makes writers of equal parts of the samples; the last one to finish gives the buffer back.
   private List<HostWrites.HostWriter> writers(RecordBuffer buffer, long[] rows) {
     int samples = buffer.size();
     int parts = Math.min(dataset.parts(), samples);
@@ -245,7 +246,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     return writers;
   }
 
-  /// Once only: after that it may be another's.
+  /// Gives a buffer back only once, since after that another batch may have it.
   private void giveBack(RecordBuffer buffer) {
     if (taken.remove(buffer)) {
       dataset.buffers().giveBack(buffer);
@@ -260,7 +261,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  /// Takes back also what batches hold that were never made.
+  /// Also takes back the buffers of batches that were never made.
   @Override
   public void close() {
     ended = true;

@@ -30,30 +30,30 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
-/// Batches of TFRecord files that are read from beginning to end: files of any compression, and
-/// files that have no index. Every rank goes over all records, and reads, checks and decodes its own,
-/// on all threads; what [SharedReader] says of short records and some files is read and checked by
-/// the asking thread, on every rank.
+/// Batches of TFRecord files that are read from beginning to end: files of any compression, and files that
+/// have no index. Every rank passes over all records, and reads, checks and decodes its own records on all
+/// threads. Short records, and records of some files (see [SharedReader]), are read and checked by the
+/// asking thread on every rank.
 ///
-/// The order is that of [EpochOrder] for as many samples, though it is not known beforehand how many
-/// there are: `interleave` files are open at once, `interleaveBlock` records are read of each in
-/// turn, and the next file takes the place of one that has ended. Files of no bytes are left out.
-/// For [Shuffle.Samples] files are in random order, and what is read of them goes through a shuffle
-/// buffer ([TfRecordOptions#withShuffleBuffer]), which gives random records of those that it holds:
-/// where it holds the whole epoch, any record may come next to any other.
+/// The order is the same as that of [EpochOrder], though the number of samples is not known beforehand:
+/// `interleave` files are open at once, `interleaveBlock` records are read of each in turn, and the next
+/// file takes the place of one that has ended. Empty files are left out. For [Shuffle.Samples] the files
+/// come in random order, and their records go through a shuffle buffer
+/// ([TfRecordOptions#withShuffleBuffer]), which gives random ones of the records that it holds: if it holds
+/// the whole epoch, any record may come next to any other.
 ///
-/// A state holds the open files with their offsets: going on from it takes no time for files that
-/// are not compressed; what is compressed is decompressed again up to there. A shuffle buffer is
-/// filled again, from the oldest record that it held; of long records by their headers. The same goes for what
-/// [dev.gantry.formats.LastBatch] takes from earlier in the epoch. Faults that a
-/// [CorruptionPolicy] passes over count over all files of an epoch.
+/// A state holds the open files with their offsets. To continue from it takes no time in uncompressed
+/// files; compressed files are decompressed again up to the offset. A shuffle buffer is filled again from
+/// its oldest record on, with only the headers of long records. Records that [dev.gantry.formats.LastBatch]
+/// takes from earlier in the epoch are read again, too. Faults that a [CorruptionPolicy] skips are counted
+/// over all files of an epoch.
 ///
-/// Memory: a chunk of at most [TfRecordOptions#chunkBytes] for each open file; for each thread that
-/// decodes a quarter of a MiB, or its longest record; and of records that the asking thread reads, one
-/// and a half times what the shuffle buffer holds and those of each batch that is under way. It is
-/// given back by [#close], after the rings that use it are closed. Thread-safe.
+/// Memory: for each open file, a chunk of at most [TfRecordOptions#chunkBytes]; for each decoding thread, a
+/// quarter of a MiB or its longest record; for records that the asking thread reads, one and a half times
+/// those in the shuffle buffer, and those of each batch under way. Close the rings first, then this, which
+/// frees the memory. Thread-safe.
 public final class StreamedBatches implements Batches {
-  /// Parts of a batch that are decoded at once.
+  /// The most parts of a batch that are decoded at once.
   private static final int MOST_PARTS = 32;
 
   private final GantrySession session;
@@ -65,7 +65,7 @@ public final class StreamedBatches implements Batches {
   private final String identity;
   private final int open;
 
-  /// Empty where records are not shuffled one by one.
+  /// The seed of the shuffle buffer; empty if single records are not shuffled.
   private final OptionalLong shuffleSeed;
 
   private final Map<String, LongAdder> skipped = new ConcurrentHashMap<>();
@@ -95,10 +95,9 @@ public final class StreamedBatches implements Batches {
     buffers = new RecordBuffers(options.mostBatchBytes());
   }
 
-  /// @param session stays open for as long as this is used
-  /// @throws MisuseException if blocks of samples are to be shuffled: only an index tells where
-  ///     they are
-  /// @throws dev.gantry.core.TransferException if a file is not there
+  /// @param session must stay open for as long as this is used
+  /// @throws MisuseException if blocks of samples are to be shuffled, which needs an index
+  /// @throws dev.gantry.core.TransferException if a file is missing
   public static StreamedBatches open(
       GantrySession session,
       List<Location> files,
@@ -122,7 +121,7 @@ public final class StreamedBatches implements Batches {
       }
     }
     MixingAdvice.ofFiles(order.shuffle(), read.size());
-    // A rank's state says where it reads, and is of no use to the others.
+    // A rank's state holds its own reading positions, so it is of no use to other ranks.
     String buffer =
         order.shuffle() instanceof Shuffle.Samples
             ? options.shuffleRecords() + "x" + options.shuffleBytes()
@@ -153,7 +152,7 @@ public final class StreamedBatches implements Batches {
     return parser.batchBytes(order.batchSize());
   }
 
-  /// Not known before all is read.
+  /// Returns empty, since the number is not known before all files are read.
   @Override
   public OptionalLong batchesPerEpoch() {
     return OptionalLong.empty();
@@ -174,7 +173,7 @@ public final class StreamedBatches implements Batches {
     return new StreamSource(this, state);
   }
 
-  /// What was read so far, over all sources. Of records those of all ranks count.
+  /// What all sources have read so far; the records of all ranks count.
   public TfRecordReader.Statistics statistics() {
     Map<String, Long> faults = new ConcurrentHashMap<>();
     skipped.forEach((kind, count) -> faults.put(kind, count.sum()));
@@ -223,7 +222,7 @@ public final class StreamedBatches implements Batches {
     return stream(state.epoch(), from, faults);
   }
 
-  /// For records that were read before: what was passed over then is again, and not counted.
+  /// Reads records again: faults that were skipped before are skipped again, and not counted.
   Records again(long epoch, StreamCursor from) {
     CorruptionPolicy policy =
         switch (options.corruption()) {

@@ -6,14 +6,15 @@ import dev.gantry.formats.spi.FileBytes;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// A part of an extent in memory, which moves on as its reader does. Does not own the file. For one thread.
+/// A window of an extent in memory, which moves along with its reader. It does not own the file. For one
+/// thread.
 final class FileWindow implements StridedReader.Window, AutoCloseable {
   private static final long BYTES = 4 << 20;
 
   private final Extent extent;
   private final FileBytes file;
 
-  /// Shared: a store may fill the buffer on a thread of its own.
+  /// The arena is shared, since a store may fill the buffer on its own thread.
   private final Arena arena = Arena.ofShared();
 
   private final MemorySegment buffer;

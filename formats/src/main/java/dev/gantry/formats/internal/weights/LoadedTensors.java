@@ -27,8 +27,8 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.function.Function;
 
-/// Tensors of one load, in memory: dense, in C order, little endian, whatever their encodings.
-/// Closing it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
+/// The tensors of one load in memory: dense, in C order, little endian, whatever their encodings. Closing
+/// it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
 public final class LoadedTensors implements AutoCloseable {
   private final List<Region> regions;
   private final TransferReport report;
@@ -40,8 +40,7 @@ public final class LoadedTensors implements AutoCloseable {
     this.parts = parts;
   }
 
-  /// Loads tensors into memory of a device: plain ones by the best transport, the others by way of
-  /// the CPU.
+  /// Loads tensors into a device's memory: plain ones by the best transport, others by way of the CPU.
   ///
   /// @throws dev.gantry.core.TransferException if a file or device fails, or the caller cancels;
   ///     nothing stays loaded then
@@ -66,7 +65,7 @@ public final class LoadedTensors implements AutoCloseable {
     return withOthers(session, tensors, read, device, options);
   }
 
-  /// How a tensor is loaded.
+  /// The ways in which a tensor is loaded.
   private enum Kind {
     PLAIN,
     SLICED,
@@ -87,8 +86,9 @@ public final class LoadedTensors implements AutoCloseable {
     return tensors.stream().filter(tensor -> Kind.of(tensor) == kind).toList();
   }
 
-  /// @param before how many of the load's bytes are there
-  /// @param part how many follow: reads take the blocks at the edges too
+  /// @param before how many of the load's bytes are already loaded
+  /// @param part how many bytes this part loads; reads may report more, since they include the blocks at
+  ///     the edges
   private static TransferOptions counted(
       TransferOptions options, long before, long part, long total) {
     ProgressListener progress = options.progress();
@@ -113,10 +113,10 @@ public final class LoadedTensors implements AutoCloseable {
     return new Sliced(ranges, tensor.bytes());
   }
 
-  /// As [#load], onto each of several devices: each byte is read once, and what the CPU must put in
-  /// order is made once.
+  /// Loads tensors onto each of several devices, as [#load] does. Each byte is read once, and the CPU puts
+  /// each tensor in order once.
   ///
-  /// @return one for each device, in their order
+  /// @return the tensors of each device, in the order of the devices
   public static List<LoadedTensors> loadOnEach(
       GantrySession session,
       List<StoredTensor> tensors,
@@ -159,7 +159,7 @@ public final class LoadedTensors implements AutoCloseable {
     }
   }
 
-  /// What becomes of the load of each device; if one fails, nothing stays loaded.
+  /// Waits for the load of each device; if one fails, nothing stays loaded.
   private static List<LoadedTensors> each(
       List<Loaded> read, Function<Loaded, LoadedTensors> completed) {
     List<LoadedTensors> all = new ArrayList<>();
@@ -174,11 +174,11 @@ public final class LoadedTensors implements AutoCloseable {
         });
   }
 
-  /// Loads onto each of several devices tensors of its own, such as the slices of as many ranks. What
-  /// lies in files is read once, also if several devices want it.
+  /// Loads different tensors onto each of several devices, such as the slices of as many ranks. Each byte
+  /// is read once, even if several devices want it.
   ///
-  /// @param tensors of each device
-  /// @return one for each device, in their order
+  /// @param tensors the tensors of each device
+  /// @return the tensors of each device, in the order of the devices
   public static List<LoadedTensors> loadSlices(
       GantrySession session,
       List<List<StoredTensor>> tensors,
@@ -213,7 +213,7 @@ public final class LoadedTensors implements AutoCloseable {
         });
   }
 
-  /// Maps the files of plain tensors; the others are read at once. For memory of the CPU.
+  /// Maps plain tensors' files into the CPU's memory, and reads other tensors at once.
   public static LoadedTensors map(
       GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
     Loaded mapped =
@@ -222,7 +222,7 @@ public final class LoadedTensors implements AutoCloseable {
     return withOthers(session, tensors, mapped, Device.HOST, options);
   }
 
-  /// The bytes of a plain tensor, at an address where its elements are aligned.
+  /// Requests a plain tensor's bytes, at an address where its elements are aligned.
   ///
   /// @throws MisuseException if the tensor is not plain
   public static ExtentRequest wanted(StoredTensor tensor) {
@@ -271,7 +271,7 @@ public final class LoadedTensors implements AutoCloseable {
         .toList();
   }
 
-  /// @param kinds which of the parts has a tensor
+  /// @param kinds tells for each tensor which of the parts has it
   private static LoadedTensors of(
       List<StoredTensor> tensors, Function<StoredTensor, Kind> kinds, Map<Kind, Loaded> parts) {
     Map<Kind, Iterator<Region>> next = new EnumMap<>(Kind.class);
@@ -292,7 +292,7 @@ public final class LoadedTensors implements AutoCloseable {
     return tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
   }
 
-  /// One a tensor, in the order in which they were asked for.
+  /// The tensors' regions, in the order in which the tensors were asked for.
   public List<Region> regions() {
     return regions;
   }

@@ -12,7 +12,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// What a model's `config.json` says of its quantised tensors: `quantization_config` with
+/// Reads what a model's `config.json` says of its quantised tensors: `quantization_config` with
 /// `weight_block_size`, the rows and columns that share a scale.
 public final class QuantizationConfig {
   private static final String FILE_NAME = "config.json";
@@ -20,8 +20,8 @@ public final class QuantizationConfig {
 
   private QuantizationConfig() {}
 
-  /// The size of a block, by the configuration beside a data file; empty if there is none, or it does
-  /// not say.
+  /// Reads the size of a block from the configuration beside a data file; empty if there is no
+  /// configuration, or it has no size.
   ///
   /// @throws MalformedFileException if the configuration is no JSON object, or the size is no pair of
   ///     positive numbers

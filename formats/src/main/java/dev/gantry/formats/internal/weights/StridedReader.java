@@ -14,11 +14,11 @@ import java.util.List;
 /// Puts elements that lie by strides, or with their bytes the other way round, into C order, little
 /// endian. For one thread.
 public final class StridedReader {
-  /// Bytes to read elements from, a window at a time.
+  /// A source of bytes that shows one window at a time.
   public interface Window {
-    /// Native memory or memory of the heap with the bytes from `offset` on, of `least` bytes or more.
+    /// Returns native or heap memory with at least `least` bytes from `offset` on.
     ///
-    /// @param offset in bytes from the first element
+    /// @param offset the offset in bytes from the first element
     MemorySegment at(long offset, long least);
   }
 
@@ -37,7 +37,7 @@ public final class StridedReader {
 
   /// Reads all elements of a tensor.
   ///
-  /// @param target of the tensor's size
+  /// @param target memory of the tensor's size
   public static void read(
       DType dtype,
       TensorShape shape,
@@ -49,7 +49,7 @@ public final class StridedReader {
     }
   }
 
-  /// As above, from memory that has all of the tensor's bytes.
+  /// Reads all elements from memory that has all of the tensor's bytes.
   public static void read(
       DType dtype,
       TensorShape shape,
@@ -60,7 +60,7 @@ public final class StridedReader {
   }
 
   private static StridedReader of(DType dtype, TensorShape shape, Encoding.Strided strided) {
-    // The two halves of a complex number have an order of bytes each.
+    // Byte order applies to each half of a complex number by itself.
     int parts = dtype == DType.C64 ? 2 : 1;
     int width = dtype.bits() / Byte.SIZE / parts;
     List<Axis> axes = new ArrayList<>();
@@ -81,7 +81,7 @@ public final class StridedReader {
     return new StridedReader(width, strided.order() == ByteOrder.BIG_ENDIAN, merged(axes));
   }
 
-  /// Axes that lie end to end on both sides are one.
+  /// Merges axes that lie end to end on both sides.
   private static List<Axis> merged(List<Axis> axes) {
     List<Axis> merged = new ArrayList<>();
     for (Axis axis : axes) {

@@ -13,17 +13,17 @@ import java.util.List;
 /// A rank's part of each tensor along one axis, as tensor parallelism cuts them. Immutable.
 ///
 /// @param axis 0 or more
-/// @param parts of a fused tensor, the parts' sizes in proportion: each is cut for itself, and a rank gets
-///     its piece of each. One entry for a tensor that is one
+/// @param parts the relative sizes of a fused tensor's parts: each part is cut by itself, and a rank gets
+///     its piece of each. A tensor that is not fused has one entry
 public record TensorSlice(int axis, List<Integer> parts) {
   public TensorSlice {
     parts = List.copyOf(parts);
   }
 
-  /// The rank's part, under the same name.
+  /// Returns the rank's part, under the same name.
   ///
-  /// @throws MisuseException if the tensor has no such axis, its size there does not divide, or its
-  ///     encoding has no such slices
+  /// @throws MisuseException if the tensor has no such axis, its size there is not divisible, or its
+  ///     encoding cannot be sliced
   public StoredTensor of(StoredTensor tensor, int rank, int world) {
     TensorShape shape = tensor.shape();
     if (axis >= shape.rank()) {
@@ -50,7 +50,7 @@ public record TensorSlice(int axis, List<Integer> parts) {
     };
   }
 
-  /// Indexes along the axis.
+  /// A range of indexes along the axis.
   private record Span(long from, long to) {
     long length() {
       return to - from;
@@ -118,7 +118,7 @@ public record TensorSlice(int axis, List<Integer> parts) {
     }
     Extent extent = tensor.extent();
     if (rows.isEmpty() || (outer == 1 && rows.size() == 1)) {
-      // It is in one piece.
+      // The slice is one contiguous piece.
       long offset = rows.isEmpty() ? 0 : rows.getFirst().source();
       return new StoredTensor(
           tensor.name(),

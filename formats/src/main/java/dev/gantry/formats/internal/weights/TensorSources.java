@@ -13,8 +13,8 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 
-/// The tensors of some weights as a writer takes them: plain ones where they lie in their files, the
-/// others read into memory of the CPU. Close it after the write.
+/// The tensors of weights as sources for a writer: plain tensors stay in their files, others are read into
+/// the CPU's memory. Close it after the write.
 public final class TensorSources implements AutoCloseable {
   private final List<NewTensor> tensors;
   private final LoadedTensors loaded;
@@ -41,7 +41,7 @@ public final class TensorSources implements AutoCloseable {
     return new TensorSources(List.copyOf(tensors), loaded);
   }
 
-  /// In the catalogue's order.
+  /// The tensors in the catalogue's order.
   public List<NewTensor> tensors() {
     return tensors;
   }

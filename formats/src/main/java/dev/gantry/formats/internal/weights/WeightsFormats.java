@@ -20,9 +20,9 @@ import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// The weights formats that are registered, and which of them a file is of.
+/// The registered weights formats; finds the format of a file.
 public final class WeightsFormats {
-  /// How much of a file's start a format sees.
+  /// How many of a file's first bytes a format sees.
   private static final int START_BYTES = 512;
 
   private static final Pattern PICKLED = Pattern.compile("\\.(bin|pt|pth)$");
@@ -31,7 +31,7 @@ public final class WeightsFormats {
 
   private WeightsFormats() {}
 
-  /// In the order of their registration.
+  /// Returns the formats in the order of their registration.
   ///
   /// @throws dev.gantry.core.MisuseException if a registered class is wrong
   public static List<WeightsFormat> all() {
@@ -93,7 +93,7 @@ public final class WeightsFormats {
                 "the folder has no weights, such as " + suffixes() + unreadable(folder)));
   }
 
-  /// Names pickled tensors that the folder has instead, which only Python reads.
+  /// Names the pickled tensors in the folder, which only Python can read, for an error.
   private static String unreadable(Folder folder) {
     return folder.files().stream()
         .map(Location::fileName)
@@ -128,14 +128,14 @@ public final class WeightsFormats {
 
   /// The format that recognises a file's first bytes.
   ///
-  /// @param start as [WeightsFormat#recognises] takes it
+  /// @param start the first bytes, as [WeightsFormat#recognises] takes them
   private static Optional<WeightsFormat> recognised(String name, ByteBuffer start) {
     return all().stream()
         .filter(format -> format.recognises(name, start.asReadOnlyBuffer()))
         .findFirst();
   }
 
-  /// The format of whose files a name ends so.
+  /// Finds the format by the suffix of a file's name.
   private static Optional<WeightsFormat> named(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     return all().stream()
