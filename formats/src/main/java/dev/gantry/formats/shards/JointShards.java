@@ -21,16 +21,15 @@ import java.util.List;
 import java.util.Locale;
 import java.util.regex.Pattern;
 
-/// One set of raw tensor shards that several processes write, on a file system that all of them see.
+/// Writes one set of raw tensor shards by several processes, on a file system that all of them see.
 ///
-/// One process begins and finishes the set. Each other writes a part by [#part], and tells the first
-/// one the part's name when it has finished it. The set has the parts that [#finish] is given, and is
-/// there when that returns, and not before. Parts that it is not given go: a part that was written
-/// twice, or by a process that was killed, leaves nothing.
+/// One process begins and finishes the set. Every other process writes a part by [#part], finishes it, and
+/// tells the first process its name. The set consists of the parts that are given to [#finish], and exists
+/// when that returns, not before. Other parts are removed, such as those of a process that was killed.
 ///
-/// For one thread. While it is at work other writers of its folder are refused.
+/// For one thread. Other writers of its folder are refused meanwhile.
 public final class JointShards implements AutoCloseable {
-  /// It has no seed, since two sets of one folder must not have the same names.
+  /// The generator has no fixed seed, since two sets of one folder must have different names.
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private static final Pattern NAME = Pattern.compile("[0-9A-Za-z-]{1,200}");
@@ -45,12 +44,11 @@ public final class JointShards implements AutoCloseable {
     this.output = output;
   }
 
-  /// Makes the folder where it is missing, and removes from it what a writer left that did not
-  /// finish.
+  /// Makes the folder where it is missing, and removes what an unfinished writer has left there.
   ///
-  /// @param session which must stay open for as long as this
-  /// @param mayReplace whether a set that is there goes when this one is finished, and at once
-  /// @throws MisuseException as [ShardWriter#create] has it; of a set that is there only where it may
+  /// @param session must stay open until this is closed
+  /// @param mayReplace whether finishing this set may replace, in one step, a set that is there
+  /// @throws MisuseException as [ShardWriter#create] throws it; because of an existing set only if it may
   ///     not be replaced
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static JointShards begin(Session session, Path folder, boolean mayReplace) {
@@ -60,9 +58,9 @@ public final class JointShards implements AutoCloseable {
 
   /// Begins a part, in any process.
   ///
-  /// @param folder of a set that was begun and is not finished yet
+  /// @param folder the folder of a set that was begun and is not finished yet
   /// @param name 1 to 200 letters, digits and hyphens, that no other part of the set has
-  /// @throws TransferException if the set is finished or was given up, or there is such a part
+  /// @throws TransferException if the set is finished or was given up, or has a part of this name
   public static ShardWriter part(
       Session session, Path folder, String name, List<Field> fields, ShardOptions options) {
     GantrySession own = GantrySession.of(session);
@@ -92,12 +90,12 @@ public final class JointShards implements AutoCloseable {
 
           @Override
           public void takeBack() {
-            // It goes with the set's unfinished work.
+            // The part is removed with the set's unfinished work.
           }
         });
   }
 
-  /// The index of a part.
+  /// The path of a part's index.
   private static Path part(Path work, String name) {
     if (!NAME.matcher(name).matches()) {
       throw new MisuseException(
@@ -108,14 +106,15 @@ public final class JointShards implements AutoCloseable {
 
   /// Makes one set of finished parts. Their files are moved, not read.
   ///
-  /// @param fields of all parts
-  /// @param parts by name, in the order of their samples
-  /// @param options of which only the notes and the size of a block count, which is that of all parts
-  /// @return what readers will find
+  /// @param fields the fields of every part
+  /// @param parts the parts' names, in the order of their samples
+  /// @param options give the notes and the size of a block, which must be that of all parts; nothing else
+  ///     of them is used
+  /// @return the set as readers will find it
   /// @throws MisuseException if a part has other fields or blocks, or there are too many shards
-  /// @throws dev.gantry.core.MalformedFileException if a part is missing or not whole
-  /// @throws TransferException if a file cannot be moved; the set is not there
-  ///     then, unless the failure is of the folder's synchronisation after the index has its name
+  /// @throws dev.gantry.core.MalformedFileException if a part is missing or incomplete
+  /// @throws TransferException if a file cannot be moved; the set does not exist then, unless only the
+  ///     folder's last `fsync` failed
   public ShardSet finish(List<Field> fields, List<String> parts, ShardOptions options) {
     Path work = JointFiles.unfinished(folder);
     NewShardSet plan = NewShardSet.of(folder, fields, options);
@@ -153,7 +152,7 @@ public final class JointShards implements AutoCloseable {
     }
   }
 
-  /// After [#finish] nothing; else removes all parts, and the folders that were made for this. Idempotent.
+  /// Removes all parts and the folders that were made for them, unless the set is finished. Idempotent.
   ///
   /// @throws TransferException if something could not be removed
   @Override

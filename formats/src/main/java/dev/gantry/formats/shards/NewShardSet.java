@@ -23,13 +23,12 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.function.IntFunction;
 
-/// A set that is being written: its fields, how many samples go into a shard, and the names and
-/// blocks of its files. Whatever passes its checks can be read again. Immutable.
+/// The plan of a set that is being written: its fields, the number of samples of a shard, and the names and
+/// blocks of its files. A set that passes its checks can be read again. Immutable.
 final class NewShardSet {
   private static final int SUM_DIGITS = 8;
 
-  /// More than the names, digits and white space of a shard's entry, its offsets and checksums
-  /// aside; and of an offset.
+  /// An upper bound, in bytes, of a shard's entry without its offsets and checksums.
   private static final long ENTRY_BYTES = 256;
 
   private static final long OFFSET_BYTES = 24;
@@ -41,9 +40,9 @@ final class NewShardSet {
   private final ShardLayout capacity;
   private final long mostShards;
 
-  /// @param index that is to name the shards, and lies beside them
-  /// @param files of the shards by their numbers, where they are before the set is finished
-  /// @throws MisuseException if there is no field, too many, two of one name, or one that cannot be
+  /// @param index the path of the index, which lies beside the shards
+  /// @param files the path of each shard by its number, before the set is finished
+  /// @throws MisuseException if there are no fields, too many, two of one name, or a field that cannot be
   ///     read again; if a shard has more blocks than an index can hold, or the notes are too long
   NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
     this.index = index;
@@ -55,7 +54,7 @@ final class NewShardSet {
     mostShards = countShards();
   }
 
-  /// All shards of a folder.
+  /// Plans a set that is all of a folder's shards.
   static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
     Path work = JointFiles.unfinished(folder);
     return new NewShardSet(
@@ -107,7 +106,7 @@ final class NewShardSet {
     return Math.clamp(Math.min(byBytes, byEntries), 0, ShardSet.MAX_SHARDS);
   }
 
-  /// What a shard takes in the index, at most.
+  /// The most bytes that a shard takes in the index.
   static long mostEntryBytes(int fields, long blocks) {
     return ENTRY_BYTES + OFFSET_BYTES * fields + SUM_DIGITS * blocks;
   }
@@ -124,12 +123,12 @@ final class NewShardSet {
     return options;
   }
 
-  /// The layout of a shard with as many samples as it has room for.
+  /// The layout of a full shard.
   ShardLayout capacity() {
     return capacity;
   }
 
-  /// How many an index has room for.
+  /// How many shards an index has room for.
   long mostShards() {
     return mostShards;
   }
@@ -144,15 +143,15 @@ final class NewShardSet {
     }
   }
 
-  /// A shard's file, where it is before the set is finished.
+  /// Returns a shard's file to be written, at its place before the set is finished.
   ///
-  /// @param contents the values of each field, and the padding between them, in the order of the
-  ///     file
+  /// @param contents the fields' values and the padding between them, in the order of the file
   NewFile file(int number, List<Source> contents) {
     return new NewFile(files.apply(number), cut(contents));
   }
 
-  /// So that no part is of two blocks: of each part the checksum becomes known when it is written.
+  /// Cuts the contents at block boundaries, since a write reports the checksum of each part, and each block
+  /// needs its own.
   private List<Source> cut(List<Source> contents) {
     List<Source> parts = new ArrayList<>();
     long left = options.blockBytes();
@@ -167,7 +166,7 @@ final class NewShardSet {
     return parts;
   }
 
-  /// A shard that was written.
+  /// Returns the shard that was written.
   Shard shard(NewFile file, ShardLayout layout, WriteReport.FileReport report) {
     BlockChecksums sums = new BlockChecksums(layout.bytes(), options.blockBytes());
     List<Integer> parts = report.checksums().orElseThrow().parts();
@@ -184,8 +183,8 @@ final class NewShardSet {
         Location.of(index), options.blockBytes(), fields, options.metadata(), shards);
   }
 
-  /// @param values whose names are to be those of the fields
-  /// @throws MisuseException if one is missing or unknown
+  /// @param values the values by name; the names must be those of the fields
+  /// @throws MisuseException if a field is missing or unknown
   void checkNames(Map<String, ?> values) {
     for (Field field : fields) {
       if (!values.containsKey(field.name())) {
@@ -200,8 +199,8 @@ final class NewShardSet {
     }
   }
 
-  /// @throws MisuseException if the values are of another size than so many samples take, or lie in
-  ///     an array of another type
+  /// @throws MisuseException if the values have not the size of `samples` samples, or lie in an array of
+  ///     another type
   static void checkValues(Field field, long samples, Source values) {
     checkSize(field, samples, values.length());
     if (values instanceof Memory.OnHost(MemorySegment memory)) {
@@ -209,13 +208,13 @@ final class NewShardSet {
     }
   }
 
-  /// As [#checkValues(Field, long, Source)], of one sample.
+  /// Checks one sample's value, as [#checkValues(Field, long, Source)] does.
   static void checkValue(Field field, MemorySegment value) {
     checkSize(field, 1, value.byteSize());
     checkType(field, value);
   }
 
-  /// Bytes may be anything; an array of numbers is of its own type.
+  /// Checks the type of an array: bytes fit any field, numbers only a field of their type.
   private static void checkType(Field field, MemorySegment values) {
     DType dtype = field.dtype();
     Optional<Object> array = values.heapBase();

@@ -12,8 +12,8 @@ public final class Shard {
   private final long[] offsets;
   private final int[] sums;
 
-  /// @param offsets of each field; not copied
-  /// @param sums of each block; not copied
+  /// @param offsets the offset of each field; the array is not copied
+  /// @param sums the CRC32C of each block; the array is not copied
   Shard(Location location, long samples, long bytes, long[] offsets, int[] sums) {
     this.location = location;
     this.samples = samples;
@@ -22,7 +22,7 @@ public final class Shard {
     this.sums = sums;
   }
 
-  /// @throws dev.gantry.core.MisuseException if another store holds it: see [#location]
+  /// @throws dev.gantry.core.MisuseException if the file is not local: see [#location]
   public Path file() {
     return location.path();
   }
@@ -32,19 +32,19 @@ public final class Shard {
     return location;
   }
 
-  /// How many there are in it; 1 or more.
+  /// How many samples the shard has; 1 or more.
   public long samples() {
     return samples;
   }
 
-  /// The file's size.
+  /// The file's size in bytes.
   public long bytes() {
     return bytes;
   }
 
   /// The offset of a field's first sample, in bytes from the file's start: a multiple of 4096.
   ///
-  /// @param field its number, in the order of [ShardSet#fields]
+  /// @param field the field's number, in the order of [ShardSet#fields]
   public long offset(int field) {
     return offsets[field];
   }
@@ -56,7 +56,7 @@ public final class Shard {
 
   /// The CRC32C of a block.
   ///
-  /// @param block its number: its first byte is number `block` · [ShardSet#blockBytes] of the file
+  /// @param block the block's number: the block begins at the file offset `block` · [ShardSet#blockBytes]
   public int crc32c(int block) {
     return sums[block];
   }
@@ -66,7 +66,7 @@ public final class Shard {
     return offsets.length;
   }
 
-  /// The same samples in another place.
+  /// Returns the same shard at another path.
   Shard withFile(Path other) {
     return new Shard(Location.of(other), samples, bytes, offsets, sums);
   }

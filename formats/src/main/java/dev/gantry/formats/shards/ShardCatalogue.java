@@ -18,11 +18,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 
-/// Some fields of a set's samples. A run of samples is one piece of a file, and nothing is made.
+/// The samples of a set, with some of their fields. A field's values in a run of samples are one piece of a
+/// file, and the CPU writes none.
 final class ShardCatalogue implements SampleCatalogue {
   private final ShardSet set;
 
-  /// The number in the set of each field that was chosen.
+  /// The number within the set of each chosen field.
   private final int[] chosen;
 
   private final List<Field> fields;
@@ -99,8 +100,8 @@ final class ShardCatalogue implements SampleCatalogue {
     return identity;
   }
 
-  /// Fields begin on pages, and every value is a multiple of its dtype's size, as that is of
-  /// itself.
+  /// All values are aligned, since fields begin on pages and a value's size is a multiple of its dtype's
+  /// size.
   @Override
   public FieldSource source(int field) {
     return new FieldSource.InFiles(valueBytes[field], true);

@@ -12,16 +12,16 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 
-/// A shard that is being filled: its columns lie in a slab as those of a full shard lie in the file,
-/// so a full one is written from where it is. For one thread.
+/// A shard that is being filled. Its columns lie in a slab as they lie in the file of a full shard, so a
+/// full shard is written straight from the slab. For one thread.
 final class ShardColumns {
   private final List<Field> fields;
   private final ShardLayout capacity;
   private final HostSlab slab;
   private long samples;
 
-  /// @param capacity of a full shard
-  /// @param slab of the capacity's size or more, which stays the caller's
+  /// @param capacity the layout of a full shard
+  /// @param slab has the capacity's size or more; the caller keeps it
   ShardColumns(List<Field> fields, ShardLayout capacity, HostSlab slab) {
     this.fields = fields;
     this.capacity = capacity;
@@ -32,7 +32,7 @@ final class ShardColumns {
     return slab;
   }
 
-  /// How many more samples there is room for.
+  /// How many more samples the shard has room for.
   long room() {
     return capacity.samples() - samples;
   }
@@ -41,7 +41,7 @@ final class ShardColumns {
     return ShardLayout.of(fields, samples);
   }
 
-  /// Copies one sample; names and sizes have been checked.
+  /// Copies one sample, whose names and sizes the caller has checked.
   void add(Map<String, MemorySegment> sample) {
     for (int i = 0; i < fields.size(); i++) {
       MemorySegment value = Objects.requireNonNull(sample.get(fields.get(i).name()));
@@ -50,10 +50,10 @@ final class ShardColumns {
     samples++;
   }
 
-  /// Copies some samples, wherever they are; names and sizes have been checked.
+  /// Copies some samples from files or any memory; the caller has checked names and sizes.
   ///
-  /// @param values of all samples
-  /// @param first of those samples, the first that is taken
+  /// @param values the values of all samples by field
+  /// @param first the first of these samples to copy
   void add(GantrySession session, Map<String, Source> values, long first, long count) {
     for (int i = 0; i < fields.size(); i++) {
       Field field = fields.get(i);
@@ -71,7 +71,8 @@ final class ShardColumns {
     return slab.segment().asSlice(capacity.offsets().get(field) + samples * bytes, count * bytes);
   }
 
-  /// The bytes of the file. The padding is cleared: a fuller shard may have lain there.
+  /// Returns the contents of the file, after it has cleared the padding, where a fuller shard may have
+  /// lain.
   List<Source> contents() {
     ShardLayout layout = layout();
     List<Source> contents = new ArrayList<>();

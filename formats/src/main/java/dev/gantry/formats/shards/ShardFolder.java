@@ -19,10 +19,10 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// The folder of a set that is being written, by one writer of all processes. The set is there when
-/// its index is, and is finished and taken back as [JointFiles] do, with the index as their list: so a shard
-/// with its own name and no index is ours if an unfinished index names it. Any other is
-/// another program's, or of a set that is still being copied, and is never touched. For one thread.
+/// The folder of a set that one writer of all processes is writing. The set exists when its index does.
+/// [JointFiles] finishes the set or takes it back, with the index as its list. A shard without an index is
+/// removed only if an unfinished index names it: any other belongs to another program, or to a set that is
+/// still being copied. For one thread.
 final class ShardFolder implements ShardWriter.Output {
   private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}(-[0-9a-f]{8})?\\.bin");
 
@@ -40,22 +40,22 @@ final class ShardFolder implements ShardWriter.Output {
     return folder.resolve(String.format(Locale.ROOT, "shard-%05d.bin", number));
   }
 
-  /// A shard that has a name of its own in this folder, also after the set is replaced: what is known of
-  /// a file is never taken for another one's.
+  /// The path of a shard. Its name differs from those of the folder's other sets, before and after, so that
+  /// nobody takes a file for one of another set.
   ///
-  /// @param set distinguishes the set's names from those of other sets
+  /// @param set a number that distinguishes this set's names from those of other sets
   static Path shard(Path folder, int number, int set) {
     return folder.resolve(String.format(Locale.ROOT, "shard-%05d-%08x.bin", number, set));
   }
 
-  /// Takes the folder. Until the set is finished or taken back, other writers are refused.
+  /// Takes the folder: other writers are refused until the set is finished or taken back.
   ///
   /// @param mayReplace whether a set that is there is replaced when this one is finished
-  /// @throws MisuseException if another writer is at work there, or the folder holds what is not
-  ///     ours and in the way
+  /// @throws MisuseException if another writer is at work there, or the folder holds files of others that
+  ///     are in the way
   static ShardFolder prepare(GantrySession session, Path folder, boolean mayReplace) {
     if (Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
-      // Said without a trace in a folder that is not for us.
+      // This check comes before the folder is touched, so that a refusal leaves no trace there.
       requireFree(session, folder, mayReplace);
     }
     return new ShardFolder(
@@ -89,7 +89,7 @@ final class ShardFolder implements ShardWriter.Output {
         });
   }
 
-  /// The shards that an index names.
+  /// Returns the sizes of the shards that an index names.
   private static SequencedMap<String, Long> sizes(GantrySession session, Path index) {
     SequencedMap<String, Long> sizes = new LinkedHashMap<>();
     if (Files.isRegularFile(index, LinkOption.NOFOLLOW_LINKS)) {
@@ -106,7 +106,8 @@ final class ShardFolder implements ShardWriter.Output {
     finish(set, set.shards().stream().map(Shard::name).toList(), options);
   }
 
-  /// As [#finish(ShardSet, WriteOptions)], of shards that have other names among the unfinished work.
+  /// Finishes the set as [#finish(ShardSet, WriteOptions)] does, where the shards have other names among
+  /// the unfinished work.
   void finish(ShardSet set, List<String> unfinished, WriteOptions options) {
     List<JointFiles.Part> parts = new ArrayList<>();
     for (int i = 0; i < unfinished.size(); i++) {

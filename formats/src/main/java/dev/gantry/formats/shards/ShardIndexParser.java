@@ -22,8 +22,8 @@ import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// Reads `shards.json`. Members that it does not know are skipped, as in the other formats, so that
-/// later writers may add some.
+/// Parses `shards.json`. It skips unknown members, as the other formats do, so that later writers may add
+/// some.
 final class ShardIndexParser {
   private static final int SUM_DIGITS = 8;
 
@@ -137,7 +137,7 @@ final class ShardIndexParser {
     return size;
   }
 
-  /// A member whose name is kept as well, since it may not come twice.
+  /// Skips an unknown member; its name counts as an entry, since it is kept to refuse a second one.
   private void unknown() {
     json.countEntry();
     json.skip();
@@ -274,7 +274,7 @@ final class ShardIndexParser {
     return Arrays.copyOf(offsets, count);
   }
 
-  /// Eight lower-case hexadecimal digits a block.
+  /// Reads the checksums, eight lower-case hexadecimal digits for each block.
   private int[] sums() {
     String text = string("invalid-crc32c", "crc32c is no string");
     if (text.length() % SUM_DIGITS != 0) {

@@ -8,13 +8,13 @@ import java.io.IOException;
 import java.util.HexFormat;
 import java.util.Map;
 
-/// Writes what [ShardIndexParser] reads, for people to read as well.
+/// Writes `shards.json`, indented for people to read; [ShardIndexParser] reads it.
 final class ShardIndexWriter {
   private ShardIndexWriter() {}
 
-  /// UTF-8.
+  /// Returns the index's text in UTF-8.
   ///
-  /// @throws dev.gantry.core.MisuseException if it gets too long
+  /// @throws dev.gantry.core.MisuseException if the text gets too long
   static byte[] bytes(ShardSet set) {
     return new JsonWriter(ShardSet.FILE_NAME, ShardSet.MAX_INDEX_BYTES)
         .indented(json -> {

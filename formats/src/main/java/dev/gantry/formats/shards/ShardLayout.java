@@ -6,17 +6,17 @@ import dev.gantry.formats.Field;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The places of the fields of so many samples in a shard, as this writer lays them out: each on the first page after
-/// the one before it.
+/// The places of the fields in a shard with a number of samples: each field begins on the first page after
+/// the field before it.
 ///
-/// @param offsets of the fields, in bytes
+/// @param offsets the offsets of the fields, in bytes
 /// @param bytes the size of the file
 record ShardLayout(long samples, List<Long> offsets, long bytes) {
   ShardLayout {
     offsets = List.copyOf(offsets);
   }
 
-  /// @throws MisuseException if that is more than a file can hold
+  /// @throws MisuseException if the samples need more bytes than a file can hold
   static ShardLayout of(List<Field> fields, long samples) {
     List<Long> offsets = new ArrayList<>(fields.size());
     long end = 0;
@@ -32,7 +32,7 @@ record ShardLayout(long samples, List<Long> offsets, long bytes) {
     return new ShardLayout(samples, offsets, end);
   }
 
-  /// From the start of a field to the start of the next one, or to the end of the file.
+  /// The bytes from the start of a field to the start of the next one, or to the end of the file.
   long extentBytes(int field) {
     return (field + 1 < offsets.size() ? offsets.get(field + 1) : bytes) - offsets.get(field);
   }

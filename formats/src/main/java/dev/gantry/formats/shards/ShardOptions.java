@@ -12,12 +12,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// How samples are cut into shards, and how the shards are written. Immutable.
+/// Says how samples are split into shards, and how the shards are written. Immutable.
 public final class ShardOptions {
   /// The most shards of a [ShardWriter] that are written at once.
   public static final int MOST_WRITERS = 64;
 
-  /// Batches count the samples that they take of a shard in an int.
+  /// The most samples of a shard, since batches count a shard's samples in an `int`.
   public static final int MOST_SAMPLES_PER_SHARD = Integer.MAX_VALUE;
 
   private final long samplesPerShard;
@@ -42,29 +42,29 @@ public final class ShardOptions {
     this.write = write;
   }
 
-  /// Shards of 256 MiB, two of them written at once, a checksum a MiB, no notes; a new cancellation
-  /// each time.
+  /// Shards of 256 MiB, two of them written at once, a checksum for each MiB, no notes. Each call makes a
+  /// new cancellation.
   public static ShardOptions defaults() {
     return new ShardOptions(
         0, 256L << 20, 1L << 20, 2, new LinkedHashMap<>(), WriteOptions.defaults());
   }
 
-  /// The samples of each shard but the last.
+  /// Sets the number of samples of each shard except the last.
   ///
-  /// @param samples up to [#MOST_SAMPLES_PER_SHARD], or 0 for as many as the shard's size has room
-  ///     for
+  /// @param samples how many, up to [#MOST_SAMPLES_PER_SHARD]; 0 for as many as fit the shard's size
   public ShardOptions withSamplesPerShard(long samples) {
     MisuseException.requireRange("withSamplesPerShard", samples, 0, MOST_SAMPLES_PER_SHARD);
     return new ShardOptions(samples, shardBytes, blockBytes, writers, metadata, write);
   }
 
-  /// The size that a shard may have, unless one sample is larger; instead of a number of samples.
+  /// Sets the largest size of a shard in bytes, unless one sample is larger. It replaces a number of
+  /// samples.
   public ShardOptions withShardBytes(long bytes) {
     MisuseException.requireRange("withShardBytes", bytes, 1, Long.MAX_VALUE);
     return new ShardOptions(0, bytes, blockBytes, writers, metadata, write);
   }
 
-  /// How many bytes have one checksum, a multiple of 4096 up to 2³⁰.
+  /// Sets how many bytes have one checksum: a multiple of 4096, up to 2³⁰.
   public ShardOptions withBlockBytes(long bytes) {
     MisuseException.requireRange(
         "withBlockBytes", bytes, ShardSet.PAGE_BYTES, ShardSet.MAX_BLOCK_BYTES);
@@ -75,16 +75,16 @@ public final class ShardOptions {
     return new ShardOptions(samplesPerShard, shardBytes, bytes, writers, metadata, write);
   }
 
-  /// How many shards a [ShardWriter] writes at once, up to [#MOST_WRITERS].
+  /// Sets how many shards a [ShardWriter] writes at once, up to [#MOST_WRITERS].
   public ShardOptions withWriters(int count) {
     MisuseException.requireRange("withWriters", count, 1, MOST_WRITERS);
     return new ShardOptions(samplesPerShard, shardBytes, blockBytes, count, metadata, write);
   }
 
-  /// Notes for readers.
+  /// Sets notes for readers.
   ///
-  /// @param notes in the order in which they are written, where the map has one
-  /// @throws MisuseException if a note is no text that UTF-8 can hold, or there are too many
+  /// @param notes the notes, written in the map's order if it has one
+  /// @throws MisuseException if a note cannot be encoded in UTF-8, or there are too many notes
   public ShardOptions withMetadata(Map<String, String> notes) {
     MisuseException.requireRange("withMetadata: notes", notes.size(), 0, JsonReader.MAX_NOTES);
     notes.forEach((key, text) -> {
@@ -100,18 +100,18 @@ public final class ShardOptions {
         write);
   }
 
-  /// Hears how many bytes are written. A [ShardWriter] tells of each shard anew, on threads of its
-  /// own.
+  /// Sets a listener that is told how many bytes were written. A [ShardWriter] counts each shard from 0,
+  /// and calls the listener on its own threads.
   public ShardOptions withProgress(ProgressListener listener) {
     return withWrite(write.withProgress(listener));
   }
 
-  /// Ends the writing early; no dataset is there then.
+  /// Sets a cancellation that ends the write early; there is no dataset then.
   public ShardOptions withCancellation(Cancellation cancellation) {
     return withWrite(write.withCancellation(cancellation));
   }
 
-  /// How each file is written, always with checksums. For 0 threads a [ShardWriter] takes 1.
+  /// Sets how each file is written, always with checksums. For 0 threads a [ShardWriter] uses 1.
   ShardOptions withWrite(WriteOptions chosen) {
     return new ShardOptions(
         samplesPerShard, shardBytes, blockBytes, writers, metadata, chosen.withChecksums(true));

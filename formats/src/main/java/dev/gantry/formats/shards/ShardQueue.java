@@ -18,10 +18,10 @@ import java.util.concurrent.Executors;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Writes shards behind the caller's back, some at once, and owns the slabs that they are made in:
-/// one more than there are writers, so that one can be filled while all the others are written.
+/// Writes several shards at once in the background. It owns the slabs in which shards are filled: one more
+/// than there are writers, so that one can be filled while the others are written.
 ///
-/// After a failure nothing more is written. Thread-safe.
+/// After a failure it writes nothing more. Thread-safe.
 final class ShardQueue {
   private final long slabBytes;
   private final ExecutorService writers;
@@ -29,7 +29,7 @@ final class ShardQueue {
   private final List<HostSlab> slabs = new ArrayList<>();
   private final Deque<HostSlab> idle = new ArrayDeque<>();
 
-  /// Those that are on the disk, by number.
+  /// The shards that are on the disk, by number.
   private final NavigableMap<Integer, Shard> written = new TreeMap<>();
 
   private @Nullable Throwable failure;
@@ -45,10 +45,10 @@ final class ShardQueue {
             threads, Thread.ofPlatform().name("gantry-shard-writer-", 0).daemon().factory());
   }
 
-  /// A slab of a full shard's size, whose bytes may be anything. Waits where all are in use.
+  /// Takes a slab of a full shard's size with undefined contents. Waits while all slabs are in use.
   ///
-  /// @throws TransferException if a write failed and no call has said so, there is no memory, or the
-  ///     caller is interrupted
+  /// @throws TransferException if a write failed and no call has thrown its failure yet, if there is no
+  ///     memory, or if the caller is interrupted
   synchronized HostSlab take() {
     try {
       throwFailure();
@@ -70,7 +70,7 @@ final class ShardQueue {
     return slab;
   }
 
-  /// Has a shard written, after which its slab is this queue's again.
+  /// Queues a shard for writing; its slab returns to this queue afterwards.
   void submit(int number, HostSlab slab, Supplier<Shard> write) {
     writers.execute(() -> {
       try {
@@ -104,7 +104,7 @@ final class ShardQueue {
     }
   }
 
-  /// Throws what a write failed with, unless that has been thrown.
+  /// Throws the failure of a write, unless an earlier call has thrown it.
   synchronized void throwFailure() {
     if (!told) {
       told = failure != null;
@@ -115,8 +115,8 @@ final class ShardQueue {
   /// Waits until all shards are on the disk, and frees the slabs.
   ///
   /// @return the shards, by number
-  /// @throws TransferException if a write failed and no call has said so, or the caller is
-  ///     interrupted, which ends the writes early
+  /// @throws TransferException if a write failed and no call has thrown its failure yet, or if the caller
+  ///     is interrupted, which ends the writes early
   List<Shard> finish() {
     writers.close();
     freeSlabs();

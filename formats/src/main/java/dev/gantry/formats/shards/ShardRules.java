@@ -12,8 +12,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.List;
 
-/// What must hold between a shard's entry and the rest of `shards.json`, and between it and the
-/// file.
+/// Checks a shard's entry against the rest of `shards.json` and against the file.
 final class ShardRules {
   private final Location index;
   private final Entry entry;
@@ -27,7 +26,7 @@ final class ShardRules {
     this.blockBytes = blockBytes;
   }
 
-  /// @param withFile whether the file is looked at, too
+  /// @param withFile whether to check the file, too
   Shard checked(boolean withFile) {
     Shard shard = entry.shard();
     checkLayout(shard);
@@ -36,7 +35,8 @@ final class ShardRules {
       throw malformed(
           "checksum-count-mismatch", shard.blocks() + " checksums for " + blocks + " blocks");
     }
-    // A remote one is looked at when it is first read: a request for each would take long.
+    // A remote file is checked when it is first read, since a request for each shard would take
+    // long.
     if (withFile && shard.location() instanceof Location.Local(Path file, _)) {
       checkFile(shard, file);
     }
@@ -62,7 +62,7 @@ final class ShardRules {
     }
   }
 
-  /// @param previousEnd where the field before it ends
+  /// @param previousEnd the end of the field before it
   /// @return where the field ends
   private long checkField(Shard shard, Field field, long offset, long previousEnd) {
     String subject = "field '" + field.name() + "' at " + offset;
@@ -123,8 +123,8 @@ final class ShardRules {
         index, entry.position(), kind, "shard '" + entry.shard().name() + "': " + detail);
   }
 
-  /// A shard as `shards.json` has it, of which nothing is known to be true but that its name is one.
+  /// A shard as `shards.json` describes it; only its name has been checked.
   ///
-  /// @param position where it begins in `shards.json`, in bytes
+  /// @param position the entry's offset in `shards.json`, in bytes
   record Entry(Shard shard, long position) {}
 }

@@ -26,19 +26,19 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Samples in raw tensor shards: what `shards.json` says, checked in full. It holds no file open.
+/// A dataset of raw tensor shards: the checked contents of its `shards.json`. It holds no file open.
 /// Immutable.
 public final class ShardSet {
-  /// The name of the file that says what the others hold.
+  /// The name of the index, which describes the shards.
   public static final String FILE_NAME = "shards.json";
 
-  /// What a `shards.json` says that it is, as its `format`.
+  /// The value of `format` in a `shards.json`.
   public static final String FORMAT = "gantry-shards";
 
-  /// The longest `shards.json`, in bytes; a safetensors header is bounded likewise.
+  /// The longest `shards.json`, in bytes; a safetensors header has the same bound.
   public static final long MAX_INDEX_BYTES = 100_000_000;
 
-  /// The most files: as many as their names have digits for.
+  /// The most shards: as many as their names have digits for.
   public static final int MAX_SHARDS = 100_000;
 
   /// The most fields of a set; an index that names more is refused.
@@ -69,7 +69,7 @@ public final class ShardSet {
   private final KnownFiles files =
       new KnownFiles("its samples are not those of " + FILE_NAME + "; open the dataset again");
 
-  /// The parts fit each other, as [ShardIndexParser] checks.
+  /// Takes parts that fit each other, as [ShardIndexParser] has checked.
   ShardSet(
       Location location,
       long blockBytes,
@@ -85,15 +85,14 @@ public final class ShardSet {
     totalBytes = shards.stream().mapToLong(Shard::bytes).sum();
   }
 
-  /// Reads `shards.json`, and compares what it says with the sizes of the files; the bytes in them
-  /// are for [#verify].
+  /// Reads `shards.json`, and compares it with the sizes of the files; [#verify] compares their bytes.
   ///
-  /// @param session by whose store `shards.json` is read
-  /// @param folderOrFile the folder, or its `shards.json`: locally by whatever name; the name of a remote one ends in
-  ///     `.json`, and any other is a folder's. Remote shards are looked at when they are first read
-  /// @throws MalformedFileException if it breaks a rule of the format, each with its own kind; of
-  ///     kind `no-shards` where the folder has no `shards.json`, and so no dataset that was written
-  ///     to its end
+  /// @param session reads `shards.json` by its stores
+  /// @param folderOrFile the folder, or its `shards.json`. A local index may have any name; a remote name
+  ///     that ends in `.json` is an index, and any other a folder. Remote shards are checked when they are
+  ///     first read
+  /// @throws MalformedFileException if `shards.json` breaks a rule of the format, with a kind for each
+  ///     rule; of kind `no-shards` if the folder has no `shards.json`, and so no finished dataset
   /// @throws TransferException if a file cannot be opened or read
   public static ShardSet open(Session session, Location folderOrFile) {
     ShardSet set = read(session, index(folderOrFile), true);
@@ -105,7 +104,7 @@ public final class ShardSet {
     return set;
   }
 
-  /// As [#open(Session, Location)], of a local folder or file, with the process's shared session.
+  /// Opens a local folder or file with the process's shared session, as [#open(Session, Location)] does.
   public static ShardSet open(Path folderOrFile) {
     return open(Session.shared(), Location.of(folderOrFile));
   }
@@ -125,23 +124,23 @@ public final class ShardSet {
     };
   }
 
-  /// @param withShards whether the shards are looked at, too
+  /// @param withShards whether to check the shards' files, too
   static ShardSet read(Session session, Location file, boolean withShards) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ShardIndexParser(bytes, withShards).parse();
     }
   }
 
-  /// What [#read] reads, in UTF-8.
+  /// Formats this as a `shards.json` in UTF-8, which [#read] reads.
   ///
-  /// @throws MisuseException if it gets too long
+  /// @throws MisuseException if the text gets too long
   byte[] toJson() {
     return ShardIndexWriter.bytes(this);
   }
 
-  /// The `shards.json`.
+  /// The path of `shards.json`.
   ///
-  /// @throws MisuseException if another store holds it: see [#location]
+  /// @throws MisuseException if the file is not local: see [#location]
   public Path file() {
     return location.path();
   }
@@ -151,7 +150,7 @@ public final class ShardSet {
     return location;
   }
 
-  /// In all shards.
+  /// How many samples all shards have.
   public long samples() {
     return samples;
   }
@@ -161,7 +160,7 @@ public final class ShardSet {
     return blockBytes;
   }
 
-  /// What each sample has, in the order of the shards' bytes; 1 or more.
+  /// The fields of each sample, in the order of the shards' bytes; 1 or more.
   public List<Field> fields() {
     return fields;
   }
@@ -171,55 +170,56 @@ public final class ShardSet {
     return metadata;
   }
 
-  /// The files, in the order of their samples.
+  /// The shards, in the order of their samples.
   public List<Shard> shards() {
     return shards;
   }
 
-  /// The size of all shards together.
+  /// The size of all shards together, in bytes.
   public long totalBytes() {
     return totalBytes;
   }
 
-  /// The shards as they were when this was opened.
+  /// The identities of the shards' files when this was opened.
   KnownFiles files() {
     return files;
   }
 
-  /// The samples with all their fields, for batches. A shard that is not the file any more that it
-  /// was when this was opened is an error, whenever it is opened again.
+  /// Returns the samples with all their fields, for batches. If a shard's file has changed since this was
+  /// opened, opening the shard again is an error.
   public SampleCatalogue catalogue() {
     return catalogue(fields.stream().map(Field::name).toList());
   }
 
-  /// The samples with some of their fields, for batches; closing it does nothing.
+  /// Returns the samples with some of their fields, for batches; closing it does nothing.
   ///
-  /// @param names of the fields, in the order that they are to have
-  /// @throws MisuseException if there is no field of a name, or a name comes twice
+  /// @param names the fields' names, in the order that batches are to have
+  /// @throws MisuseException if no field has a name, or a name comes twice
   public SampleCatalogue catalogue(List<String> names) {
     return new ShardCatalogue(this, names);
   }
 
   /// Reads all shards and compares their checksums, with as many threads as suit the machine.
   ///
-  /// @throws MalformedFileException of kind `checksum-mismatch` where a block is damaged, with the
-  ///     shard and the block's first byte in it; where several are, of one of them
+  /// @throws MalformedFileException of kind `checksum-mismatch` if a block is damaged, with the shard and
+  ///     the offset of the block; if several are, for one of them
   /// @throws TransferException if a shard cannot be read, or has become too short
   public void verify() {
     verify(GantrySession.shared(), 0, (_, _) -> {}, new Cancellation());
   }
 
-  /// As [#verify()], with a session of the caller's.
+  /// Compares all checksums as [#verify()] does, with the caller's session.
   public void verify(Session session) {
     verify(session, 0, (_, _) -> {}, new Cancellation());
   }
 
-  /// As [#verify()]. Each thread reads some 64 MiB in turn, through a buffer of 8 MiB.
+  /// Compares all checksums as [#verify()] does. Each thread takes about 64 MiB at a time, and reads
+  /// through a buffer of 8 MiB.
   ///
-  /// @param threads how many, or 0 for as many as suit the machine
-  /// @param progress hears how many bytes are done
-  /// @param cancellation ends it early
-  /// @throws TransferException also if it is cancelled
+  /// @param threads how many threads, or 0 for as many as suit the machine
+  /// @param progress is told how many bytes were compared
+  /// @param cancellation ends the verification early
+  /// @throws TransferException if a shard cannot be read or has become too short, or if the caller cancels
   public void verify(
       Session session, int threads, ProgressListener progress, Cancellation cancellation) {
     new ShardVerification(GantrySession.of(session), this, cancellation).run(threads, progress);

@@ -15,14 +15,14 @@ import java.util.concurrent.atomic.LongAdder;
 
 /// Compares all blocks of a set with their checksums. For one use.
 final class ShardVerification {
-  /// What one thread takes at a time: long enough that opening the file does not count, short
-  /// enough that the last one does not keep the others waiting.
+  /// How many bytes one thread takes at a time: enough that opening the file hardly counts, and few enough
+  /// that all threads end at about the same time.
   private static final long TURN_BYTES = 64L << 20;
 
-  /// Checksums are taken about as fast as these read.
+  /// The most threads: so many read about as fast as checksums are computed.
   private static final int MOST_THREADS = 8;
 
-  /// Some blocks of a shard, from number `block` on.
+  /// The blocks that one thread takes, from number `block` on.
   private record Turn(Shard shard, int block, Extent extent) {}
 
   private final GantrySession session;

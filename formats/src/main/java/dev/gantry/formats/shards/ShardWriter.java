@@ -19,20 +19,20 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Writes samples as raw tensor shards. What is appended is copied at once, into the columns of the
-/// shard in progress; a full shard is written in the background while the next is filled. The
-/// dataset is there when [#finish] returns, and not before: a crash leaves a folder without
-/// `shards.json`, which readers refuse and the next writer clears. What others have put there stays.
+/// Writes samples as raw tensor shards. An append copies its samples at once into the columns of the
+/// current shard; a full shard is written in the background while the next one is filled. The dataset
+/// exists when [#finish] returns, not before: a crash leaves a folder without `shards.json`, which readers
+/// refuse and the next writer clears. Other programs' files there stay.
 ///
-/// Its memory is bounded by (writers + 1) · (size of a full shard), outside of the heap, and by two
-/// buffers of [a request's size][dev.gantry.core.internal.commit.WriteOptions#requestBytes] for each thread
-/// that writes. Where the memory is all in use, an append waits.
+/// Its memory is bounded by (writers + 1) · (size of a full shard), outside of the heap, and by two buffers
+/// of [a request's size][dev.gantry.core.internal.commit.WriteOptions#requestBytes] for each thread that
+/// writes. While all of this memory is in use, an append waits.
 ///
-/// When a background write fails, the next [#append] or [#finish] throws what it failed with, once;
-/// from then on the writer can only be closed. So it is after any other failure, but not after what
-/// was wrong with the samples themselves: of those none is appended, and the writer goes on.
+/// When a background write fails, the next [#append] or [#finish] throws the failure, once; after that the
+/// writer can only be closed, as after any other failure. But if an append refuses its samples with a
+/// [MisuseException], none of them is appended, and the writer can be used further.
 ///
-/// For one thread at a time. While it is at work other writers of its folder are refused.
+/// For one thread at a time. Other writers of its folder are refused meanwhile.
 public final class ShardWriter implements AutoCloseable {
   private enum State {
     OPEN("is open"),
@@ -47,12 +47,12 @@ public final class ShardWriter implements AutoCloseable {
     }
   }
 
-  /// What becomes of the shards when all of them are written.
+  /// Finishes or removes the shards once all of them are written.
   interface Output {
-    /// Makes them a set.
+    /// Makes the shards a set.
     void finish(ShardSet set, WriteOptions options);
 
-    /// Removes what was written.
+    /// Removes the written shards.
     void takeBack();
   }
 
@@ -67,7 +67,7 @@ public final class ShardWriter implements AutoCloseable {
   /// How many shards have been begun.
   private int shards;
 
-  /// The shard in progress; null between two.
+  /// The shard that is being filled; null between two shards.
   private @Nullable ShardColumns columns;
 
   ShardWriter(GantrySession session, NewShardSet plan, Output output) {
@@ -77,19 +77,20 @@ public final class ShardWriter implements AutoCloseable {
     queue = new ShardQueue(plan.options().writers(), plan.capacity().bytes());
   }
 
-  /// As [#create(Session, Path, List, ShardOptions)], with the process's shared session.
+  /// Makes a writer as [#create(Session, Path, List, ShardOptions)] does, with the process's shared
+  /// session.
   public static ShardWriter create(Path folder, List<Field> fields, ShardOptions options) {
     return create(GantrySession.shared(), folder, fields, options);
   }
 
-  /// Makes the folder where it is missing, and those above it, and removes from it what a writer
-  /// left that did not finish.
+  /// Makes a writer. The folder and its parents are made where they are missing; files that an unfinished
+  /// writer left there are removed.
   ///
-  /// @param session which must stay open for as long as this
-  /// @param fields in the order of their bytes
-  /// @throws MisuseException if the folder holds a `shards.json`, or a file named like a shard that
-  ///     no unfinished set tells of; if another writer is at work there; if the fields or options
-  ///     are such that no reader would read them
+  /// @param session must stay open until this is closed
+  /// @param fields the fields, in the order of their bytes
+  /// @throws MisuseException if the folder holds a `shards.json`, or a file that is named like a shard and
+  ///     belongs to no unfinished set; if another writer is at work there; if no reader would accept the
+  ///     fields or options
   /// @throws TransferException if the folder cannot be made, read or cleared
   public static ShardWriter create(
       Session session, Path folder, List<Field> fields, ShardOptions options) {
@@ -98,12 +99,12 @@ public final class ShardWriter implements AutoCloseable {
     return new ShardWriter(own, plan, ShardFolder.prepare(own, folder, false));
   }
 
-  /// Writes whole arrays, and returns when the dataset is there. A failure leaves none; a crash may leave what the
-  /// next writer clears.
+  /// Writes whole arrays as a dataset, and returns when it is on the disk. A failure leaves nothing; a
+  /// crash may leave files that the next writer clears.
   ///
-  /// @param samples how many there are, 0 or more
+  /// @param samples how many samples there are, 0 or more
   /// @param values as [#append(long, Map)] takes them
-  /// @throws MisuseException as [#create] and [#append(long, Map)] have it
+  /// @throws MisuseException as [#create] and [#append(long, Map)] throw it
   /// @throws TransferException if a file or device fails, or the caller cancels
   public static ShardSet write(
       Session session,
@@ -118,17 +119,17 @@ public final class ShardWriter implements AutoCloseable {
     }
   }
 
-  /// How many samples each shard gets, but for the last.
+  /// How many samples each shard gets, except the last.
   public long samplesPerShard() {
     return plan.capacity().samples();
   }
 
   /// Appends one sample.
   ///
-  /// @param sample the value of each field by its name, little endian, in C order. Arrays are
-  ///     [MemorySegment#ofArray(float[])] and the like, of the field's own type; bytes may be any
-  /// @throws MisuseException if a field is missing or unknown, a value is of another size or from an
-  ///     array of another type, or there is no room for another shard
+  /// @param sample the value of each field by its name, little endian, in C order. A segment over a Java
+  ///     array ([MemorySegment#ofArray(float[])]) must be of the field's type, or of bytes
+  /// @throws MisuseException if a field is missing or unknown, a value has a wrong size or is an array of
+  ///     another type, or the index has no room for another shard
   /// @throws TransferException if a background write failed, or the caller is interrupted while it
   ///     waits for one
   public void append(Map<String, MemorySegment> sample) {
@@ -147,14 +148,14 @@ public final class ShardWriter implements AutoCloseable {
     });
   }
 
-  /// Appends some samples, from wherever they are. Whatever was queued on a device before comes
-  /// first. They may change when this returns.
+  /// Appends some samples from files or any memory, after all work that was queued on their devices before.
+  /// When this returns, their memory may change.
   ///
   /// @param count 0 or more
-  /// @param values of each field by its name: those of all samples end to end, little endian, in C
+  /// @param values each field's values by its name: those of all samples end to end, little endian, in C
   ///     order
-  /// @throws MisuseException as [#append(Map)] has it
-  /// @throws TransferException also if a file or device fails
+  /// @throws MisuseException as [#append(Map)] throws it
+  /// @throws TransferException as [#append(Map)] throws it, or if a file or device fails
   public void append(long count, Map<String, Source> values) {
     requireOpen();
     MisuseException.requireRange("append: count", count, 0, Long.MAX_VALUE);
@@ -205,7 +206,7 @@ public final class ShardWriter implements AutoCloseable {
   private Shard write(int number, ShardColumns full) {
     NewFile file = plan.file(number, full.contents());
     WriteOptions asked = plan.options().write();
-    // Shards are written beside each other already.
+    // One thread for each shard is enough, since several shards are written at once.
     WriteOptions options = asked.threads() == 0 ? asked.withThreads(1) : asked;
     return plan.shard(
         file, full.layout(), session.write(List.of(file), options).files().getFirst());
@@ -213,9 +214,9 @@ public final class ShardWriter implements AutoCloseable {
 
   /// Waits until all shards are on the disk, and puts the index into its place.
   ///
-  /// @return what readers will find
-  /// @throws TransferException if a write failed: the dataset is not there then, unless the failure
-  ///     is of the folder's synchronisation after the index has its name; [#close] removes it
+  /// @return the set as readers will find it
+  /// @throws TransferException if a write failed. The dataset does not exist then, unless only the folder's
+  ///     last `fsync` failed; [#close] removes the written files
   public ShardSet finish() {
     requireOpen();
     state = State.FAILED;
@@ -241,8 +242,8 @@ public final class ShardWriter implements AutoCloseable {
     state = before;
   }
 
-  /// After [#finish] nothing; else removes all that was written, and the folders that were made for
-  /// this, and logs a warning where nothing had failed. Idempotent.
+  /// Does nothing after [#finish]. Before it, removes all written files and the folders that were made for
+  /// them, and logs a warning unless something had failed. Idempotent.
   ///
   /// @throws TransferException if something could not be removed
   @Override

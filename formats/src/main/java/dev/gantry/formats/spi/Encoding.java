@@ -14,14 +14,14 @@ public sealed interface Encoding {
   /// The elements lie as memory holds them. A load copies the extent as it is, by any transport.
   Encoding PLAIN = new Plain();
 
-  /// As [#PLAIN].
+  /// The encoding of [#PLAIN].
   record Plain() implements Encoding {}
 
-  /// Element `(i, j, …)` lies `i * strides[0] + j * strides[1] + …` elements from the extent's start.
-  /// The CPU puts the elements in order. Not for dtypes of less than a byte.
+  /// Element `(i, j, …)` lies `i * strides[0] + j * strides[1] + …` elements from the extent's start. The
+  /// CPU puts the elements in order. It cannot be used for dtypes of less than a byte.
   ///
-  /// @param strides one for each axis, in elements, 0 or more
-  /// @param order of an element's bytes
+  /// @param strides a stride for each axis, in elements, 0 or more
+  /// @param order the order of an element's bytes
   record Strided(List<Long> strides, ByteOrder order) implements Encoding {
     public Strided {
       strides = List.copyOf(strides);
@@ -40,7 +40,7 @@ public sealed interface Encoding {
       return dense(shape, order, axis -> axis);
     }
 
-    /// @param axes from the one that runs fastest on
+    /// @param axes the axes from the one that runs fastest on
     private static Strided dense(TensorShape shape, ByteOrder order, IntUnaryOperator axes) {
       Long[] strides = new Long[shape.rank()];
       long next = 1;
@@ -70,7 +70,8 @@ public sealed interface Encoding {
   /// The tensor is part of a larger one that lies as memory holds it, such as a rank's columns: its bytes
   /// are rows in the extent, a fixed distance apart.
   ///
-  /// @param rows from an offset in the extent to an offset in the tensor; they fill the tensor, each byte once
+  /// @param rows copies from an offset in the extent to an offset in the tensor; together they fill the
+  ///     tensor, each byte once
   record Sliced(List<Copy2D> rows) implements Encoding {
     public Sliced {
       rows = List.copyOf(rows);
@@ -87,8 +88,8 @@ public sealed interface Encoding {
     }
   }
 
-  /// Only the format itself can read the elements, such as compressed or quantised ones.
+  /// Only the format itself can read the elements, for example compressed ones.
   ///
-  /// @param name what users see, such as `deflated`
+  /// @param name the encoding's name for users, such as `deflated`
   record Decoded(String name, TensorDecoder decoder) implements Encoding {}
 }

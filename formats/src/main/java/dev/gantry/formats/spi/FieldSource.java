@@ -5,14 +5,14 @@ import dev.gantry.core.MisuseException;
 
 /// The source of a field's values.
 public sealed interface FieldSource {
-  /// The catalogue writes them, on the CPU: [SampleCatalogue#write].
+  /// The catalogue writes the values on the CPU, by [SampleCatalogue#write].
   record HostWritten() implements FieldSource {}
 
-  /// They are in files, byte for byte: [SampleCatalogue#pieces].
+  /// The values lie in files as memory holds them: [SampleCatalogue#pieces] tells where.
   ///
-  /// @param spacing the most bytes from the start of one sample's value to the start of the next
-  ///     one's, over all data files: a value's size where they lie end to end. It bounds the memory of
-  ///     a batch, so a spacing that is too small fails, and one that is too large wastes
+  /// @param spacing the most bytes from the start of one sample's value to the start of the next one's,
+  ///     over all data files: a value's size if values lie end to end. It bounds the memory of a batch: too
+  ///     small a spacing makes a batch fail, and too large a one wastes memory
   /// @param aligned whether every value begins at a multiple of its dtype's size in the file
   record InFiles(long spacing, boolean aligned) implements FieldSource {
     public InFiles {

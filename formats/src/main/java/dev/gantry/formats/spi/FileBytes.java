@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 public final class FileBytes implements AutoCloseable {
   private static final int LOCAL_WINDOW_BYTES = 64 << 10;
 
-  /// A request for more takes little longer than one for less.
+  /// The size of a window on a remote file: smaller requests take hardly less time.
   private static final int REMOTE_WINDOW_BYTES = 1 << 20;
 
   /// How many windows are kept: an archive's directory and headers lie in several places.
@@ -31,7 +31,7 @@ public final class FileBytes implements AutoCloseable {
   private final int windowBytes;
   private final Arena arena = Arena.ofShared();
 
-  /// The file's windows are numbered; -1 where a place has none.
+  /// The number of the window that each place holds; -1 if it holds none.
   private final long[] numbers = {-1, -1, -1, -1};
 
   private final @Nullable MemorySegment[] windows = new MemorySegment[WINDOWS];
@@ -54,18 +54,19 @@ public final class FileBytes implements AutoCloseable {
     return new FileBytes(own, own.openFile(file));
   }
 
-  /// As [#open(Session, Location)], of a local file.
+  /// Opens a local file, as [#open(Session, Location)] does.
   public static FileBytes open(Session session, Path file) {
     return open(session, Location.of(file));
   }
 
-  /// The session by whose stores the file was opened. A format opens by it what else the file names.
+  /// The session whose stores opened the file. A format opens other files that this file names by the same
+  /// session.
   public Session session() {
     return session;
   }
 
-  /// The file in the version that is open, so that what is read by way of this location later is of
-  /// no other.
+  /// The file's location with the version that is open, so that later reads by this location cannot get
+  /// another version.
   public Location file() {
     return file.file().at(file.identity());
   }
@@ -75,8 +76,8 @@ public final class FileBytes implements AutoCloseable {
     return file.size();
   }
 
-  /// Fills `target` from `offset` on: direct buffers straight from the file, others by way of windows on
-  /// it that read ahead.
+  /// Fills `target` from `offset` on. Direct buffers are filled straight from the file, others from windows
+  /// that read ahead.
   ///
   /// @throws TransferException if a read fails, or the file has become too short meanwhile
   public void readFully(ByteBuffer target, long offset) {
@@ -106,8 +107,8 @@ public final class FileBytes implements AutoCloseable {
 
   /// The CRC32C of some of the file's bytes.
   ///
-  /// @param from offset of the first byte
-  /// @param to offset just past the last
+  /// @param from the offset of the first byte
+  /// @param to the offset just past the last byte
   public int crc32c(long from, long to) {
     byte[] piece = new byte[(int) Math.min(LOCAL_WINDOW_BYTES, to - from)];
     int sum = Crc32c.OF_NOTHING;

@@ -6,8 +6,8 @@ import dev.gantry.formats.Field;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// What a format of samples tells about one dataset: which samples there are, what each has, and
-/// where the bytes of a run of samples lie or who writes them.
+/// Describes one dataset of a sample format: its samples, their fields, and for a run of samples where its
+/// bytes lie or how they are written.
 ///
 /// A catalogue's answers never change, and it is thread-safe. A dataset has one or more data files,
 /// whose samples are numbered from 0. For consecutive samples of a data file, a field's values lie
@@ -16,15 +16,15 @@ import java.util.List;
 ///
 /// A suite, `SampleCatalogueContract`, holds an implementation to these rules.
 public interface SampleCatalogue extends AutoCloseable {
-  /// What each sample has, in the order of a batch's fields.
+  /// The fields of each sample, in the order of a batch's fields.
   List<Field> fields();
 
   /// How many samples each data file has, 0 or more.
   List<Long> fileSamples();
 
-  /// Tells this dataset from others, and from itself once its files have changed, for example by the
-  /// names and sizes of its files. It should depend neither on the folder of the files nor on which
-  /// fields are chosen.
+  /// A text that differs from that of other datasets, and changes when the files change; for example the
+  /// names and sizes of the files. It should depend neither on the folder of the files nor on which fields
+  /// are chosen.
   String identity();
 
   /// The source of a field's values.
@@ -32,9 +32,9 @@ public interface SampleCatalogue extends AutoCloseable {
   /// @param field an index into [#fields], as everywhere here
   FieldSource source(int field);
 
-  /// The most bytes that a sample's values, of all fields that are [FieldSource.InFiles], are spread
-  /// over, from the first one's start to the last one's end. It bounds the memory of a batch where
-  /// the values of a sample lie together. [Long#MAX_VALUE] where they do not.
+  /// The most bytes from the start of a sample's first value to the end of its last one, among the fields
+  /// that are [FieldSource.InFiles]. It bounds the memory of a batch if the values of a sample lie
+  /// together; [Long#MAX_VALUE] if they do not.
   default long sampleSpan() {
     return Long.MAX_VALUE;
   }
@@ -47,7 +47,7 @@ public interface SampleCatalogue extends AutoCloseable {
   /// Writes the values of consecutive samples, for a field that is [FieldSource.HostWritten]. Several
   /// threads may call it at once.
   ///
-  /// @param target where to write: at `offset` in C order, little endian, end to end
+  /// @param target gets the values from `offset` on, end to end, in C order, little endian
   void write(int field, SampleRun run, MemorySegment target, long offset);
 
   /// Called when one of the files is opened, or opened again. Several threads may call it at once.
@@ -56,15 +56,15 @@ public interface SampleCatalogue extends AutoCloseable {
   ///     of
   default void opened(Location file, Object identity) {}
 
-  /// Called once, when all questions are asked and all values are written.
+  /// Called once, after all other calls have returned.
   @Override
   default void close() {}
 
-  /// Is told where values lie.
+  /// Receives the places of values.
   @FunctionalInterface
   interface PieceSink {
-    /// @param offset of the first value in bytes from the start of the file
-    /// @param samples whose values lie end to end from there, 1 or more
+    /// @param offset the first value's offset in bytes from the start of the file
+    /// @param samples how many samples' values lie end to end from there, 1 or more
     void piece(Location file, long offset, int samples);
   }
 }

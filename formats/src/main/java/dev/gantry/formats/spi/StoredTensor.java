@@ -14,12 +14,12 @@ import java.util.OptionalLong;
 
 /// A tensor as its file describes it. Immutable.
 ///
-/// @param extent where its bytes lie, from the start of the file
+/// @param extent the place of the tensor's bytes in its file
 /// @param encoding how the elements lie in the extent
 public record StoredTensor(
     String name, DType dtype, TensorShape shape, Extent extent, Encoding encoding) {
-  /// @throws MisuseException if the extent's length is not what dtype, shape and encoding need, or
-  ///     the tensor's size is more than a `long` counts or no whole bytes
+  /// @throws MisuseException if the extent's length is not what dtype, shape and encoding need, or the
+  ///     tensor's size in bytes exceeds a `long` or is not whole
   public StoredTensor {
     long bytes = bytes(dtype, shape).orElse(-1);
     long needed =
@@ -35,7 +35,7 @@ public record StoredTensor(
     }
   }
 
-  /// A plain tensor.
+  /// Makes a plain tensor.
   public StoredTensor(String name, DType dtype, TensorShape shape, Extent extent) {
     this(name, dtype, shape, extent, Encoding.PLAIN);
   }
@@ -68,7 +68,7 @@ public record StoredTensor(
     return new MisuseException(dtype + " " + shape + " does not fill " + length + " bytes");
   }
 
-  /// Its size in memory, in bytes.
+  /// The tensor's size in memory, in bytes.
   public long bytes() {
     return bytes(dtype, shape).orElseThrow();
   }
@@ -78,11 +78,11 @@ public record StoredTensor(
     return encoding instanceof Encoding.Plain;
   }
 
-  /// The tensor that is rows `from` (inclusive) to `to` (exclusive) of this one's first dimension,
-  /// under the same name.
+  /// Returns the rows `from` (inclusive) to `to` (exclusive) of the first dimension as a tensor of the same
+  /// name.
   ///
-  /// @throws MisuseException if this is a scalar, if the rows are not all there, or if in a
-  ///     sub-byte dtype they begin or end inside a byte
+  /// @throws MisuseException if this is a scalar, if it lacks some of the rows, or if rows of a sub-byte
+  ///     dtype begin or end inside a byte
   public StoredTensor rows(long from, long to) {
     if (shape.rank() == 0) {
       throw new MisuseException("tensor '" + name + "' is a scalar and has no rows");
@@ -92,7 +92,7 @@ public record StoredTensor(
       throw new MisuseException(
           "rows " + from + " to " + to + " of tensor '" + name + "', which has " + rows + " rows");
     }
-    // The bits of all rows fit a long, so those of some do.
+    // The bits of all rows fit a `long`, so those of one row do.
     long rowBits = rows == 0 ? 0 : shape.elements().orElseThrow() / rows * dtype.bits();
     if (from * rowBits % Byte.SIZE != 0 || to * rowBits % Byte.SIZE != 0) {
       throw new MisuseException(
@@ -138,7 +138,7 @@ public record StoredTensor(
     return new StoredTensor(name, dtype, part, slice(offset, length), strided);
   }
 
-  /// @param from the tensor's bytes to keep, in memory
+  /// @param from the start of the bytes to keep, as an offset in the tensor's memory
   private static Encoding.Sliced slicedRows(Encoding.Sliced sliced, long from, long to) {
     List<Copy2D> kept = new ArrayList<>();
     for (Copy2D rows : sliced.rows()) {
@@ -154,7 +154,7 @@ public record StoredTensor(
     return new Encoding.Sliced(kept);
   }
 
-  /// Decodes all of this tensor, and keeps the rows that are wanted.
+  /// Returns a decoder that decodes the whole tensor and keeps the wanted rows.
   private TensorDecoder decodedRows(long offset) {
     StoredTensor whole = this;
     TensorDecoder decoder = ((Encoding.Decoded) encoding).decoder();

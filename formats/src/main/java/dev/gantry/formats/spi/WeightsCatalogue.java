@@ -15,7 +15,7 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.zip.CRC32;
 
-/// The tensors that some weights hold, over all of their data files, and the places of their bytes.
+/// The tensors of all data files of some weights, and the places of their bytes.
 ///
 /// A format reads only headers to make one, and keeps nothing open. Immutable and safe for use by
 /// several threads.
@@ -27,15 +27,15 @@ public final class WeightsCatalogue {
   private final List<Checksum> checksums;
   private final long totalBytes;
 
-  /// What a file says its bytes sum to.
+  /// A checksum that a file gives for some of its bytes.
   ///
-  /// @param extent of the bytes, such as a member of an archive
+  /// @param extent the bytes, such as a member of an archive
   /// @param crc32 as ZIP and gzip compute it
   public record Checksum(Extent extent, int crc32) {
     private static final int STEP_BYTES = 64 << 10;
 
-    /// @param found which the bytes sum to
-    /// @throws MalformedFileException of kind `checksum-mismatch` if that is another number
+    /// @param found the CRC-32 of the bytes
+    /// @throws MalformedFileException of kind `checksum-mismatch` if the checksums differ
     public void requireSame(int found) {
       if (found != crc32) {
         throw new MalformedFileException(
@@ -62,11 +62,11 @@ public final class WeightsCatalogue {
     }
   }
 
-  /// @param format as `inspect` prints it, such as `safetensors`, `npy` or `npz`
+  /// @param format the format's name as `inspect` prints it, such as `safetensors`, `npy` or `npz`
   /// @param files the data files, in an order of the format's choice
-  /// @param tensors in the order in which a load returns them; each name once
-  /// @param metadata the files' notes; empty where the format has none
-  /// @param checksums those which a load does not compare
+  /// @param tensors the tensors in the order in which a load returns them; each name comes once
+  /// @param metadata the files' notes; empty if the format has none
+  /// @param checksums the files' own checksums that a load does not compare
   public WeightsCatalogue(
       String format,
       List<Location> files,
@@ -83,7 +83,7 @@ public final class WeightsCatalogue {
     this.totalBytes = tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
   }
 
-  /// What `inspect` calls the format of the files.
+  /// The format's name as `inspect` prints it.
   public String format() {
     return format;
   }
@@ -93,7 +93,7 @@ public final class WeightsCatalogue {
     return tensors;
   }
 
-  /// The files' notes together; where they differ, the first file's count.
+  /// The notes of all files; where they differ, those of the first file.
   public SequencedMap<String, String> metadata() {
     return metadata;
   }
@@ -103,15 +103,15 @@ public final class WeightsCatalogue {
     return files;
   }
 
-  /// What the files' bytes must sum to. A load does not compare these, since it would have to read
-  /// every byte on the CPU.
+  /// The files' own checksums that a load does not compare, since it would have to read every byte on the
+  /// CPU.
   public List<Checksum> checksums() {
     return checksums;
   }
 
-  /// Reads the bytes of which the files give checksums, and compares.
+  /// Reads all bytes that have a checksum in the files, and compares the checksums.
   ///
-  /// @param session by whose stores the files are opened
+  /// @param session opens the files by its stores
   /// @throws MalformedFileException of kind `checksum-mismatch`
   /// @throws dev.gantry.core.TransferException if a file cannot be read
   public void verify(Session session) {

@@ -11,12 +11,12 @@ import java.util.List;
 /// parameters and a line in `META-INF/services/dev.gantry.formats.spi.WeightsFormat`; then loads, the
 /// command line and conversions know it. Thread-safe.
 public interface WeightsFormat {
-  /// What users call it, such as `safetensors`.
+  /// The format's name for users, such as `safetensors`.
   String name();
 
-  /// How the names of its files end, such as `.safetensors`, in lower case. A file of such a name
-  /// whose bytes no format recognises is opened with this format, so that its error says what is
-  /// wrong with the file.
+  /// The endings of its files' names in lower case, such as `.safetensors`. A file of such a name whose
+  /// bytes no format recognises is opened with this format, so that its error says what is wrong with the
+  /// file.
   List<String> suffixes();
 
   /// Whether a file is of this format, by its first bytes. A file's name may decide between formats
@@ -28,23 +28,23 @@ public interface WeightsFormat {
 
   /// Whether a folder of several files is of this format.
   ///
-  /// @param files that lie in it, in the order of their names, without those in folders within
+  /// @param files the files directly in the folder, ordered by name
   default boolean recognisesFolder(List<Location> files) {
     return false;
   }
 
   /// Reads what a file says of its tensors, and checks all of it before it is used.
   ///
-  /// @param file which the caller closes; its first bytes have been read already
+  /// @param file the open file, which the caller closes; its first bytes have been read already
   /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of the format
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   WeightsCatalogue open(FileBytes file);
 
   /// Reads what the files of a folder say, as [#open] does for one file.
   ///
-  /// @param session by whose stores the files are opened
-  /// @param folder that this format recognises
-  /// @param files that lie in it, as of [#recognisesFolder]
+  /// @param session opens the files by its stores
+  /// @param folder a folder that this format recognises
+  /// @param files the files directly in the folder, as for [#recognisesFolder]
   default WeightsCatalogue openFolder(Session session, Location folder, List<Location> files) {
     throw new MisuseException(name() + " weights must be a file (was the folder " + folder + ")");
   }
