@@ -32,10 +32,11 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 
-/// How fast remote files come: without a cache, in the epoch that fills one, and out of it, in turns with
-/// the same files read locally. `CacheBench FOLDER FILES MIB`.
+/// Measures how fast remote files load: without a cache, while a cache is filled, and from the cache, in
+/// turns with the same files read locally. `CacheBench FOLDER FILES MIB`.
 ///
-/// The server is one of this process, on the loopback. Cold means that the page cache was emptied.
+/// The server runs in this process, on the loopback. Cold means that the files were dropped from the page
+/// cache.
 public final class CacheBench {
   private static final int TURNS = 11;
   private static final int THREADS = 32;
@@ -124,7 +125,8 @@ public final class CacheBench {
     List<ExtentRequest> wanted = new ArrayList<>();
     for (Location file : files) {
       try (var open = session.openFile(file)) {
-        // As weights do, whose headers are read before.
+        // Uses the version that was looked up, as loads of weights do after they have read the
+        // headers.
         Location version = file.at(open.identity());
         wanted.add(new ExtentRequest(new Extent(version, 0, open.size()), 64));
       }

@@ -38,8 +38,8 @@ import java.util.Locale;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
-/// First loads of processes. Those that are started by a script say when they reached what, in milliseconds from the
-/// process's start, which `GANTRY_STARTED` gives in nanoseconds of the epoch.
+/// Measures the first load of a process. A process that a script has started prints when it reached each
+/// stage, in milliseconds from its start; `GANTRY_STARTED` gives the start in nanoseconds since 1970.
 public final class FirstLoads {
   private static final int LAYERS = 100;
   private static final int LOADS = 3;
@@ -55,7 +55,7 @@ public final class FirstLoads {
     line.append(String.format(Locale.ROOT, "%s %.0f ms  ", what, millis));
   }
 
-  /// The first loads onto a device; with `prepare`, after [Session#prepare].
+  /// Measures the first loads onto a device; with `prepare`, after [Session#prepare].
   static void device(String[] arguments) {
     FirstLoads moments = new FirstLoads();
     moments.tell("main");
@@ -77,8 +77,8 @@ public final class FirstLoads {
     System.out.println(moments.line);
   }
 
-  /// The first answer with DJL. With `together` another thread opens the weights and makes the device ready while DJL's
-  /// engine starts. The answer is a product with the first tensor as a row.
+  /// Measures the first answer with DJL. With `together` another thread opens the weights and makes the
+  /// device ready while DJL's engine starts. The answer is a product with the first tensor as a row.
   static void answer(String[] arguments) {
     FirstLoads moments = new FirstLoads();
     String location = arguments[0];
@@ -117,7 +117,7 @@ public final class FirstLoads {
     System.out.println(moments.line);
   }
 
-  /// Loads in fresh JVMs by ways of Gantry's and DJL's. They count from `main` to all tensors loaded.
+  /// Measures loads in fresh JVMs by Gantry and by DJL, from `main` until all tensors are loaded.
   static void inTurns(String[] arguments) throws Exception {
     for (String megabytes : Arrays.asList(arguments).subList(1, arguments.length)) {
       Path folder = Files.createTempDirectory("first-load");
@@ -151,7 +151,7 @@ public final class FirstLoads {
     }
   }
 
-  /// Without the turn that does not count.
+  /// Returns the median without the first turn, which does not count.
   private static double medianMillis(ChildJvm way, int figure) {
     return Spread.of(way.figures().stream().skip(1).map(seconds -> 1e3 * seconds[figure]).toList())
         .median();
@@ -189,7 +189,7 @@ public final class FirstLoads {
     }
   }
 
-  /// Prints the seconds of a load, by the clock and of the CPU.
+  /// Prints the wall-clock and the CPU seconds of a load.
   static void main(String[] arguments) throws Exception {
     ChildJvm.endWithParent();
     Path folder = Path.of(arguments[1]);
@@ -198,7 +198,7 @@ public final class FirstLoads {
         var _ = manager.create(1f);
       }
     }
-    // What a program has anyway.
+    // The block is made before the clock starts, since any program needs it.
     Block block = block(Integer.parseInt(Files.readString(folder.resolve("size"))));
     long cpu = cpuNanos();
     long begin = System.nanoTime();

@@ -48,7 +48,7 @@ final class HostArrays {
     return (arguments.length > 0 ? Long.parseLong(arguments[0]) : 500) * 1_000_000;
   }
 
-  /// From an F32 file in the page cache to arrays.
+  /// Measures loads of an F32 file in the page cache into arrays.
   static void decode(String[] arguments) throws Exception {
     Path file = Files.createTempFile("gantry-decode-", ".safetensors");
     try {
@@ -77,8 +77,8 @@ final class HostArrays {
     }
   }
 
-  /// From the F32 parameters of a model to the disk, durably: ours with manifest and checksums, DJL's two ways with the
-  /// file synchronised. Files are removed off the clock.
+  /// Measures durable saves of a model's F32 parameters: Gantry's with manifest and checksums, and DJL's
+  /// two ways followed by `fsync`. Files are removed while the clock is stopped.
   static void save(String[] arguments) throws Exception {
     Path folder = Files.createTempDirectory("gantry-save-");
     long units = (long) Math.sqrt(bytes(arguments) / (double) TENSORS / Float.BYTES);
@@ -150,12 +150,12 @@ final class HostArrays {
         }
       }
     }
-    // Some disks take long to forget files.
+    // Some disks take long to remove files.
     var _ = new ProcessBuilder("sync").start().waitFor();
   }
 
-  /// Operations on arrays of 16 elements, where the cost of a call is all that counts: on an array that DJL made, on one
-  /// that was loaded, and on the result of an operation on that. Samples are operations.
+  /// Measures operations on arrays of 16 elements, where only the cost of a call counts: on an array that
+  /// DJL made, on a loaded one, and on the result of an operation on a loaded one. Samples are operations.
   static void operations() throws Exception {
     try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
       NDArray made = manager.create(new float[ELEMENTS]);

@@ -19,7 +19,8 @@ import java.util.List;
 import java.util.Objects;
 import java.util.SequencedMap;
 
-/// Loads into DJL's own tensors against loads into our slabs, and writes from both, on DJL's default device.
+/// Compares loads into DJL's own tensors with loads into Gantry's slabs, and writes from both, on DJL's
+/// default device.
 final class IntoBench {
   private static final int LOADS = 9;
   private static final int WRITES = 3;
@@ -85,7 +86,7 @@ final class IntoBench {
   private static void check(NDList loaded, SequencedMap<String, NDArray> own) {
     for (NDArray array : List.of(loaded.getFirst(), loaded.getLast())) {
       NDArray filled = Objects.requireNonNull(own.get(array.getName()));
-      // As bytes: random ones may be no numbers, which are not equal to themselves.
+      // Compares bytes, since random bytes may be NaN, which is not equal to itself.
       if (!array.toByteBuffer().equals(filled.toByteBuffer())) {
         throw new WrongBytesException("other values in " + array.getName());
       }

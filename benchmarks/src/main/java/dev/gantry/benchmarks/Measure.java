@@ -9,8 +9,8 @@ import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import java.nio.file.Path;
 import java.util.Arrays;
 
-/// All that is measured besides `gantry bench`: `Measure NAME ARGUMENTS`. Loops and switches only: a process whose first
-/// load is measured starts here.
+/// Starts every measurement besides `gantry bench`: `Measure NAME ARGUMENTS`. It uses loops and switches
+/// only, without lambdas or streams, since processes whose first load is measured start here.
 public final class Measure {
   private static final String USAGE =
       """
@@ -67,7 +67,8 @@ public final class Measure {
     }
   }
 
-  /// How many arguments a measurement needs; more than there can be where the usage does not name it.
+  /// How many arguments a measurement needs; a number that no call reaches if the usage does not name the
+  /// measurement.
   private static int fewest(String name) {
     for (String line : USAGE.split("\n", -1)) {
       String[] words = line.split(" ", -1);

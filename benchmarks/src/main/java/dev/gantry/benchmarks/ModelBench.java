@@ -29,8 +29,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.LongUnaryOperator;
 
-/// How fast a Llama of random weights comes into a block that answers: `ModelBench FOLDER LAYERS`. A
-/// layer has 0.4 GB of BF16. The bytes are hot. The link's speed of the same run comes before.
+/// Measures how fast a Llama with random weights loads into a block that can answer: `ModelBench FOLDER
+/// LAYERS`. A layer has 0.4 GB of BF16. The files are in the page cache. The link's speed is measured
+/// first, in the same run.
 final class ModelBench {
   private static final long HIDDEN = 4096;
   private static final long INNER = 11008;
@@ -178,8 +179,8 @@ final class ModelBench {
     }
   }
 
-  /// Random bits as small numbers: 0.0078 to 0.03 of either sign, FP8 codes under 2, scales of 0.0078
-  /// to 0.03.
+  /// Makes a tensor whose random bits are small numbers: 0.0078 to 0.03 of either sign, FP8 codes under 2,
+  /// scales of 0.0078 to 0.03.
   private static Tensor tensor(String name, String dtype, Long... shape) {
     LongUnaryOperator bits =
         switch (dtype) {

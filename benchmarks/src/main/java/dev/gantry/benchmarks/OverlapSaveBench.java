@@ -23,12 +23,12 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
-/// What saves add to a training's steps: `OverlapSaveBench FOLDER [LAYERS UNITS ROWS]`. DJL trains
+/// Measures what saves add to a training's steps: `OverlapSaveBench FOLDER [LAYERS UNITS ROWS]`. DJL trains
 /// linear layers with Adam, on the GPU if it has one; a checkpoint holds three arrays a layer.
 ///
-/// A window is a save and the steps after it, until the last loss is there. Without saves, with
-/// snapshots that stall and with snapshots that overlap take turns; each save is durable before the
-/// next window, off the clock. At the end the last overlapped checkpoint is compared with the
+/// A window is a save and the steps after it, until the last loss is known. Windows without saves, with
+/// snapshots that stall and with snapshots that overlap take turns. Each save is durable before the next
+/// window; the clock is stopped meanwhile. At the end the last overlapped checkpoint is compared with the
 /// parameters of its step.
 public final class OverlapSaveBench {
   private static final int STEPS = 4;
@@ -95,7 +95,7 @@ public final class OverlapSaveBench {
         NDArray loss = trainer.getLoss().evaluate(new NDList(labels), predicted);
         loss.attach(manager);
         collector.backward(loss);
-        // As a training that reports it: waits for the device.
+        // Reads the loss, which waits for the device, as a training that reports its loss does.
         float _ = loss.getFloat();
       }
       trainer.step();
@@ -103,7 +103,7 @@ public final class OverlapSaveBench {
     step++;
   }
 
-  /// How long the first saves of a saver stop their caller, with and without preparation.
+  /// Measures how long the first saves of a saver stop their caller, with and without preparation.
   private void first(Path folder) throws Exception {
     for (boolean prepared : new boolean[] {false, true}) {
       try (CheckpointSaver saver = saver(folder.resolve("first-" + prepared), SaveMode.ASYNC)) {
@@ -170,7 +170,7 @@ public final class OverlapSaveBench {
     synchronise();
   }
 
-  /// All that the default stream was given is done when a value is read.
+  /// Waits for the default stream, by reading a value.
   private void synchronise() {
     float _ = trainer.getModel().getBlock().getParameters().valueAt(0).getArray().getFloat(0, 0);
   }

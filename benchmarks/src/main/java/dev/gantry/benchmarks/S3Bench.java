@@ -36,8 +36,8 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// Downloads the same objects by the CRT client alone, to direct memory, and by Gantry, to host memory, in
-/// turns. Both clients have parts of 8 MiB and a pool of direct buffers.
+/// Compares downloads of the same objects by the CRT client alone, to direct memory, and by Gantry, to host
+/// memory, in turns. Both clients have parts of 8 MiB and a pool of direct buffers.
 ///
 /// `S3Bench s3://bucket/folder/ [ROUNDS]`, with `AWS_ENDPOINT_URL_S3` (path style), `AWS_REGION` and keys in the
 /// environment; `-Xmx64m -XX:MaxDirectMemorySize=1200m`, of which each client has half.
@@ -53,7 +53,7 @@ public final class S3Bench {
     }
   }
 
-  /// @param arguments a folder, and how many rounds
+  /// @param arguments a folder, and the number of rounds
   public static void main(String[] arguments) throws Exception {
     int rounds = arguments.length > 1 ? Integer.parseInt(arguments[1]) : 5;
     try (GantrySession session = GantrySession.open();
@@ -86,7 +86,7 @@ public final class S3Bench {
     session.load(wanted, Device.HOST, TransferOptions.defaults()).close();
   }
 
-  /// The CRT client, one request an object, which it splits by itself.
+  /// Downloads by the CRT client, with one request for each object, which the client splits by itself.
   private static final class Alone implements AutoCloseable {
     private final Arena arena = Arena.ofShared();
     private final Map<Item, MemorySegment> targets = new HashMap<>();
@@ -112,7 +112,7 @@ public final class S3Bench {
       return System.getenv(name).getBytes(StandardCharsets.UTF_8);
     }
 
-    /// To memory that is there from the first round on.
+    /// Downloads into memory that was allocated in the first round.
     void download(List<Item> items) {
       List<CompletableFuture<Void>> ends = new ArrayList<>();
       for (Item item : items) {

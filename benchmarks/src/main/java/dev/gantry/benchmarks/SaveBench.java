@@ -38,13 +38,13 @@ import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Stream;
 
-/// How fast checkpoints get from a device's memory to the disk, durably, in turns with what the disk takes from a
-/// program that does nothing else, and how long a save stops its caller: `save DEVICE FOLDER FILE…`. Each file's tensors
-/// are loaded once and saved into folders of checkpoints there.
+/// Measures how fast checkpoints are saved durably from a device's memory to the disk, in turns with plain
+/// writes of the disk, and how long a save stops its caller: `save DEVICE FOLDER FILE…`. Each file's
+/// tensors are loaded once and saved into folders of checkpoints there.
 ///
-/// A save counts from the call until the manifest is durable; a stall, from the call until the
-/// snapshot is taken. The first checkpoint of each way is read back, and all of its checksums compared. Checkpoints are
-/// removed off the clock: some disks take seconds for that.
+/// A save counts from the call until the manifest is durable; a stall, from the call until the snapshot is
+/// taken. The first checkpoint of each way is read back, and all of its checksums compared. Checkpoints are
+/// removed while the clock is stopped, since some disks take seconds for that.
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int TURNS = 7;
@@ -103,7 +103,7 @@ public final class SaveBench {
           bytes,
           new Stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT, options),
           new Stall("snapshot on the device", onDevice, options));
-      // The blocks of a snapshot are the file's, so cuFile can take them as they are.
+      // A snapshot's blocks are aligned as the file's, so cuFile can write them as they are.
       print(
           "stalls of saves of " + file + " by cuFile",
           bytes,
@@ -130,7 +130,7 @@ public final class SaveBench {
     var _ = new ProcessBuilder("sync").start().waitFor();
   }
 
-  /// Saves into a folder of its own.
+  /// A contender that saves into its own folder.
   private class Save implements Contender {
     private final String name;
     private final WriteOptions options;
@@ -162,7 +162,7 @@ public final class SaveBench {
       return seconds;
     }
 
-    /// @return the seconds of what counts; the checkpoint is there then
+    /// @return the seconds that count; the checkpoint is on the disk when this returns
     double save(UnsavedCheckpoint checkpoint) throws Exception {
       return Contender.seconds(() -> {
         var _ = store.save(checkpoint, options);

@@ -22,11 +22,12 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.IntStream;
 
-/// Weights onto several GPUs, each byte read once: `several-gpus replicas|slices FILE DEVICES [TURNS]`.
+/// Measures loads of weights onto several GPUs, each byte read once: `several-gpus replicas|slices FILE
+/// DEVICES [TURNS]`.
 ///
-/// A time is that of the call: files are opened, the load is planned, and memory is allocated in it. That memory
-/// is what the load before gave back; only the first load's is the driver's. Rings in C have theirs before the
-/// clock starts.
+/// A time is that of the call, which opens files, plans the load and allocates memory. The memory is what
+/// the load before gave back, except in the first load, for which the driver allocates it. Rings in C
+/// allocate theirs before the clock starts.
 public final class SeveralGpusBench {
   private static final long ROW_BYTES = 8 << 10;
   private static final TransferOptions OPTIONS = TransferOptions.defaults();
@@ -65,7 +66,7 @@ public final class SeveralGpusBench {
     }
   }
 
-  /// All tensors on each device: by a load of each, and by one load.
+  /// Loads all tensors onto each device: by one load for each device, and by one load for all.
   private void replicas() throws Exception {
     Load replicated = () -> LoadedTensors.loadOnEach(session, tensors, devices, OPTIONS);
     check("replicas", replicated, Collections.nCopies(devices.size(), tensors));
@@ -90,8 +91,8 @@ public final class SeveralGpusBench {
     return seconds;
   }
 
-  /// The tensors as matrices whose rows have 8 KiB for each rank, cut along one axis or the other, or in
-  /// turns as a transformer's layers are.
+  /// Loads slices of the tensors, taken as matrices whose rows have 8 KiB for each rank. They are cut along
+  /// one axis, along the other, or alternately as a transformer's layers are.
   private void slices() throws Exception {
     List<StoredTensor> parts = new ArrayList<>();
     List<Contender> contenders = new ArrayList<>();
@@ -141,7 +142,8 @@ public final class SeveralGpusBench {
         });
   }
 
-  /// Compares what each device got with what the host gets, and tells where the bytes came from.
+  /// Compares each device's tensors with those of a load onto the host, and prints which transports carried
+  /// the bytes.
   ///
   /// @param wanted each device's tensors
   private void check(String name, Load load, List<List<StoredTensor>> wanted) {

@@ -19,13 +19,13 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.jspecify.annotations.Nullable;
 
-/// Answers of a model for the rows of a DataFrame, made by its executors.
+/// Computes a model's answers for the rows of a DataFrame, on Spark's executors.
 ///
-/// Each executor loads the model once for each of its GPUs: all tasks that run there at the same time,
-/// or within a minute of each other, share it. A task goes through its partition batch by batch, so its
-/// memory is that of a batch. Thread-safe.
+/// Each executor loads the model once for each of its GPUs: all tasks that run there at the same time, or
+/// within a minute of each other, share it. A task goes through its partition batch by batch, so it holds
+/// one batch in memory. Thread-safe.
 public final class BatchInference implements AutoCloseable {
-  /// Rows of a batch, unless said otherwise.
+  /// The default number of rows of a batch.
   public static final int USUAL_BATCH_SIZE = 32;
 
   private static final int MOST_BATCH_SIZE = 1 << 16;
@@ -40,18 +40,18 @@ public final class BatchInference implements AutoCloseable {
     return new Builder();
   }
 
-  /// Adds the answers' columns behind those of the rows. As with all that Spark does, they are made when
-  /// an action wants them.
+  /// Adds the answers' columns behind those of the rows. Spark computes them lazily, when an action needs
+  /// them.
   ///
-  /// @throws MisuseException if a column that the model takes is not there or is of no numbers, or one
-  ///     that it makes is there already
+  /// @throws MisuseException if an input column is missing or holds no numbers, or an output column exists
+  ///     already
   public Dataset<Row> run(Dataset<Row> rows) {
     StructType answered = plan.answered(rows.schema());
     return rows.mapPartitions(plan.of(rows.schema()), Encoders.row(answered));
   }
 
-  /// Frees the model in this JVM, as it is freed on an executor a minute after its last task: of use
-  /// where the driver is the executor. A later [#run] loads it again.
+  /// Frees the model in this JVM at once; an executor frees it a minute after its last task. This matters
+  /// where the driver is the executor. A later [#run] loads the model again.
   @Override
   public void close() {
     LoadedModels.free(plan.id());
@@ -61,8 +61,8 @@ public final class BatchInference implements AutoCloseable {
   @FunctionalInterface
   public interface ModelLoader extends Serializable {
     /// @param device the GPU that Spark gave the task (its resource `gpu`), or the CPU
-    /// @return a model of that device, with a block that takes an array for each input column, whose
-    ///     first axis is the batch. It is closed when it is not used any more
+    /// @return a model on that device, whose block takes an array for each input column, with the batch as
+    ///     the first axis. It is closed when no task uses it any more
     Model load(Device device) throws Exception;
   }
 
@@ -75,38 +75,38 @@ public final class BatchInference implements AutoCloseable {
 
     private Builder() {}
 
-    /// @param loader that refers to nothing which cannot be serialized
+    /// @param loader must be serializable, with all that it refers to
     public Builder setModel(ModelLoader loader) {
       model = loader;
       return this;
     }
 
-    /// Adds a column that the model takes, in the order in which it takes them: a number, or an array of
-    /// them that has as many elements in every row.
+    /// Adds an input column, in the order of the model's inputs. Its values are numbers, or arrays of
+    /// numbers with equally many elements in every row.
     ///
-    /// @param shape of a row's value without the batch, or none for that of the column's metadata (as
-    ///     `gantry-shards` has it) or else of the array
+    /// @param shape the shape of a row's value without the batch; if empty, that in the column's metadata
+    ///     (which `gantry-shards` sets), else that of the array
     public Builder setInput(String column, long... shape) {
       inputs.add(new InferencePlan.Input(column, Arrays.stream(shape).boxed().toList()));
       return this;
     }
 
-    /// Adds a column for one of the model's outputs, of floats: those of a row one after the other. Where
-    /// the model's block gives its outputs names, as those of hub models do (`logits`, `pooler_output`), the column
-    /// has the name of the output. Else there must be a column for each output, in the model's order.
+    /// Adds a column of floats for one of the model's outputs: a row's numbers in C order. If the model's
+    /// block names its outputs, as those of hub models do (`logits`, `pooler_output`), the column must have
+    /// the output's name. Else there must be a column for each output, in the model's order.
     public Builder setOutput(String column) {
       return setOutput(column, DataTypes.createArrayType(DataTypes.FloatType, false));
     }
 
-    /// As [#setOutput(String)].
+    /// Adds a column of another type for one of the model's outputs, as [#setOutput(String)] does.
     ///
-    /// @param type float, double, long, int, or an array of one of them
+    /// @param type float, double, long, int, or an array of one of these
     public Builder setOutput(String column, DataType type) {
       outputs.add(InferencePlan.Output.of(column, type));
       return this;
     }
 
-    /// How many rows go through the model at once, at most.
+    /// Sets the most rows that go through the model at once.
     public Builder optBatchSize(int rows) {
       MisuseException.requireRange("optBatchSize", rows, 1, MOST_BATCH_SIZE);
       batchSize = rows;

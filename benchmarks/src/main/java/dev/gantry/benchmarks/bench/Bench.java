@@ -33,18 +33,18 @@ import java.util.function.Consumer;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// One run of the bench: block by block, the contenders of each in turns.
+/// One run of the bench: block after block, in each of which contenders take turns.
 public final class Bench implements AutoCloseable {
-  /// Between runs on a GPU: the driver clears memory that was freed, and what comes right after is a
-  /// tenth slower.
+  /// The pause between runs on a GPU: meanwhile the driver clears freed memory, which would make the next
+  /// run a tenth slower.
   private static final int PAUSE_MILLIS = 400;
 
   private static final int QUICK_PAUSE_MILLIS = 50;
 
   private static final int TRIES = 3;
 
-  /// Groups that end when their share of the time is used up. All others are measured once at least,
-  /// as long as the bench has time left.
+  /// The groups that end when their share of the time is used up. All other groups are measured at least
+  /// once, as long as the bench has time left.
   private static final Set<Group> END_EARLY = EnumSet.of(Group.GRID);
 
   private final Settings settings;
@@ -55,7 +55,7 @@ public final class Bench implements AutoCloseable {
   private final GantrySession session = GantrySession.open();
   private final Findings found;
 
-  /// When the budget is used up, by [System#nanoTime].
+  /// The time at which the budget is used up, by [System#nanoTime].
   private final long end;
 
   /// @param progress is told how many blocks are done
@@ -68,9 +68,9 @@ public final class Bench implements AutoCloseable {
     this.found = new Findings(settings);
   }
 
-  /// Gives what was found so far; for a bench that is told to end. Thread-safe.
+  /// Returns the result so far, for a bench that is told to end. Thread-safe.
   ///
-  /// @param reason why there is no more of it
+  /// @param reason why the result is incomplete
   public Optional<Result> soFar(String reason) {
     return found.soFar(reason);
   }
@@ -212,7 +212,7 @@ public final class Bench implements AutoCloseable {
     }
   }
 
-  /// None, with the reason kept, where the machine lacks what they need.
+  /// Makes a block's contenders; none, with the reason kept, if the machine lacks what they need.
   private List<Entry> contenders(Block block) throws Exception {
     try {
       return block.contenders().make();
@@ -222,7 +222,7 @@ public final class Bench implements AutoCloseable {
     }
   }
 
-  /// Why files cannot be made cold; empty where they can.
+  /// Says why files cannot be dropped from the page cache; empty if they can.
   private static String warmness(List<Path> files) {
     long left = 0;
     for (Path file : existing(files)) {

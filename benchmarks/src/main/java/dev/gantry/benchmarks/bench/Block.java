@@ -12,11 +12,11 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// What is measured in turns.
+/// A set of contenders that are measured in turns.
 ///
-/// @param files that are made hot or cold before each run
+/// @param files the files that are made hot or cold before each run
 /// @param weight its share of the time
-/// @param contenders makes them, when the block's turn has come
+/// @param contenders makes the contenders when the block begins
 record Block(
     Group group, String what, Heat heat, List<Path> files, double weight, Contenders contenders) {
   @FunctionalInterface
@@ -44,12 +44,13 @@ record Block(
     return group.title() + ", " + place();
   }
 
-  /// What runs on cold files ran on hot ones before, and a fresh process is never warm.
+  /// Whether a warm-up comes first: contenders on cold files have run on hot ones before, and a fresh
+  /// process is never warm.
   boolean warmsUp() {
     return heat != Heat.COLD && group != Group.FIRST_LOAD;
   }
 
-  /// What was measured so far.
+  /// Returns the points that were measured so far.
   List<Point> points(List<Entry> entries, Turns turns) {
     List<Point> points = new ArrayList<>();
     for (int i = 0; i < entries.size(); i++) {

@@ -32,7 +32,8 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
   private static final long MOST_TRACED_BYTES = 1L << 30;
   private static final int CORES = Runtime.getRuntime().availableProcessors();
 
-  /// Ceilings first: those that take turns with loads are chosen when they have run.
+  /// Returns all blocks, the ceilings first, since their results decide which of them take turns with
+  /// loads.
   List<Block> all(List<Subject> subjects, ChildJvm first) {
     List<Block> blocks = new ArrayList<>(ceilings(traced(subjects)));
     for (Subject subject : subjects) {
@@ -64,7 +65,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
     return largest(subjects, Long.MAX_VALUE);
   }
 
-  /// The largest that a grid and a closer look take.
+  /// Returns the largest file for a grid and a traced load.
   static Subject traced(List<Subject> subjects) {
     return largest(subjects, MOST_TRACED_BYTES);
   }
@@ -86,7 +87,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
     return new Block(group, subject.what(), heat, List.of(subject.file()), weight, contenders);
   }
 
-  /// Powers of 2.
+  /// Returns the powers of 2 up to `most`.
   private List<Integer> threads(int most) {
     List<Integer> counts = new ArrayList<>();
     for (int count = 1; count <= most; count *= 2) {
@@ -171,7 +172,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
     return threads.stream().map(count -> Entry.ceiling(ceiling.apply(count), bytes)).toList();
   }
 
-  /// The number of threads of the best of the ceilings of a kind that were measured.
+  /// Returns the number of threads of the best measured ceiling of a kind.
   private int bestThreads(String kind) {
     return found.points().stream()
         .filter(point -> point.group() == Group.CEILING && point.name().startsWith(kind))
@@ -203,7 +204,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
         });
   }
 
-  /// The ceiling takes its turns with those who are compared with it.
+  /// Returns the ceiling that takes turns with the contenders that are compared with it.
   private Entry ceilingOf(Subject subject, Heat heat) throws IOException {
     Path file = subject.file();
     if (heat == Heat.COLD) {
@@ -250,7 +251,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
     return peers;
   }
 
-  /// Loads by the best transport, by size of a request and number of threads.
+  /// Makes loads by the best transport for each size of a request and number of threads.
   private List<Entry> grid(Subject subject) {
     boolean quick = settings.quick();
     List<Entry> entries = new ArrayList<>();

@@ -21,7 +21,8 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// What a bench has found. Thread-safe: who ends the bench writes what there is.
+/// Collects what a bench has found. Thread-safe, since the thread that ends the bench early writes what
+/// there is.
 final class Findings {
   private final Settings settings;
   private final long begin = System.nanoTime();
@@ -49,12 +50,12 @@ final class Findings {
     parts.addAll(all);
   }
 
-  /// @param measured asks for the points of a part that has begun, at any time
+  /// @param measured returns the points of the part so far, at any time
   synchronized void begin(Supplier<List<Point>> measured) {
     current = measured;
   }
 
-  /// The part that was begun is done.
+  /// Ends the part that was begun.
   synchronized void done() {
     points.addAll(current.get());
     current = List::of;
@@ -69,12 +70,13 @@ final class Findings {
     absences.add(new Absence(what, withoutPaths(reason)));
   }
 
-  /// Files are named elsewhere, and differ from block to block.
+  /// Removes paths from a reason, since files differ from block to block and are named elsewhere.
   private String withoutPaths(String reason) {
     return reason.replaceAll(Pattern.quote(settings.folder() + File.separator) + "[^ :]*(: )?", "");
   }
 
-  /// Who fails everywhere for one reason is named once, with the place where it was first.
+  /// Records a failure. A contender that fails in several places for one reason is named once, with the
+  /// first place.
   synchronized void failed(String place, Absence failure) {
     if (failed.add(failure.what() + withoutPaths(failure.reason()))) {
       absent(failure.what() + ", first " + place, failure.reason());
@@ -85,9 +87,9 @@ final class Findings {
     return List.copyOf(points);
   }
 
-  /// All that was found until now; empty where no point was measured.
+  /// Returns all that was found so far; empty if no point was measured.
   ///
-  /// @param reason why there is no more of it
+  /// @param reason why the result is incomplete
   synchronized Optional<Result> soFar(String reason) {
     points.addAll(current.get());
     parts.forEach(part -> absent(part, reason));

@@ -8,8 +8,8 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.nio.file.Path;
 
-/// The first load of a fresh JVM, which links native calls, runs cold code and, on a GPU, makes its
-/// context and pins buffers. Prints the seconds of the load alone.
+/// Measures the first load of a fresh JVM, which links native calls, runs cold code and, on a GPU, makes
+/// its context and pins buffers. It prints the seconds of the load alone.
 final class FirstLoad {
   private FirstLoad() {}
 

@@ -17,9 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
 
-/// Gantry's load of all tensors of a file: reading the header, planning, opening, allocating, reading.
-/// Where it is asked for, the first one is checked: the checksum of each tensor in memory is that of its
-/// bytes in the file.
+/// Gantry's load of all tensors of a file: reading the header, planning, opening, allocating, reading. If
+/// asked, it checks the first load: each tensor's checksum in memory must be that of its bytes in the file.
 final class GantryLoad implements Contender {
   private final String name;
   private final GantrySession session;
@@ -69,7 +68,7 @@ final class GantryLoad implements Contender {
     }
   }
 
-  /// As in `staged`, or `gds 80%, staged 20%`.
+  /// Names the transports that carried the bytes, as `staged` or `gds 80%, staged 20%`.
   private static String transports(Map<Transport, Long> bytesByTransport) {
     long bytes = bytesByTransport.values().stream().mapToLong(Long::longValue).sum();
     return bytesByTransport.entrySet().stream()

@@ -15,7 +15,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// What a Java program has without Gantry.
+/// The ways to load that a Java program has without Gantry.
 public final class JvmPeers {
   private static final long PART_BYTES = 8L << 20;
 
@@ -50,7 +50,7 @@ public final class JvmPeers {
     };
   }
 
-  /// A file's bytes to new native memory, and no tensors.
+  /// Reads a file's bytes into new native memory, without making tensors.
   static Contender channel(Path file, int threads) {
     return new Contender() {
       private final Threads pool = new Threads(threads);

@@ -27,7 +27,7 @@ final class LoadTrace {
   private static final String LOAD = EVENTS + "Load";
   private static final List<String> SPANS = List.of("Read", "Copy", "Wait");
 
-  /// Beyond that a picture shows no more.
+  /// The most spans of a trace; a picture would show no more.
   private static final int MOST_SPANS = 4000;
 
   private LoadTrace() {}
@@ -41,7 +41,7 @@ final class LoadTrace {
       recording.enable(LOAD).withoutThreshold();
       SPANS.forEach(span -> recording.enable(EVENTS + span).withoutThreshold());
       recording.start();
-      // The first one initialises the events.
+      // The first load initialises the events.
       load(session, subject, device, new ArrayList<>());
       load(session, subject, device, stages);
       recording.stop();

@@ -18,14 +18,14 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// The peers of Python that are installed, in one process of `python3`, so that they take turns with the
-/// others. What is there is found by trying, with a limit on the time.
+/// Runs the installed Python peers in one `python3` process, so that they take turns with the other
+/// contenders. It finds them by trying each, with a time limit.
 final class PythonPeers implements AutoCloseable {
   private static final String SCRIPT = "peers.py";
   private static final long MOST_SECONDS_TO_START = 30;
   private static final long MOST_SECONDS_TO_LOAD = 120;
 
-  /// Ends what a process says.
+  /// Ends each answer of the process.
   private static final String END = "";
 
   private final List<String> names = new ArrayList<>();
@@ -103,7 +103,7 @@ final class PythonPeers implements AutoCloseable {
     absences.add(new Absence("python3: safetensors, torch, fastsafetensors", reason));
   }
 
-  /// What is not installed, and why it cannot be used.
+  /// The peers that cannot be used, and why.
   List<Absence> absences() {
     return absences;
   }

@@ -6,12 +6,12 @@ import java.nio.file.Path;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What a bench shall do.
+/// The settings of a bench.
 ///
-/// @param folder for files, empty, which the caller removes
+/// @param folder an empty folder for files, which the caller removes
 /// @param file the only one to load; null for files of random bytes
 /// @param sizes of files to make, in bytes; empty for what suits the machine
-/// @param repeats of each point, if there is time
+/// @param repeats how often each point is measured, if there is time
 /// @param command that the user gave
 public record Settings(
     Path folder,

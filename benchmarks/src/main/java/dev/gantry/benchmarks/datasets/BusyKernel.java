@@ -16,8 +16,8 @@ import jcuda.driver.CUmodule;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
 
-/// A kernel that reads a batch for as long as it is told: a training step's stand-in, on the
-/// default stream, as libtorch's are. For one thread.
+/// A kernel that reads a batch for a given time. It stands in for a training step, on the default stream,
+/// where libtorch queues its kernels. For one thread.
 final class BusyKernel implements AutoCloseable {
   /// Fewer threads than the device has, so that copies on it find room.
   private static final int BLOCKS = 64;
@@ -56,7 +56,7 @@ final class BusyKernel implements AutoCloseable {
     }
   }
 
-  /// So many kernels, on memory of their own, and nothing else; waits for the last.
+  /// Runs `count` kernels on their own memory and nothing else, and waits for the last one.
   void alone(long count, long nanos) {
     for (long i = 0; i < count; i++) {
       launch(sink.address(), sink.size(), nanos);
@@ -79,7 +79,7 @@ final class BusyKernel implements AutoCloseable {
     return new Moment(event);
   }
 
-  /// A moment of the default stream, that the device has the time of once it has come to it.
+  /// A CUDA event in the default stream; its time is known once the stream has reached it.
   static final class Moment {
     private final CUevent event;
 
@@ -87,7 +87,7 @@ final class BusyKernel implements AutoCloseable {
       this.event = event;
     }
 
-    /// In milliseconds; waits for neither.
+    /// Returns the milliseconds from an earlier event to this one; waits for neither.
     float since(Moment earlier) {
       float[] milliseconds = new float[1];
       check(JCudaDriver.cuEventElapsedTime(milliseconds, earlier.event, event));

@@ -25,12 +25,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// How fast batches come into a device's memory:
-/// `datasets DEVICE rows|random|streams|first|overlap FOLDER BYTES [PTX]`.
+/// Measures how fast batches are loaded into a device's memory: `datasets DEVICE
+/// rows|random|streams|first|overlap FOLDER BYTES [PTX]`.
 ///
-/// Makes samples of random bytes in `FOLDER` where they are not there. A run counts from the call
-/// that opens the dataset to the last batch's arrival, of three epochs in one ring where the page
-/// cache is hot, else of one; nothing is done with the batches. Rates are of what is read. With the kernel of `busy.cu`,
+/// It makes samples of random bytes in `FOLDER` if they are missing. A run counts from the call that opens
+/// the dataset to the last batch's arrival, of three epochs in one ring where the page cache is hot, else
+/// of one; nothing is done with the batches. Rates are of what is read. With the kernel of `busy.cu`,
 /// `overlap` shows how far reading and computing go on at once.
 public final class DatasetBench {
   private static final int TURNS = 3;
@@ -141,7 +141,7 @@ public final class DatasetBench {
     streams();
   }
 
-  /// Without an index: read, checked and decoded by the CPU.
+  /// Measures batches without an index, which the CPU reads, checks and decodes.
   private void streams() throws Exception {
     Shuffle buffer = new Shuffle.Samples(1);
     List<Contender> contenders = new ArrayList<>();
@@ -154,7 +154,7 @@ public final class DatasetBench {
     check(Kind.STREAMED, buffer);
   }
 
-  /// Single samples in random order: read by the CPU, and fetched by the GPU.
+  /// Measures single samples in random order, read by the CPU and fetched by the GPU.
   private void random() throws Exception {
     Samples pages =
         new Samples(session, samples.folder(), "pages", TensorShape.of(4096), 500_000, 8192);
@@ -187,8 +187,8 @@ public final class DatasetBench {
     return Contender.of(name, of.count() * EPOCHS, () -> epochs.run(opener));
   }
 
-  /// How long each of three epochs takes to its first batch, with a ring for each, as a dataset that is
-  /// iterated three times.
+  /// Measures the time to the first batch of each of three epochs, with a new ring for each, as when a
+  /// dataset is iterated three times.
   private void first() throws IOException {
     samples.files().forEach(PageCache::warm);
     for (Shuffle order : List.of(FILE_ORDER, SINGLE)) {

@@ -17,15 +17,15 @@ import java.nio.channels.FileChannel;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The shards of [Samples] as DJL has datasets: a read and an array a sample, which a
-/// batchifier stacks. Labels, which are the samples' numbers, cost no read.
+/// The shards of [Samples] as a DJL dataset: one read and one array for each sample, which a batchifier
+/// stacks. Labels are the samples' numbers and need no read.
 final class DjlShards extends RandomAccessDataset implements AutoCloseable {
   private final List<FileChannel> channels = new ArrayList<>();
   private final List<Long> offsets = new ArrayList<>();
   private final Samples samples;
   private final long perShard;
 
-  /// All shards have as many samples, but for the last.
+  /// Assumes that all shards but the last have equally many samples.
   private DjlShards(Builder builder) throws IOException {
     super(builder);
     samples = builder.samples;

@@ -18,10 +18,9 @@ import java.lang.management.MemoryType;
 import java.util.List;
 import java.util.Locale;
 
-/// How much heap an epoch takes, in a JVM that was given little. Every value is added up on the
-/// way.
+/// Measures how much heap an epoch takes, in a JVM with a small heap. It adds up all values on the way.
 record HeapBench(Samples samples) {
-  /// The sum of their peaks, garbage included, is rather too much than too little.
+  /// The heap's memory pools. The sum of their peaks, garbage included, is an upper bound.
   private static final List<MemoryPoolMXBean> HEAP =
       ManagementFactory.getMemoryPoolMXBeans().stream()
           .filter(pool -> pool.getType() == MemoryType.HEAP)

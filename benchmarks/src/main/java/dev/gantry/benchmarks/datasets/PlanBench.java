@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/// What planning costs the CPU of batches of 8,192 samples of 4 KiB in random order, which a kernel gathers:
-/// `PlanBench FOLDER`. A run plans 1,000 batches.
+/// Measures the CPU's time for planning batches of 8,192 samples of 4 KiB in random order, which a kernel
+/// gathers: `PlanBench FOLDER`. A run plans 1,000 batches.
 public final class PlanBench {
   private static final int SAMPLES = 60_000;
   private static final int BATCH_SIZE = 8192;

@@ -13,8 +13,8 @@ import java.nio.ByteBuffer;
 import java.util.function.LongFunction;
 import java.util.zip.CRC32C;
 
-/// A sum over samples, each image's checksum bound to its label: the same in any order, and another
-/// where a value is. For one thread.
+/// A digest of samples: the sum of each image's checksum combined with its label. It is the same in any
+/// order, and differs if a value differs. For one thread.
 final class SampleDigest {
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 

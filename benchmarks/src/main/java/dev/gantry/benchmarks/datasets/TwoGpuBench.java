@@ -15,8 +15,8 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Random samples that the kernels of two GPUs fetch at once, from files that are registered once:
-/// `TwoGpuBench FOLDER BYTES`. Copies from pinned memory beside.
+/// Measures random samples that the kernels of two GPUs fetch at once, from files that are registered once:
+/// `TwoGpuBench FOLDER BYTES`. It compares them with copies from pinned memory.
 public final class TwoGpuBench {
   private static final int TURNS = 3;
   private static final int SLOTS = 3;

@@ -22,7 +22,7 @@ import java.util.zip.CRC32C;
 
 /// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
 public final class HostCeilings {
-  /// Small enough for a core's cache: what is read is in its way no more than it must be.
+  /// The size of a buffer that stays in a core's cache, so that reads cost as little as possible.
   private static final int CACHED_BYTES = 1 << 20;
 
   private static final int DIRECT_BYTES = 8 << 20;

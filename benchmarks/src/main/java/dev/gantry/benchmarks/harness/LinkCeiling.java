@@ -9,7 +9,7 @@ import dev.gantry.core.internal.transport.CopyQueue;
 
 /// The link between pinned memory and a GPU: one long copy at a time.
 public final class LinkCeiling implements Contender {
-  /// Long enough that the start of a copy does not count, and its end is far away.
+  /// The size of a copy: so long that its start and end hardly count.
   public static final long BYTES = 512L << 20;
 
   private final boolean toDevice;

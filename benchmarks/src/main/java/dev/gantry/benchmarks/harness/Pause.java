@@ -5,8 +5,8 @@ package dev.gantry.benchmarks.harness;
 public final class Pause {
   private Pause() {}
 
-  /// So that the driver is done with the memory that the last run freed: it clears it behind the
-  /// program's back, and what comes right after is a tenth slower.
+  /// Waits until the driver has cleared the memory that the last run freed, which would make the next run a
+  /// tenth slower.
   public static void take() {
     try {
       Thread.sleep(Long.getLong("gantry.bench.pause", 500));

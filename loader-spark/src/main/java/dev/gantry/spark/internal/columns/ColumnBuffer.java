@@ -10,7 +10,7 @@ import java.nio.ByteOrder;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 
-/// Values of one column, one after the other, as a file has them. Not thread-safe.
+/// The values of one column end to end, as a file stores them. Not thread-safe.
 public final class ColumnBuffer {
   static final ValueLayout.OfShort SHORT =
       ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -30,8 +30,8 @@ public final class ColumnBuffer {
   private final long elements;
   private final MemorySegment bytes;
 
-  /// @param ordinal of the column in each row
-  /// @param rows how many there is room for
+  /// @param ordinal the column's number in each row
+  /// @param rows how many rows there is room for
   public ColumnBuffer(TensorColumn column, int ordinal, int rows) {
     this.column = column;
     this.ordinal = ordinal;
@@ -52,7 +52,7 @@ public final class ColumnBuffer {
 
   /// How many elements a row's array has; 1 for a number.
   ///
-  /// @throws MisuseException if it is null
+  /// @throws MisuseException if the value is null
   public static long elements(TensorColumn column, InternalRow row, int ordinal) {
     requireValue(column, row.isNullAt(ordinal));
     if (column.scalar()) {
@@ -70,7 +70,7 @@ public final class ColumnBuffer {
     }
   }
 
-  /// @throws MisuseException if the row's value is null, or of another length than the shape has
+  /// @throws MisuseException if the row's value is null, or has not as many elements as the shape
   public void put(InternalRow row, int at) {
     requireValue(column, row.isNullAt(ordinal));
     long offset = at * valueBytes;

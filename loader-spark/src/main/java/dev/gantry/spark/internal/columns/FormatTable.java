@@ -12,12 +12,12 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/// Files that are there, as Spark's tables tell of them. They are read in batches.
+/// Existing files as a Spark table, which is read in columnar batches.
 public abstract class FormatTable implements SupportsRead {
   /// The option that says how many bytes a task reads.
   public static final String PARTITION = "partitionBytes";
 
-  /// As Spark cuts files.
+  /// The default, the same as for Spark's own file sources.
   private static final long PARTITION_BYTES = 128L << 20;
 
   protected final StructType schema;

@@ -10,13 +10,13 @@ import java.nio.file.Path;
 import java.util.function.Consumer;
 import java.util.function.Function;
 
-/// A file as the driver saw it when it planned a query: offsets in it are of no other. Executors know it
-/// by what all machines that see it agree on, so not by its device.
+/// A file as the driver saw it when it planned a query; planned offsets are valid for this version only.
+/// Executors recognise it by size and time, which all machines see alike, and not by device and inode.
 ///
-/// @param bytes its size
+/// @param bytes the file's size
 /// @param modifiedNanos when it was modified, in nanoseconds since 1970
 public record PlannedFile(String name, long bytes, long modifiedNanos) implements Serializable {
-  /// @throws TransferException if there is none
+  /// @throws TransferException if there is no such file
   public static PlannedFile of(Path file) {
     return of(file, Identity.look(file));
   }
@@ -25,16 +25,15 @@ public record PlannedFile(String name, long bytes, long modifiedNanos) implement
     return new PlannedFile(file.toAbsolutePath().toString(), seen.size(), seen.modifiedNanos());
   }
 
-  /// Opens it.
+  /// Opens the file, if it is still the planned one.
   ///
   /// @param opener throws if there is no such file
-  /// @throws MalformedFileException of kind `changed-meanwhile` if another file has its name by now, or
-  ///     none has
+  /// @throws MalformedFileException of kind `changed-meanwhile` if the file has changed or is gone
   public <T> T open(Function<Path, T> opener, Consumer<T> closer) {
     Path file = Path.of(name);
     requireSame(file);
     T opened = opener.apply(file);
-    // Once more, since the name may have changed hands between the two.
+    // Checks again, since another file may have got the name between the check and the opening.
     return Cleanup.orUndo(
         () -> {
           requireSame(file);

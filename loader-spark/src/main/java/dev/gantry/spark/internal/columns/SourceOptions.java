@@ -13,7 +13,7 @@ import java.util.Optional;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/// What a program gives a data source with `option(…)`. Names are the same in upper and lower case.
+/// The options that a program gives a data source by `option(…)`. Their names ignore case.
 public final class SourceOptions {
   private static final String FILE_SCHEME = "file:";
   private static final String SHAPE = "shape.";
@@ -33,11 +33,11 @@ public final class SourceOptions {
     this.options = new CaseInsensitiveStringMap(options);
   }
 
-  /// Options of Spark's own pass: `path`, `paths` and names with a dot, as those of Hadoop's are.
+  /// Refuses unknown options. Spark's own pass: `path`, `paths`, and names with a dot, such as Hadoop's.
   ///
-  /// @param format that is asked, for the message
-  /// @param names of its options
-  /// @throws MisuseException if another is given, such as a misspelt one
+  /// @param format the format's name, for the message
+  /// @param names the names of the format's options
+  /// @throws MisuseException if any other option is given, such as a misspelt one
   public void requireKnown(String format, List<String> names) {
     for (String option : options.asCaseSensitiveMap().keySet()) {
       if (option.equals(OF_TABLES)) {
@@ -64,14 +64,14 @@ public final class SourceOptions {
     }
   }
 
-  /// Takes misspelt names, too.
+  /// Whether an option sets a column's shape; misspelt names count, too.
   private static boolean isShape(String option) {
     return option.toLowerCase(Locale.ROOT).startsWith("sha");
   }
 
   /// The folder or file, of a file system that the driver and all executors see.
   ///
-  /// @throws MisuseException if there is none, or it is of a store of another kind
+  /// @throws MisuseException if there is no path, or it belongs to another kind of store
   public Path path() {
     String path = options.get("path");
     if (path == null || path.isEmpty()) {
@@ -87,7 +87,7 @@ public final class SourceOptions {
     return Path.of(path);
   }
 
-  /// @throws MisuseException if it is no number, or less than 1
+  /// @throws MisuseException if the option is no number, or less than 1
   public long number(String name, long usual) {
     String text = options.get(name);
     if (text == null) {
@@ -104,7 +104,7 @@ public final class SourceOptions {
 
   /// One of an enumeration's names, in upper or lower case.
   ///
-  /// @throws MisuseException if it is none of them
+  /// @throws MisuseException if the option is none of these names
   public <E extends Enum<E>> E choice(String name, Class<E> choices, E usual) {
     String text = options.get(name);
     if (text == null) {
@@ -125,7 +125,7 @@ public final class SourceOptions {
             + "')");
   }
 
-  /// @throws MisuseException if it is neither `true` nor `false`
+  /// @throws MisuseException if the option is neither `true` nor `false`
   public boolean flag(String name, boolean usual) {
     return choice(name, Flag.class, usual ? Flag.TRUE : Flag.FALSE) == Flag.TRUE;
   }
@@ -141,7 +141,7 @@ public final class SourceOptions {
 
   /// The dimensions of a column's values, such as `28,28`.
   ///
-  /// @throws MisuseException if it is no list of numbers
+  /// @throws MisuseException if the option is no list of numbers
   public Optional<List<Long>> shape(String column) {
     return text(SHAPE + column).map(text -> dimensions(SHAPE + column, text));
   }

@@ -27,19 +27,19 @@ import org.jspecify.annotations.Nullable;
 
 /// A column of numbers, or of arrays of numbers that all have one shape, as a field of samples.
 ///
-/// @param dtype of a field's elements
+/// @param dtype the dtype of the field's elements
 /// @param scalar whether a value is one number rather than an array
-/// @param shape of a value; null where the first row will tell it. Of no dimensions for scalars
+/// @param shape the shape of a value, without dimensions for a scalar; null if the first row will tell it
 /// @param mayHaveNulls whether an array's elements may be null, as far as the schema tells
 public record TensorColumn(
     String name, DType dtype, boolean scalar, @Nullable List<Long> shape, boolean mayHaveNulls)
     implements Serializable {
-  /// What a column's metadata has its shape under, since arrays are flat.
+  /// The key of a value's shape in a column's metadata, since Spark's arrays are flat.
   public static final String SHAPE = "gantry.shape";
 
   /// The column to write.
   ///
-  /// @throws MisuseException if it does not fit a field
+  /// @throws MisuseException if the column does not fit a field
   public static TensorColumn toWrite(StructField column, SourceOptions options) {
     String name = column.name();
     DataType type = column.dataType();
@@ -85,7 +85,7 @@ public record TensorColumn(
     };
   }
 
-  /// A field's column.
+  /// Returns a field's column.
   public static TensorColumn of(Field field) {
     List<Long> shape = Arrays.stream(field.shape().toArray()).boxed().toList();
     return new TensorColumn(field.name(), field.dtype(), shape.isEmpty(), shape, false);
@@ -93,7 +93,7 @@ public record TensorColumn(
 
   /// The column that a field is read as.
   ///
-  /// @throws MisuseException if Spark has no type for it
+  /// @throws MisuseException if Spark has no type for the field
   public static StructField toRead(Field field) {
     boolean scalar = field.shape().rank() == 0;
     DataType type =

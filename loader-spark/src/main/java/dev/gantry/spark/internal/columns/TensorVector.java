@@ -18,14 +18,14 @@ import org.apache.spark.sql.vectorized.ColumnarArray;
 import org.apache.spark.sql.vectorized.ColumnarMap;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/// Values of a field where a reader has put them, as a column: nothing is copied. Spark asks only for
-/// what the column's type has.
+/// A column that views a field's values in a reader's memory, without a copy. Spark calls only the getters
+/// that fit the column's type.
 public final class TensorVector extends ColumnVector {
   private final DType dtype;
   private final MemorySegment bytes;
   private final int elements;
 
-  /// The elements of all values; this itself, where a value is a number.
+  /// The elements of all values; this vector itself if each value is one number.
   private final TensorVector numbers;
 
   /// @param bytes of values end to end
@@ -42,7 +42,7 @@ public final class TensorVector extends ColumnVector {
 
   @Override
   public void close() {
-    // The memory is the reader's.
+    // The reader owns the memory, so there is nothing to close.
   }
 
   @Override

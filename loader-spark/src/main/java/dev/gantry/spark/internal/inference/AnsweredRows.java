@@ -27,7 +27,7 @@ import org.apache.spark.util.TaskCompletionListener;
 import org.jspecify.annotations.Nullable;
 import scala.collection.immutable.ArraySeq;
 
-/// The rows of a partition with their answers, a batch at a time.
+/// Iterates over a partition's rows with their answers, which it computes a batch at a time.
 final class AnsweredRows implements Iterator<Row> {
   private final InferencePlan plan;
   private final List<RowColumn> columns;
@@ -66,7 +66,7 @@ final class AnsweredRows implements Iterator<Row> {
     return batch;
   }
 
-  /// A partition without rows needs no model.
+  /// Opens the model at the first row, since a partition without rows needs none.
   private Predictor<NDList, NDList> open() {
     LoadedModels.Use used = LoadedModels.use(plan, TaskDevice.get());
     use = used;
@@ -96,7 +96,7 @@ final class AnsweredRows implements Iterator<Row> {
         inputs.add(column.array(manager, batch));
       }
       try (NDList outputs = open.predict(inputs)) {
-        // An array that a block hands on has the name of its column.
+        // An input array that a block passes through keeps its column's name.
         Set<NDArray> given = Collections.newSetFromMap(new IdentityHashMap<>());
         given.addAll(inputs);
         boolean named = outputs.stream().noneMatch(given::contains);
@@ -159,7 +159,7 @@ final class AnsweredRows implements Iterator<Row> {
     return wanted;
   }
 
-  /// All numbers of an answer, as a Java array.
+  /// Returns all numbers of an answer as a Java array.
   private static Object numbers(InferencePlan.Output output, NDArray array, int rows) {
     boolean fits =
         array.getShape().dimension() > 0

@@ -26,9 +26,9 @@ import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
-/// Says which columns go through which model, and which ones the answers become.
+/// Says which columns are a model's inputs, and which columns its answers become.
 ///
-/// @param id of the model, in all JVMs
+/// @param id identifies the model in all JVMs
 public record InferencePlan(
     UUID id, Loader loader, List<Input> inputs, List<Output> outputs, int batchSize)
     implements Serializable {

@@ -17,12 +17,12 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The models of this JVM, one of each kind and device: the tasks that use it at the same time share it,
-/// and it stays for a while after the last of them.
+/// The models in this JVM, one for each plan and device. Tasks that run at the same time share a model, and
+/// it stays for a minute after the last task.
 public final class LoadedModels {
   private static final Logger LOG = LoggerFactory.getLogger(LoadedModels.class);
 
-  /// Between the waves of a job's tasks.
+  /// How long an unused model is kept, so that it survives between the waves of a job's tasks.
   private static final Duration KEPT = Duration.ofMinutes(1);
 
   private static final Map<Key, Entry> ENTRIES = new HashMap<>();
@@ -32,7 +32,7 @@ public final class LoadedModels {
 
   private record Key(UUID id, Device device) {}
 
-  /// Guarded by [#ENTRIES], but for the model, which is guarded by this.
+  /// A model and its users, guarded by [#ENTRIES]; the model itself is guarded by this.
   private static final class Entry {
     private final Key key;
     private int users;
@@ -43,7 +43,7 @@ public final class LoadedModels {
       this.key = key;
     }
 
-    /// Loads the model, unless another task has. A failure is for the next task to try again.
+    /// Loads the model unless another task has loaded it. After a failure the next task tries again.
     synchronized Model load(InferencePlan plan) {
       Model loaded = model;
       if (loaded == null) {
@@ -74,7 +74,7 @@ public final class LoadedModels {
     }
   }
 
-  /// A task's right to a model; closing it gives it back.
+  /// A task's use of a model, which ends when it is closed.
   static final class Use implements AutoCloseable {
     private final Entry entry;
     private final Model model;
@@ -127,7 +127,7 @@ public final class LoadedModels {
             () -> closeIf(entry, KEPT.toNanos()), KEPT.toMillis() + 1, TimeUnit.MILLISECONDS);
   }
 
-  /// Closes a model that no task uses, and none has used for a time.
+  /// Closes a model that no task has used for some time.
   private static void closeIf(Entry entry, long unusedNanos) {
     synchronized (ENTRIES) {
       if (entry.users > 0

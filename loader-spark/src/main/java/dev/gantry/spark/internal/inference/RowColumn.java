@@ -23,8 +23,8 @@ import org.apache.spark.sql.types.ShortType;
 import scala.collection.Seq;
 import scala.collection.mutable.ArraySeq;
 
-/// A column of a batch of rows as one array of a model's. Spark's bytes become int8, shorts int32, and
-/// binary uint8.
+/// Makes one input array of a model from a column of a batch of rows. Spark's bytes become int8, shorts
+/// int32, and binary uint8.
 final class RowColumn implements Serializable {
   private static final long serialVersionUID = 1L;
 

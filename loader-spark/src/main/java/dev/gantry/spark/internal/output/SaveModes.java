@@ -17,9 +17,9 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SaveMode;
 
-/// What a program's `mode(…)` means for a folder.
+/// Applies a program's `mode(…)` to a folder.
 final class SaveModes {
-  /// What our own writers' unfinished work and locks begin with.
+  /// The start of the names of Gantry's own unfinished work and locks.
   private static final String OURS = ".gantry";
 
   private SaveModes() {}
@@ -30,7 +30,8 @@ final class SaveModes {
   ///     `append`
   static <P> void save(SaveMode mode, Path folder, Dataset<Row> data, SetOutput<P> output) {
     if (Files.isDirectory(JointFiles.unfinished(folder), LinkOption.NOFOLLOW_LINKS)) {
-      // Otherwise files that a crash left would be taken for those of others.
+      // This removes what a crashed writer left, which would otherwise count as other programs'
+      // files.
       output.begin(true).close();
     }
     switch (mode) {
@@ -55,7 +56,8 @@ final class SaveModes {
     }
   }
 
-  /// Of the attempts of a task, the job has the result of one; what the others wrote goes when the set is finished.
+  /// Writes the set. The job gets the result of one attempt of each task; the files of other attempts are
+  /// removed when the set is finished.
   private static <P> void write(Dataset<Row> data, SetOutput<P> output, boolean mayReplace) {
     String job = UUID.randomUUID().toString();
     try (SetOutput.Begun<P> set = output.begin(mayReplace)) {

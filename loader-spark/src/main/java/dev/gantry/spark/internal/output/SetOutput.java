@@ -6,14 +6,14 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/// Writes a DataFrame as one set of files. Each task writes a part of it; the driver makes a set of one part of
-/// each partition. It is sent to the executors.
+/// Writes a DataFrame as one set of files. Each task writes a part, and the driver makes the set from one
+/// part of each partition. This object is sent to the executors.
 ///
 /// @param <P> what a task tells the driver of its part, which can be serialized
 public interface SetOutput<P> extends Serializable {
   /// Begins the set, on the driver.
   ///
-  /// @param mayReplace whether what was written there before goes
+  /// @param mayReplace whether a set that is there is replaced
   Begun<P> begin(boolean mayReplace);
 
   /// Writes the rows of a partition as a part, on an executor. A part that fails may leave files, which go
@@ -25,7 +25,7 @@ public interface SetOutput<P> extends Serializable {
 
   /// A set that is being written. Closing it removes what was written, unless the set is finished.
   interface Begun<P> extends AutoCloseable {
-    /// Makes the set of its parts; other parts go.
+    /// Makes the set from these parts; other parts are removed.
     void finish(List<P> parts);
 
     @Override

@@ -16,7 +16,7 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /// Reads some samples of a shard, some thousand at a time, into memory that is used again.
 final class ShardsReader implements PartitionReader<ColumnarBatch> {
-  /// As Spark's own readers.
+  /// The most rows of a batch, the same as in Spark's own readers.
   private static final int MOST_ROWS = 4096;
 
   private static final long MOST_BYTES = 8L << 20;
@@ -26,7 +26,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
   private final List<Field> fields;
   private final int step;
 
-  /// Python reads in a thread of its own.
+  /// The arena is shared, since PySpark reads rows in another thread.
   private final Arena arena = Arena.ofShared();
 
   private final List<MemorySegment> memory = new ArrayList<>();
