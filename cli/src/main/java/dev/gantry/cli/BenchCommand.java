@@ -32,7 +32,7 @@ import picocli.CommandLine.Spec;
         "Measures this machine's ceilings, Gantry and its peers in turns; prints a table, and"
             + " writes JSON and a page with charts.")
 final class BenchCommand implements Callable<Integer> {
-  private static final int MOST_MIB = 1 << 20;
+  private static final int MAX_MIB = 1 << 20;
   private static final int SECONDS = 200;
   private static final int GPU_SECONDS = 420;
   private static final int QUICK_SECONDS = 50;
@@ -147,7 +147,7 @@ final class BenchCommand implements Callable<Integer> {
       throw new MisuseException("--folder must be a folder (was " + folder + ")");
     }
     for (int size : sizes) {
-      MisuseException.requireRange("--size-mib", size, 1, MOST_MIB);
+      MisuseException.requireRange("--size-mib", size, 1, MAX_MIB);
     }
     if (repeats != null) {
       MisuseException.requireRange("--repeats", repeats, 1, 1000);

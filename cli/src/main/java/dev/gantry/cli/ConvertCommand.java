@@ -115,8 +115,7 @@ final class ConvertCommand extends ReportCommand {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
     }
     if (samplesPerShard != null) {
-      MisuseException.requireRange(
-          SAMPLES, samplesPerShard, 1, ShardOptions.MOST_SAMPLES_PER_SHARD);
+      MisuseException.requireRange(SAMPLES, samplesPerShard, 1, ShardOptions.MAX_SAMPLES_PER_SHARD);
     }
   }
 

@@ -36,7 +36,7 @@ import picocli.CommandLine.Parameters;
     description = "Shows devices and libraries, and which transport files would take.")
 final class DoctorCommand extends ReportCommand {
   private static final Logger LOG = LoggerFactory.getLogger(DoctorCommand.class);
-  private static final long MOST_READ_BYTES = 64L << 20;
+  private static final long MAX_READ_BYTES = 64L << 20;
 
   @Parameters(
       arity = "0..1",
@@ -71,7 +71,7 @@ final class DoctorCommand extends ReportCommand {
 
   /// Reads the beginning of a file, past the page cache: how fast its disk is shows only then.
   private static void readSome(GantrySession session, FileDiagnosis file) {
-    long bytes = Math.min(file.size(), MOST_READ_BYTES);
+    long bytes = Math.min(file.size(), MAX_READ_BYTES);
     Extent begin = new Extent(file.prediction().file(), 0, bytes);
     TransferOptions direct = TransferOptions.defaults().withCachePolicy(CachePolicy.DIRECT);
     try (Loaded _ = session.load(List.of(new ExtentRequest(begin, 1)), Device.HOST, direct)) {

@@ -27,7 +27,7 @@ class DocumentationTest {
   private static final Pattern LINK = Pattern.compile("]\\((?!https?://)([^)#]+)(?:#[^)]*)?\\)");
   private static final Pattern NAME =
       Pattern.compile("`([A-Z][a-z]\\w*[a-z][A-Z]?\\w*)(?:\\.([a-z]\\w*))?`");
-  private static final int MOST_README_LINES = 150;
+  private static final int MAX_README_LINES = 150;
 
   static Stream<Path> pages() throws IOException {
     return Stream.concat(list(ROOT), list(ROOT.resolve("docs")))
@@ -82,7 +82,7 @@ class DocumentationTest {
   @Test
   void readmeIsShort() throws IOException {
     assertThat(Files.readAllLines(ROOT.resolve("README.md")))
-        .hasSizeLessThanOrEqualTo(MOST_README_LINES);
+        .hasSizeLessThanOrEqualTo(MAX_README_LINES);
   }
 
   @Test

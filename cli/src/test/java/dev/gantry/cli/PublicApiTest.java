@@ -25,10 +25,10 @@ class PublicApiTest {
   /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
   /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
   /// read what was saved, and `SaveMode`, which two options said that contradicted each other.
-  private static final int MOST_TYPES_FOR_USERS = 70;
+  private static final int MAX_TYPES_FOR_USERS = 70;
 
   /// What reads a folder of the hub, names its tensors, and runs its block.
-  private static final int MOST_TYPES_OF_MODELS = 6;
+  private static final int MAX_TYPES_OF_MODELS = 6;
 
   private final PublicApi api = PublicApi.read();
 
@@ -50,8 +50,8 @@ class PublicApiTest {
 
   @Test
   void usersMeetFewTypes() {
-    assertThat(api.ofLoader().topLevelTypes()).isLessThanOrEqualTo(MOST_TYPES_FOR_USERS);
-    assertThat(api.ofModels().topLevelTypes()).isLessThanOrEqualTo(MOST_TYPES_OF_MODELS);
+    assertThat(api.ofLoader().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_FOR_USERS);
+    assertThat(api.ofModels().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_OF_MODELS);
   }
 
   private List<String> list() {

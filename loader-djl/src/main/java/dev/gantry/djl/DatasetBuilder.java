@@ -79,7 +79,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// How many samples a batch has.
   public T setSampling(int samples) {
-    MisuseException.requireRange("setSampling", samples, 1, OrderOptions.MOST_BATCH_SIZE);
+    MisuseException.requireRange("setSampling", samples, 1, OrderOptions.MAX_BATCH_SIZE);
     batchSize = samples;
     return self();
   }

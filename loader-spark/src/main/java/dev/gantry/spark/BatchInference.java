@@ -28,7 +28,7 @@ public final class BatchInference implements AutoCloseable {
   /// The default number of rows of a batch.
   public static final int USUAL_BATCH_SIZE = 32;
 
-  private static final int MOST_BATCH_SIZE = 1 << 16;
+  private static final int MAX_BATCH_SIZE = 1 << 16;
 
   private final InferencePlan plan;
 
@@ -108,7 +108,7 @@ public final class BatchInference implements AutoCloseable {
 
     /// Sets the most rows that go through the model at once.
     public Builder optBatchSize(int rows) {
-      MisuseException.requireRange("optBatchSize", rows, 1, MOST_BATCH_SIZE);
+      MisuseException.requireRange("optBatchSize", rows, 1, MAX_BATCH_SIZE);
       batchSize = rows;
       return this;
     }

@@ -36,14 +36,14 @@ record Architecture(
     List<String> labels,
     List<Integer> ends,
     List<Shape> shapes) {
-  static final int MOST_TOKENS = 16 << 20;
-  private static final int MOST_POSITIONS = 64 << 20;
+  static final int MAX_TOKENS = 16 << 20;
+  private static final int MAX_POSITIONS = 64 << 20;
   private static final int WIDEST = 1 << 20;
-  private static final int MOST_LAYERS = 1024;
-  private static final int MOST_HEADS = 1 << 16;
-  private static final int MOST_LABELS = 1 << 20;
-  private static final int MOST_PIXELS = 1 << 16;
-  private static final int MOST_STAGES = 64;
+  private static final int MAX_LAYERS = 1024;
+  private static final int MAX_HEADS = 1 << 16;
+  private static final int MAX_LABELS = 1 << 20;
+  private static final int MAX_PIXELS = 1 << 16;
+  private static final int MAX_STAGES = 64;
 
   /// Keys of `config.json` that change no answer of a model here: they describe the file, its training, its tokens, how
   /// text is generated, or what else the library that writes these files returns.
@@ -137,8 +137,8 @@ record Architecture(
     }
     config.requireOff("rope_interleaved");
     int width = config.count("hidden_size", WIDEST);
-    int heads = config.count("num_attention_heads", MOST_HEADS);
-    int groups = config.count("num_key_value_heads", heads, MOST_HEADS);
+    int heads = config.count("num_attention_heads", MAX_HEADS);
+    int groups = config.count("num_key_value_heads", heads, MAX_HEADS);
     config.requireMultiple("num_attention_heads", heads, "num_key_value_heads", groups);
     if (!config.has("head_dim")) {
       config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
@@ -158,7 +158,7 @@ record Architecture(
     }
     Layers layers =
         new Layers(
-            config.count("num_hidden_layers", MOST_LAYERS),
+            config.count("num_hidden_layers", MAX_LAYERS),
             width,
             config.count("intermediate_size", WIDEST),
             heads,
@@ -167,7 +167,7 @@ record Architecture(
             config.positive("rms_norm_eps", 1e-6),
             config.choice("hidden_act", "silu", Activations.KNOWN),
             traits);
-    int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
+    int longest = config.count("max_position_embeddings", 2048, MAX_POSITIONS);
     return text(
         folder, chosen, "llama", layers, 0, longest, Optional.of(rotation(config)), List.of());
   }
@@ -182,7 +182,7 @@ record Architecture(
       int longest,
       Optional<Rotation> rotation,
       List<String> labels) {
-    int vocabulary = folder.config().count("vocab_size", MOST_TOKENS);
+    int vocabulary = folder.config().count("vocab_size", MAX_TOKENS);
     TextBlock.Sizes sizes =
         new TextBlock.Sizes(
             layers,
@@ -225,11 +225,11 @@ record Architecture(
 
   private static Rotation rotation(HubConfig config, HubConfig rope) {
     double theta = rope.positive("rope_theta", config.positive("rope_theta", 10_000));
-    int longest = config.count("max_position_embeddings", 2048, MOST_POSITIONS);
+    int longest = config.count("max_position_embeddings", 2048, MAX_POSITIONS);
     // If the key is both in the configuration and in the object within it, the configuration's own
     // counts.
     int original =
-        config.count(ORIGINAL, rope.count(ORIGINAL, longest, MOST_POSITIONS), MOST_POSITIONS);
+        config.count(ORIGINAL, rope.count(ORIGINAL, longest, MAX_POSITIONS), MAX_POSITIONS);
     Map<String, Function<HubConfig, Rotation>> known =
         Map.of(
             "default",
@@ -261,7 +261,7 @@ record Architecture(
             new Variant("GPT2Model", Head.NONE));
     config.requireOff("add_cross_attention");
     int width = config.count("n_embd", 768, WIDEST);
-    int heads = config.count("n_head", 12, MOST_HEADS);
+    int heads = config.count("n_head", 12, MAX_HEADS);
     config.requireMultiple("n_embd", width, "n_head", heads);
     Set<Trait> traits = EnumSet.copyOf(BIASED);
     if (!config.flag("scale_attn_weights", true)) {
@@ -272,7 +272,7 @@ record Architecture(
     }
     Layers layers =
         new Layers(
-            config.count("n_layer", 12, MOST_LAYERS),
+            config.count("n_layer", 12, MAX_LAYERS),
             width,
             config.count("n_inner", Math.min(WIDEST, 4 * width), WIDEST),
             heads,
@@ -281,17 +281,17 @@ record Architecture(
             config.positive("layer_norm_epsilon", 1e-5),
             config.choice("activation_function", "gelu_new", Activations.KNOWN),
             traits);
-    int longest = config.count("n_positions", 1024, MOST_POSITIONS);
+    int longest = config.count("n_positions", 1024, MAX_POSITIONS);
     return text(folder, chosen, "gpt2", layers, 0, longest, Optional.empty(), List.of());
   }
 
   /// The layers of BERT and ViT.
   private static Layers encoder(HubConfig config, Set<Trait> traits) {
     int width = config.count("hidden_size", 768, WIDEST);
-    int heads = config.count("num_attention_heads", 12, MOST_HEADS);
+    int heads = config.count("num_attention_heads", 12, MAX_HEADS);
     config.requireMultiple("hidden_size", width, "num_attention_heads", heads);
     return new Layers(
-        config.count("num_hidden_layers", 12, MOST_LAYERS),
+        config.count("num_hidden_layers", 12, MAX_LAYERS),
         width,
         config.count("intermediate_size", 3072, WIDEST),
         heads,
@@ -322,8 +322,8 @@ record Architecture(
     Set<Trait> traits = EnumSet.copyOf(BIASED);
     traits.add(Trait.NORM_BEHIND);
     Layers layers = encoder(config, traits);
-    int types = config.count("type_vocab_size", 2, MOST_TOKENS);
-    int longest = config.count("max_position_embeddings", 512, MOST_POSITIONS);
+    int types = config.count("type_vocab_size", 2, MAX_TOKENS);
+    int longest = config.count("max_position_embeddings", 512, MAX_POSITIONS);
     List<String> labels = labels(config, chosen);
     return text(folder, chosen, "bert", layers, types, longest, Optional.empty(), labels);
   }
@@ -363,12 +363,12 @@ record Architecture(
       traits.remove(Trait.ATTENTION_BIAS);
     }
     Layers layers = encoder(config, traits);
-    int image = config.count("image_size", 224, MOST_PIXELS);
-    int patch = config.count("patch_size", 16, MOST_PIXELS);
+    int image = config.count("image_size", 224, MAX_PIXELS);
+    int patch = config.count("patch_size", 16, MAX_PIXELS);
     if (patch > image) {
       throw config.refuse("patch_size", "it must be no more than image_size, " + image);
     }
-    int channels = config.count("num_channels", 3, MOST_PIXELS);
+    int channels = config.count("num_channels", 3, MAX_PIXELS);
     List<String> labels = labels(config, chosen);
     int headSize =
         chosen.head() == Head.POOLER
@@ -391,8 +391,8 @@ record Architecture(
             "ResNetForImageClassification",
             new Variant("ResNetForImageClassification", Head.FIRST),
             new Variant("ResNetModel", Head.POOLER));
-    List<Integer> filters = config.counts("hidden_sizes", MOST_STAGES, WIDEST);
-    List<Integer> depths = config.counts("depths", MOST_STAGES, MOST_LAYERS);
+    List<Integer> filters = config.counts("hidden_sizes", MAX_STAGES, WIDEST);
+    List<Integer> depths = config.counts("depths", MAX_STAGES, MAX_LAYERS);
     if (filters.size() != depths.size()) {
       throw config.refuse(
           "depths", "it must have as many numbers as hidden_sizes, " + filters.size());
@@ -405,7 +405,7 @@ record Architecture(
     List<String> labels = labels(config, chosen);
     ResnetBlock.Config sizes =
         new ResnetBlock.Config(
-            config.count("num_channels", 3, MOST_PIXELS),
+            config.count("num_channels", 3, MAX_PIXELS),
             config.count("embedding_size", 64, WIDEST),
             filters,
             depths,
@@ -424,7 +424,7 @@ record Architecture(
       return List.of();
     }
     Map<String, String> named = config.texts("id2label");
-    int count = named.isEmpty() ? config.count("num_labels", 2, MOST_LABELS) : named.size();
+    int count = named.isEmpty() ? config.count("num_labels", 2, MAX_LABELS) : named.size();
     return IntStream.range(0, count)
         .mapToObj(i -> named.getOrDefault(String.valueOf(i), "LABEL_" + i))
         .toList();

@@ -21,11 +21,11 @@ import java.util.stream.LongStream;
 /// The token of the highest score follows, unless there is a temperature: then a token is drawn, by
 /// the CPU and a seed, so that the same seed gives the same text.
 public final class TextGenerator {
-  private static final int MOST_TOKENS = 1 << 24;
+  private static final int MAX_TOKENS = 1 << 24;
 
   /// The most tokens of one pass: it holds an attention score for each of its tokens and each token before,
   /// so a long prompt goes in pieces.
-  private static final int MOST_AT_ONCE = 256;
+  private static final int MAX_AT_ONCE = 256;
 
   private final int tokens;
   private final double temperature;
@@ -98,9 +98,9 @@ public final class TextGenerator {
       RandomGenerator random,
       long... tokens) {
     int from = 0;
-    for (; tokens.length - from > MOST_AT_ONCE; from += MOST_AT_ONCE) {
+    for (; tokens.length - from > MAX_AT_ONCE; from += MAX_AT_ONCE) {
       try (NDManager pass = manager.newSubManager()) {
-        block.nextScores(store, ids(pass, tokens, from, from + MOST_AT_ONCE), cache);
+        block.nextScores(store, ids(pass, tokens, from, from + MAX_AT_ONCE), cache);
       }
     }
     try (NDManager pass = manager.newSubManager()) {
@@ -129,7 +129,7 @@ public final class TextGenerator {
 
     /// The most tokens that it generates; 50 unless you say otherwise.
     public Builder optMaxTokens(int most) {
-      MisuseException.requireRange("optMaxTokens", most, 1, MOST_TOKENS);
+      MisuseException.requireRange("optMaxTokens", most, 1, MAX_TOKENS);
       tokens = most;
       return this;
     }
@@ -146,7 +146,7 @@ public final class TextGenerator {
 
     /// Draws from the `most` tokens with the highest scores; 0, the default, draws from all.
     public Builder optTopK(int most) {
-      MisuseException.requireRange("optTopK", most, 0, MOST_TOKENS);
+      MisuseException.requireRange("optTopK", most, 0, MAX_TOKENS);
       topK = most;
       return this;
     }

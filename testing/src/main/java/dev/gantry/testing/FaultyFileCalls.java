@@ -36,7 +36,7 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     CACHED_BYTES,
     MAPPED_BYTES,
     FILE_SYSTEM,
-    MOST_DESCRIPTORS,
+    MAX_DESCRIPTORS,
     PREAD_NO_WAIT,
     LOCK
   }

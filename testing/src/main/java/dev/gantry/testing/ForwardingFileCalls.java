@@ -127,7 +127,7 @@ public abstract class ForwardingFileCalls implements FileCalls {
 
   @Override
   public long mostDescriptors() {
-    return call(Function.MOST_DESCRIPTORS, () -> real.mostDescriptors());
+    return call(Function.MAX_DESCRIPTORS, () -> real.mostDescriptors());
   }
 
   @Override

@@ -28,8 +28,8 @@ import java.util.function.IntFunction;
 /// Chooses what a bench measures.
 record Blocks(Settings settings, GantrySession session, Findings found, PythonPeers python) {
   private static final long MIB = 1 << 20;
-  private static final int MOST_COPY_BYTES = 256 << 20;
-  private static final long MOST_TRACED_BYTES = 1L << 30;
+  private static final int MAX_COPY_BYTES = 256 << 20;
+  private static final long MAX_TRACED_BYTES = 1L << 30;
   private static final int CORES = Runtime.getRuntime().availableProcessors();
 
   /// Returns all blocks, the ceilings first, since their results decide which of them take turns with
@@ -67,7 +67,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
 
   /// Returns the largest file for a grid and a traced load.
   static Subject traced(List<Subject> subjects) {
-    return largest(subjects, MOST_TRACED_BYTES);
+    return largest(subjects, MAX_TRACED_BYTES);
   }
 
   private static Subject largest(List<Subject> subjects, long mostBytes) {
@@ -101,7 +101,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
   private List<Block> ceilings(Subject subject) {
     Path file = subject.file();
     Path target = settings.folder().resolve("written.bin");
-    long copied = Math.min(MOST_COPY_BYTES, subject.bytes());
+    long copied = Math.min(MAX_COPY_BYTES, subject.bytes());
     long written = Math.clamp(subject.bytes(), 8 * MIB, 512 * MIB) / (8 * MIB) * (8 * MIB);
     List<Block> blocks = new ArrayList<>();
     blocks.add(

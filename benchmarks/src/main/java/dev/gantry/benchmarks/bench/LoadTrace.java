@@ -28,7 +28,7 @@ final class LoadTrace {
   private static final List<String> SPANS = List.of("Read", "Copy", "Wait");
 
   /// The most spans of a trace; a picture would show no more.
-  private static final int MOST_SPANS = 4000;
+  private static final int MAX_SPANS = 4000;
 
   private LoadTrace() {}
 
@@ -94,7 +94,7 @@ final class LoadTrace {
         .filter(event -> !event.getEventType().getName().equals(LOAD))
         .filter(event -> !event.getStartTime().isBefore(start))
         .sorted(Comparator.comparing(RecordedEvent::getStartTime))
-        .limit(MOST_SPANS)
+        .limit(MAX_SPANS)
         .map(event -> span(event, start))
         .toList();
   }

@@ -17,7 +17,7 @@ final class MachineProbe {
   private static final Path CPUS = Path.of("/proc/cpuinfo");
   private static final Path MEMORY = Path.of("/proc/meminfo");
   private static final Path NVIDIA = Path.of("/proc/driver/nvidia/version");
-  private static final int MOST_SECONDS = 5;
+  private static final int MAX_SECONDS = 5;
   private static final String UNKNOWN = "unknown";
 
   private MachineProbe() {}
@@ -94,7 +94,7 @@ final class MachineProbe {
             .redirectError(ProcessBuilder.Redirect.DISCARD)
             .start();
     try {
-      return git.waitFor(MOST_SECONDS, TimeUnit.SECONDS) && git.exitValue() == 0
+      return git.waitFor(MAX_SECONDS, TimeUnit.SECONDS) && git.exitValue() == 0
           ? new String(git.getInputStream().readAllBytes(), StandardCharsets.UTF_8).strip()
           : "";
     } finally {

@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 /// contenders. It finds them by trying each, with a time limit.
 final class PythonPeers implements AutoCloseable {
   private static final String SCRIPT = "peers.py";
-  private static final long MOST_SECONDS_TO_START = 30;
-  private static final long MOST_SECONDS_TO_LOAD = 120;
+  private static final long MAX_SECONDS_TO_START = 30;
+  private static final long MAX_SECONDS_TO_LOAD = 120;
 
   /// Ends each answer of the process.
   private static final String END = "";
@@ -59,7 +59,7 @@ final class PythonPeers implements AutoCloseable {
     process = started;
     Thread.ofPlatform().daemon().name("gantry-bench-python").start(() -> listen(started));
     while (true) {
-      String[] fields = answer(MOST_SECONDS_TO_START);
+      String[] fields = answer(MAX_SECONDS_TO_START);
       switch (fields[0]) {
         case "have" -> names.add(fields[1]);
         case "lack" -> absences.add(new Absence(fields[1], fields[2]));
@@ -124,7 +124,7 @@ final class PythonPeers implements AutoCloseable {
     }
     PrintWriter in = new PrintWriter(asked.outputWriter(), true);
     in.println(name + "\t" + file + "\t" + spare);
-    String[] fields = answer(MOST_SECONDS_TO_LOAD);
+    String[] fields = answer(MAX_SECONDS_TO_LOAD);
     if (fields[0].equals("seconds")) {
       return Double.parseDouble(fields[1]);
     }

@@ -22,7 +22,7 @@ import java.util.function.LongSupplier;
 final class Subjects {
   private static final long MIB = 1 << 20;
   private static final long SMALL_BYTES = 50_000;
-  private static final int MOST_SMALL = 20_000;
+  private static final int MAX_SMALL = 20_000;
 
   /// The largest file is at most this part of memory: two shapes of it shall stay in the page cache
   /// beside what is loaded.
@@ -87,7 +87,7 @@ final class Subjects {
         leftOut.add(String.format(Locale.ROOT, "files of %,d MiB", size / MIB));
         continue;
       }
-      for (int tensors : new int[] {1, Math.clamp(size / SMALL_BYTES, 2, MOST_SMALL)}) {
+      for (int tensors : new int[] {1, Math.clamp(size / SMALL_BYTES, 2, MAX_SMALL)}) {
         subjects.add(make(folder, size, tensors));
         madeBytes += size;
       }

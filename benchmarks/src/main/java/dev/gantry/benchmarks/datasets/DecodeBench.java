@@ -26,8 +26,8 @@ import java.util.List;
 /// tensorflow-hadoop's reader and protobuf with the values copied to a batch's memory. And decoding
 /// alone, of records in memory, on one thread.
 record DecodeBench(Samples samples) {
-  private static final long MOST_IN_MEMORY_BYTES = 128L << 20;
-  private static final int MOST_IN_MEMORY = 200_000;
+  private static final long MAX_IN_MEMORY_BYTES = 128L << 20;
+  private static final int MAX_IN_MEMORY = 200_000;
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 
   void run(int turns) throws Exception {
@@ -89,7 +89,7 @@ record DecodeBench(Samples samples) {
       try (TfRecordReader reader =
           TfRecordReader.open(
               samples.session(), samples.records().getFirst(), TfRecordOptions.defaults())) {
-        while (bytes < MOST_IN_MEMORY_BYTES && ours.size() < MOST_IN_MEMORY && reader.next()) {
+        while (bytes < MAX_IN_MEMORY_BYTES && ours.size() < MAX_IN_MEMORY && reader.next()) {
           MemorySegment data = arena.allocate(reader.record().byteSize()).copyFrom(reader.record());
           ours.add(new RawRecord(reader.file(), reader.number(), reader.offset(), data));
           theirs.add(data.toArray(ValueLayout.JAVA_BYTE));

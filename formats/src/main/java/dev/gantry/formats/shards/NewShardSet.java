@@ -89,7 +89,7 @@ final class NewShardSet {
     }
     long padding = (fields.size() - 1L) * ShardSet.PAGE_BYTES;
     long fitting = (options.shardBytes() - padding) / Math.max(1, sampleBytes);
-    return Math.clamp(fitting, 1, ShardOptions.MOST_SAMPLES_PER_SHARD);
+    return Math.clamp(fitting, 1, ShardOptions.MAX_SAMPLES_PER_SHARD);
   }
 
   private long countShards() {

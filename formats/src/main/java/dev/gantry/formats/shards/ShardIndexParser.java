@@ -81,7 +81,7 @@ final class ShardIndexParser {
     long total = 0;
     for (ShardRules.Entry entry : shards) {
       Shard shard = entry.shard();
-      if (shard.samples() > EpochOrder.MOST_SAMPLES - sum
+      if (shard.samples() > EpochOrder.MAX_SAMPLES - sum
           || shard.bytes() > Long.MAX_VALUE - total) {
         throw json.malformedAt(
             entry.position(), "total-overflow", "shards of more than 2⁶² samples or 2⁶³-1 bytes");

@@ -15,10 +15,10 @@ import java.util.SequencedMap;
 /// Says how samples are split into shards, and how the shards are written. Immutable.
 public final class ShardOptions {
   /// The most shards of a [ShardWriter] that are written at once.
-  public static final int MOST_WRITERS = 64;
+  public static final int MAX_WRITERS = 64;
 
   /// The most samples of a shard, since batches count a shard's samples in an `int`.
-  public static final int MOST_SAMPLES_PER_SHARD = Integer.MAX_VALUE;
+  public static final int MAX_SAMPLES_PER_SHARD = Integer.MAX_VALUE;
 
   private final long samplesPerShard;
   private final long shardBytes;
@@ -51,9 +51,9 @@ public final class ShardOptions {
 
   /// Sets the number of samples of each shard except the last.
   ///
-  /// @param samples how many, up to [#MOST_SAMPLES_PER_SHARD]; 0 for as many as fit the shard's size
+  /// @param samples how many, up to [#MAX_SAMPLES_PER_SHARD]; 0 for as many as fit the shard's size
   public ShardOptions withSamplesPerShard(long samples) {
-    MisuseException.requireRange("withSamplesPerShard", samples, 0, MOST_SAMPLES_PER_SHARD);
+    MisuseException.requireRange("withSamplesPerShard", samples, 0, MAX_SAMPLES_PER_SHARD);
     return new ShardOptions(samples, shardBytes, blockBytes, writers, metadata, write);
   }
 
@@ -75,9 +75,9 @@ public final class ShardOptions {
     return new ShardOptions(samplesPerShard, shardBytes, bytes, writers, metadata, write);
   }
 
-  /// Sets how many shards a [ShardWriter] writes at once, up to [#MOST_WRITERS].
+  /// Sets how many shards a [ShardWriter] writes at once, up to [#MAX_WRITERS].
   public ShardOptions withWriters(int count) {
-    MisuseException.requireRange("withWriters", count, 1, MOST_WRITERS);
+    MisuseException.requireRange("withWriters", count, 1, MAX_WRITERS);
     return new ShardOptions(samplesPerShard, shardBytes, blockBytes, count, metadata, write);
   }
 

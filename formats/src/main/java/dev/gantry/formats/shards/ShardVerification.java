@@ -20,7 +20,7 @@ final class ShardVerification {
   private static final long TURN_BYTES = 64L << 20;
 
   /// The most threads: so many read about as fast as checksums are computed.
-  private static final int MOST_THREADS = 8;
+  private static final int MAX_THREADS = 8;
 
   /// The blocks that one thread takes, from number `block` on.
   private record Turn(Shard shard, int block, Extent extent) {}
@@ -47,7 +47,7 @@ final class ShardVerification {
 
   void run(int threads, ProgressListener progress) {
     int wanted =
-        threads > 0 ? threads : Math.min(MOST_THREADS, Runtime.getRuntime().availableProcessors());
+        threads > 0 ? threads : Math.min(MAX_THREADS, Runtime.getRuntime().availableProcessors());
     workers.forEach(
         wanted, turns, this::check, () -> progress.onProgress(done.sum(), set.totalBytes()));
     workers.throwIfCancelled();

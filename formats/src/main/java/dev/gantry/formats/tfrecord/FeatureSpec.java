@@ -152,7 +152,7 @@ public sealed interface FeatureSpec {
       throw new MisuseException(subject + ": kind " + kind + " cannot have dtype " + dtype);
     }
     MemorySegment _ = Elements.of(subject, dtype, padding);
-    if (field.sampleBytes() > TfRecordOptions.MOST_RECORD_BYTES * (long) Long.BYTES) {
+    if (field.sampleBytes() > TfRecordOptions.MAX_RECORD_BYTES * (long) Long.BYTES) {
       throw new MisuseException(subject + ": " + field.shape() + " is more than a record can hold");
     }
   }

@@ -20,13 +20,13 @@ import org.jspecify.annotations.Nullable;
 /// before the fault is thrown.
 final class InflatedSource implements ByteSource {
   /// Deflate makes no more than 258 bytes of two bits.
-  private static final long MOST_RATIO = 1032;
+  private static final long MAX_RATIO = 1032;
 
   private static final int STEP_BYTES = 64 << 10;
   private static final int CHUNK_BYTES = 256 << 10;
 
   /// The longest name and comment of a gzip header that are read.
-  static final int MOST_HEADER_BYTES = 1 << 20;
+  static final int MAX_HEADER_BYTES = 1 << 20;
 
   private final SourceFile file;
   private final Compression compression;
@@ -116,9 +116,9 @@ final class InflatedSource implements ByteSource {
     if (ended) {
       return 0;
     }
-    return file.size() > Long.MAX_VALUE / MOST_RATIO
+    return file.size() > Long.MAX_VALUE / MAX_RATIO
         ? Long.MAX_VALUE
-        : Math.max(0, file.size() * MOST_RATIO - given);
+        : Math.max(0, file.size() * MAX_RATIO - given);
   }
 
   @Override
@@ -202,10 +202,10 @@ final class InflatedSource implements ByteSource {
 
     @Override
     public int read() throws IOException {
-      if (single == MOST_HEADER_BYTES) {
+      if (single == MAX_HEADER_BYTES) {
         throw new IOException(
             "the name and the comment in a gzip header have more than "
-                + MOST_HEADER_BYTES
+                + MAX_HEADER_BYTES
                 + " bytes");
       }
       single++;

@@ -26,23 +26,23 @@ public record TfRecordOptions(
   public static final int LEAST_CHUNK_BYTES = 4 << 10;
 
   /// The most bytes that are read at a time.
-  public static final int MOST_CHUNK_BYTES = 64 << 20;
+  public static final int MAX_CHUNK_BYTES = 64 << 20;
 
   /// The longest record that can be asked for: a little less than protobuf's longest message, so
   /// that it fits one buffer with its framing.
-  public static final int MOST_RECORD_BYTES = Integer.MAX_VALUE - (1 << 20);
+  public static final int MAX_RECORD_BYTES = Integer.MAX_VALUE - (1 << 20);
 
   /// The most records that a shuffle buffer may hold. Each takes some 100 bytes of heap.
-  public static final int MOST_SHUFFLE_RECORDS = 1 << 24;
+  public static final int MAX_SHUFFLE_RECORDS = 1 << 24;
 
-  private static final long MOST_BYTES = 1L << 40;
+  private static final long MAX_BYTES = 1L << 40;
 
   public TfRecordOptions {
-    MisuseException.requireRange("chunkBytes", chunkBytes, LEAST_CHUNK_BYTES, MOST_CHUNK_BYTES);
-    MisuseException.requireRange("mostRecordBytes", mostRecordBytes, 0, MOST_RECORD_BYTES);
-    MisuseException.requireRange("mostBatchBytes", mostBatchBytes, 1, MOST_BYTES);
-    MisuseException.requireRange("shuffleRecords", shuffleRecords, 1, MOST_SHUFFLE_RECORDS);
-    MisuseException.requireRange("shuffleBytes", shuffleBytes, 1, MOST_BYTES);
+    MisuseException.requireRange("chunkBytes", chunkBytes, LEAST_CHUNK_BYTES, MAX_CHUNK_BYTES);
+    MisuseException.requireRange("mostRecordBytes", mostRecordBytes, 0, MAX_RECORD_BYTES);
+    MisuseException.requireRange("mostBatchBytes", mostBatchBytes, 1, MAX_BYTES);
+    MisuseException.requireRange("shuffleRecords", shuffleRecords, 1, MAX_SHUFFLE_RECORDS);
+    MisuseException.requireRange("shuffleBytes", shuffleBytes, 1, MAX_BYTES);
   }
 
   /// Compression as it is found, no fault passed over, chunks of 2 MiB, records of up to 1 GiB, and

@@ -27,7 +27,7 @@ public final class TfRecordShards implements AutoCloseable {
   private static final String NAME_END = "-";
 
   /// The most shards that are written at once.
-  public static final int MOST_SHARDS = 1024;
+  public static final int MAX_SHARDS = 1024;
 
   private final JointFiles output;
   private final List<Part> parts;
@@ -47,13 +47,13 @@ public final class TfRecordShards implements AutoCloseable {
 
   /// @param folder which is made where it is missing, and those above it
   /// @param name what the files' names begin with, such as `train`
-  /// @param shards how many files, up to [#MOST_SHARDS]
+  /// @param shards how many files, up to [#MAX_SHARDS]
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   /// @throws MisuseException if another writer of such files is at work, the folder has a set that Spark
   ///     wrote, or the name begins with a dot or has a line break
   public static TfRecordShards create(
       Session session, Path folder, String name, int shards, Compression compression) {
-    MisuseException.requireRange("shards", shards, 1, MOST_SHARDS);
+    MisuseException.requireRange("shards", shards, 1, MAX_SHARDS);
     GantrySession own = GantrySession.of(session);
     // The name may have a folder of its own before it.
     Path named = folder.resolve(name + NAME_END).toAbsolutePath();

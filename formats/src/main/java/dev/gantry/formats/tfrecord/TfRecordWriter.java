@@ -104,15 +104,15 @@ public final class TfRecordWriter implements AutoCloseable {
 
   /// Appends a record.
   ///
-  /// @param record host memory, up to [TfRecordOptions#MOST_RECORD_BYTES]
+  /// @param record host memory, up to [TfRecordOptions#MAX_RECORD_BYTES]
   /// @throws dev.gantry.core.TransferException if the disk fails; the writer can only be closed then
   /// @throws MisuseException if the record is too long, or the writer is done
   public void write(MemorySegment record) {
-    if (record.byteSize() > TfRecordOptions.MOST_RECORD_BYTES) {
+    if (record.byteSize() > TfRecordOptions.MAX_RECORD_BYTES) {
       throw new MisuseException(
           file.file()
               + ": a record must have at most "
-              + TfRecordOptions.MOST_RECORD_BYTES
+              + TfRecordOptions.MAX_RECORD_BYTES
               + " bytes (had "
               + record.byteSize()
               + ")");

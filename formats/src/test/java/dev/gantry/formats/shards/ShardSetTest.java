@@ -274,8 +274,8 @@ class ShardSetTest {
   @Test
   void samplesWhoseBytesCannotBeCounted() {
     String template =
-        GOOD.replace("'samples': 5", "'samples': " + EpochOrder.MOST_SAMPLES)
-            .replace("'samples': 3", "'samples': " + (EpochOrder.MOST_SAMPLES - 2));
+        GOOD.replace("'samples': 5", "'samples': " + EpochOrder.MAX_SAMPLES)
+            .replace("'samples': 3", "'samples': " + (EpochOrder.MAX_SAMPLES - 2));
     assertThat(fault(template)).returns("samples-overflow", MalformedFileException::kind);
   }
 

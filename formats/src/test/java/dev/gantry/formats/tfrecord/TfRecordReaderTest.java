@@ -255,7 +255,7 @@ class TfRecordReaderTest {
   @Test
   void namesOfGzipMembersAreReadUpToALimitOfEach() throws IOException {
     byte[] bytes = Framed.of(RECORDS);
-    int half = InflatedSource.MOST_HEADER_BYTES / 2;
+    int half = InflatedSource.MAX_HEADER_BYTES / 2;
     byte[] first = named(Arrays.copyOf(bytes, 777), half, half - 100);
     byte[] none = named(new byte[0], half, half - 100);
     byte[] second = Arrays.copyOfRange(bytes, 777, bytes.length);

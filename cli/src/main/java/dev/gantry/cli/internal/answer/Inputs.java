@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 public final class Inputs {
   private static final Set<String> WHOLE = Set.of("int64", "int32", "int16", "int8", "uint8");
   private static final Set<String> FLOATS = Set.of("float32", "float64", "float16", "bfloat16");
-  private static final int MOST_VALUES = 1 << 28;
+  private static final int MAX_VALUES = 1 << 28;
 
   /// One input, and where in the file it is.
   private record Values(long offset, TensorShape shape, String dtype, DoubleBuffer values) {}
@@ -167,9 +167,9 @@ public final class Inputs {
       if (json.peek() != Kind.NUMBER) {
         throw json.unwanted("invalid-value", "a value of input '" + name + "' is no number");
       }
-      if (count++ == MOST_VALUES) {
+      if (count++ == MAX_VALUES) {
         throw json.malformed(
-            "too-many-values", "input '" + name + "' has more than " + MOST_VALUES + " values");
+            "too-many-values", "input '" + name + "' has more than " + MAX_VALUES + " values");
       }
       values.add(Double.parseDouble(json.number()));
     }

@@ -17,7 +17,7 @@ import java.util.Set;
 /// dtypes become one string of bytes, as they lie in memory, little endian. The shape is not kept.
 final class SampleExamples {
   /// The most bytes of an int64 in a record.
-  private static final int MOST_VARINT_BYTES = 10;
+  private static final int MAX_VARINT_BYTES = 10;
 
   private static final ValueLayout.OfShort SHORT =
       ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -49,11 +49,11 @@ final class SampleExamples {
           switch (form(field)) {
             case BYTES, FLOATS -> field.sampleBytes();
             case INTEGERS ->
-                Math.min(elements(field), TfRecordOptions.MOST_RECORD_BYTES) * MOST_VARINT_BYTES;
+                Math.min(elements(field), TfRecordOptions.MAX_RECORD_BYTES) * MAX_VARINT_BYTES;
           };
-      most += Math.min(bytes, TfRecordOptions.MOST_RECORD_BYTES + 1L);
+      most += Math.min(bytes, TfRecordOptions.MAX_RECORD_BYTES + 1L);
     }
-    if (most > TfRecordOptions.MOST_RECORD_BYTES) {
+    if (most > TfRecordOptions.MAX_RECORD_BYTES) {
       throw new MisuseException("a sample has more bytes than a TFRecord record may have");
     }
   }

@@ -67,9 +67,9 @@ public record ShardsToRecords(
     if (count == null) {
       return List.of(output);
     }
-    if (count < 1 || count > TfRecordShards.MOST_SHARDS) {
+    if (count < 1 || count > TfRecordShards.MAX_SHARDS) {
       throw new MisuseException(
-          "--shards must be 1 to " + TfRecordShards.MOST_SHARDS + ": " + count);
+          "--shards must be 1 to " + TfRecordShards.MAX_SHARDS + ": " + count);
     }
     return TfRecordShards.files(folder(), name(), count);
   }

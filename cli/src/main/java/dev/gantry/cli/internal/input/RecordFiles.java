@@ -10,7 +10,7 @@ import dev.gantry.formats.tfrecord.TfRecordReader;
 /// and with records of any length that the format allows.
 public final class RecordFiles {
   public static final TfRecordOptions OPTIONS =
-      TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
+      TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MAX_RECORD_BYTES);
 
   private RecordFiles() {}
 

@@ -20,7 +20,7 @@ import java.util.SequencedSet;
 
 /// Reports a block's parameters beside the tensors of some weights, and rules to paste.
 public record MapReport(BlockMap map) implements Report {
-  private static final int MOST_CANDIDATES = 3;
+  private static final int MAX_CANDIDATES = 3;
 
   @Override
   public void print(PrintWriter out) {
@@ -40,7 +40,7 @@ public record MapReport(BlockMap map) implements Report {
           row(parameter, tensors.getFirst(), "ambiguous: " + tensors.size(), table);
           tensors.stream()
               .skip(1)
-              .limit(MOST_CANDIDATES - 1)
+              .limit(MAX_CANDIDATES - 1)
               .forEach(tensor -> table.row("", "", tensor.pattern(), shapes(tensor), ""));
         });
     map.missing().forEach(each -> table.row(each.pattern(), shapes(each), "", "", "no tensor"));

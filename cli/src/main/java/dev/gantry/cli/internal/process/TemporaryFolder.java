@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A new folder that goes with all its files when it is closed, or when the JVM ends before that.
 public final class TemporaryFolder implements AutoCloseable {
-  private static final int MOST_ATTEMPTS = 100;
+  private static final int MAX_ATTEMPTS = 100;
 
   private final Path path;
   private final boolean keep;
@@ -75,7 +75,7 @@ public final class TemporaryFolder implements AutoCloseable {
         }
         return;
       } catch (DirectoryNotEmptyException e) {
-        if (attempt == MOST_ATTEMPTS) {
+        if (attempt == MAX_ATTEMPTS) {
           throw e;
         }
       }

@@ -10,7 +10,7 @@ import java.util.function.IntSupplier;
 ///
 /// The library has no such hook: a program's own hooks may save a checkpoint at that moment.
 public final class Termination {
-  private static final long MOST_SECONDS = 20;
+  private static final long MAX_SECONDS = 20;
 
   private static volatile boolean begun;
 
@@ -55,7 +55,7 @@ public final class Termination {
       // The wait has a limit, since native calls do not heed interrupts. The next run removes files
       // that are
       // left then.
-      boolean _ = done.await(MOST_SECONDS, TimeUnit.SECONDS);
+      boolean _ = done.await(MAX_SECONDS, TimeUnit.SECONDS);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
     }

@@ -19,12 +19,12 @@ import java.util.stream.LongStream;
 /// @param channelsFirst whether the channels are the last axis and are moved to the front
 public record FieldNormalization(
     List<Float> scale, List<Float> shift, DType to, boolean channelsFirst) {
-  private static final int MOST_CHANNELS = Normalization.MAX_CHANNELS;
+  private static final int MAX_CHANNELS = Normalization.MAX_CHANNELS;
 
   public FieldNormalization {
     scale = List.copyOf(scale);
     shift = List.copyOf(shift);
-    MisuseException.requireRange("optNormalize: scales", scale.size(), 1, MOST_CHANNELS);
+    MisuseException.requireRange("optNormalize: scales", scale.size(), 1, MAX_CHANNELS);
     if (shift.size() != scale.size()) {
       throw new MisuseException(
           "optNormalize: there must be as many shifts as scales (were "
@@ -109,7 +109,7 @@ public record FieldNormalization(
     }
     long most = Integer.MAX_VALUE;
     long elements = field.sampleBytes() / field.dtype().alignmentBytes();
-    if (elements > most || (channelsFirst && channels > MOST_CHANNELS)) {
+    if (elements > most || (channelsFirst && channels > MAX_CHANNELS)) {
       throw new MisuseException(
           subject
               + "has samples of shape "
@@ -117,7 +117,7 @@ public record FieldNormalization(
               + "; they must have at most "
               + most
               + " elements, and "
-              + MOST_CHANNELS
+              + MAX_CHANNELS
               + " channels that differ or come last");
     }
   }

@@ -12,7 +12,7 @@ final class HostFields {
   /// The bytes of one part: writing them takes only a few times as long as waking a thread.
   private static final long PART_BYTES = 256L << 10;
 
-  private static final int MOST_PARTS = 16;
+  private static final int MAX_PARTS = 16;
 
   private final SampleCatalogue store;
   private final List<SampleRun> runs;
@@ -42,7 +42,7 @@ final class HostFields {
   }
 
   HostWrites at(long slotOffset) {
-    int parts = (int) Math.min(Math.ceilDiv(bytes, PART_BYTES), Math.min(samples, MOST_PARTS));
+    int parts = (int) Math.min(Math.ceilDiv(bytes, PART_BYTES), Math.min(samples, MAX_PARTS));
     List<HostWrites.HostWriter> writers = new ArrayList<>();
     for (int part = 0; part < parts; part++) {
       writers.add(

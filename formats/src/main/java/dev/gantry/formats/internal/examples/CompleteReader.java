@@ -40,7 +40,7 @@ public final class CompleteReader implements ExampleReader {
   private static final FeatureValue NONE = new FeatureValue();
 
   /// The deepest nesting of groups, the same as in protobuf's parser.
-  private static final int MOST_DEPTH = 100;
+  private static final int MAX_DEPTH = 100;
 
   /// Says that a record has more names, or longer ones, than the reader's limits allow.
   public static final class LimitException extends IOException {
@@ -267,8 +267,8 @@ public final class CompleteReader implements ExampleReader {
   }
 
   private void enter() throws InvalidProtocolBufferException {
-    if (depth == MOST_DEPTH) {
-      throw new InvalidProtocolBufferException("more than " + MOST_DEPTH + " nested messages");
+    if (depth == MAX_DEPTH) {
+      throw new InvalidProtocolBufferException("more than " + MAX_DEPTH + " nested messages");
     }
     depth++;
   }

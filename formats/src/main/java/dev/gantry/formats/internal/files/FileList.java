@@ -32,11 +32,11 @@ record FileList(SequencedMap<String, Long> sizes) {
   private static final String HEAD = "gantry-files 1";
   private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^./][^/]*)");
   private static final Pattern NUMBERED = Pattern.compile("(.+)-[0-9]{5,}-of-[0-9]{5,}");
-  private static final long MOST_BYTES = 100_000_000;
+  private static final long MAX_BYTES = 100_000_000;
 
   /// @throws MalformedFileException if the file is no list that Gantry wrote
   static FileList read(GantrySession session, Location list) {
-    List<String> lines = TextFile.read(session, list, MOST_BYTES).lines().toList();
+    List<String> lines = TextFile.read(session, list, MAX_BYTES).lines().toList();
     if (lines.isEmpty() || !lines.getFirst().equals(HEAD)) {
       throw new MalformedFileException(
           list, 0, "not-a-list", "the first line is not '" + HEAD + "'");

@@ -62,7 +62,7 @@ public final class JointFiles implements AutoCloseable {
   static final Pattern NAME =
       Pattern.compile("part-[0-9]{5,10}-of-[0-9]{5,10}-[0-9A-Za-z]{" + JOB_DIGITS + "}\\..+");
 
-  private static final int MOST_TRIES = 100;
+  private static final int MAX_TRIES = 100;
 
   private final GantrySession session;
   private final Folders folders;
@@ -352,7 +352,7 @@ public final class JointFiles implements AutoCloseable {
   /// Clears the unfinished work, and again while another process that is ending adds to it.
   private void clearAll() {
     clear();
-    for (int i = 0; i < MOST_TRIES && Files.isDirectory(work); i++) {
+    for (int i = 0; i < MAX_TRIES && Files.isDirectory(work); i++) {
       clear();
     }
   }

@@ -19,7 +19,7 @@ public final class UploadFolder implements AutoCloseable {
 
   private static final String PREFIX = "gantry-upload-";
   private static final String USER = "upload";
-  private static final int MOST_TRIES = 10;
+  private static final int MAX_TRIES = 10;
 
   private final Path path;
 
@@ -44,7 +44,7 @@ public final class UploadFolder implements AutoCloseable {
         } catch (MisuseException | TransferException e) {
           // Another upload may take this folder for a leftover and remove it before its lock is
           // held.
-          if (i == MOST_TRIES) {
+          if (i == MAX_TRIES) {
             throw e;
           }
           removeEmpty(path);

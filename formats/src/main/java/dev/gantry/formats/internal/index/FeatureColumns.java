@@ -78,9 +78,9 @@ final class FeatureColumns implements AutoCloseable {
                   ? "its " + count + " floats are not packed"
                   : "its floats lie in " + feature.pieces() + " places";
       case INT64 ->
-          count <= TfRecordIndex.Options.MOST_VALUES
+          count <= TfRecordIndex.Options.MAX_VALUES
               ? ""
-              : "it has " + count + " integers, more than " + TfRecordIndex.Options.MOST_VALUES;
+              : "it has " + count + " integers, more than " + TfRecordIndex.Options.MAX_VALUES;
     };
   }
 

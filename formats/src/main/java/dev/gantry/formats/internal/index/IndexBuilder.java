@@ -39,7 +39,7 @@ final class IndexBuilder implements AutoCloseable {
 
   /// The options by which files are read for an index.
   static final TfRecordOptions ALL =
-      TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MOST_RECORD_BYTES);
+      TfRecordOptions.defaults().withMostRecordBytes(TfRecordOptions.MAX_RECORD_BYTES);
 
   private final Location file;
   private final TfRecordIndex.Options options;

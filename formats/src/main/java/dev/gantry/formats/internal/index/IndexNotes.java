@@ -197,7 +197,7 @@ record IndexNotes(
             switch (kind.get()) {
               case BYTES -> Integer.MAX_VALUE;
               case FLOAT -> Integer.MAX_VALUE / Float.BYTES;
-              case INT64 -> TfRecordIndex.Options.MOST_VALUES;
+              case INT64 -> TfRecordIndex.Options.MAX_VALUES;
             };
         elements = OptionalLong.of(number(elementsNote, 0, most));
       } else if (obstacle.isEmpty() && records > 0) {

@@ -174,20 +174,20 @@ public final class TfRecordIndex implements AutoCloseable {
   public record Options(
       List<String> features, ProgressListener progress, Cancellation cancellation) {
     /// The most integers of a record's feature that an index holds.
-    public static final int MOST_VALUES = 64;
+    public static final int MAX_VALUES = 64;
 
     /// The most features of one file.
-    public static final int MOST_FEATURES = 4096;
+    public static final int MAX_FEATURES = 4096;
 
     /// The longest name of a feature, in bytes of UTF-8.
-    public static final int MOST_NAME_BYTES = 4096;
+    public static final int MAX_NAME_BYTES = 4096;
 
     static final CompleteReader.Limits LIMITS =
-        new CompleteReader.Limits(MOST_FEATURES, MOST_NAME_BYTES);
+        new CompleteReader.Limits(MAX_FEATURES, MAX_NAME_BYTES);
 
     public Options {
       features = features.stream().distinct().toList();
-      MisuseException.requireRange("number of features", features.size(), 0, MOST_FEATURES);
+      MisuseException.requireRange("number of features", features.size(), 0, MAX_FEATURES);
     }
 
     /// Indexes all features; each call makes a new cancellation.

@@ -10,7 +10,7 @@ import java.nio.channels.SeekableByteChannel;
 /// A file as a channel for the ZIP reader of Commons Compress. It refuses a central directory longer than
 /// any real one, so that none can fill the heap.
 final class ArchiveChannel implements SeekableByteChannel {
-  private static final long MOST_BYTES = 32 << 20;
+  private static final long MAX_BYTES = 32 << 20;
 
   private final FileBytes bytes;
   private long position;
@@ -28,8 +28,8 @@ final class ArchiveChannel implements SeekableByteChannel {
     }
     int count = (int) Math.min(target.remaining(), bytes.length() - position);
     read += count;
-    if (read > MOST_BYTES) {
-      throw new IOException("the directory has more than " + MOST_BYTES + " bytes");
+    if (read > MAX_BYTES) {
+      throw new IOException("the directory has more than " + MAX_BYTES + " bytes");
     }
     ByteBuffer part = target.slice(target.position(), count);
     bytes.readFully(part, position);

@@ -26,11 +26,11 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   private static final int STEP_BYTES = 64 << 10;
 
   /// The highest compression ratio that deflate can reach.
-  private static final long MOST_RATIO = 1032;
+  private static final long MAX_RATIO = 1032;
 
   /// Refuses a size that deflate could not reach, before memory is taken for it.
   void requirePlausible() {
-    if (size / MOST_RATIO > extent.length()) {
+    if (size / MAX_RATIO > extent.length()) {
       throw malformed(
           "size-mismatch", extent.length() + " compressed bytes cannot become " + size + " bytes");
     }

@@ -5,7 +5,7 @@ package dev.gantry.formats.internal.order;
 /// wrap round from the end of the files to their beginning, so that in each epoch another block is the
 /// short one, which comes last.
 final class BlockSequence implements SampleSequence {
-  private static final long MOST_AT_ONCE = 1024;
+  private static final long MAX_AT_ONCE = 1024;
 
   private final FileSequence files;
   private final int blockSamples;
@@ -32,7 +32,7 @@ final class BlockSequence implements SampleSequence {
     long end = position + count;
     while (at < end) {
       long first = at / blockSamples;
-      long last = Math.min(first + MOST_AT_ONCE - 1, (end - 1) / blockSamples);
+      long last = Math.min(first + MAX_AT_ONCE - 1, (end - 1) / blockSamples);
       long[] froms = new long[(int) (Math.min(last, fullBlocks - 1) - first + 1)];
       order.fill(first, froms);
       for (long block = first; block <= last; block++) {

@@ -17,7 +17,7 @@ import java.util.stream.IntStream;
 /// the samples that are left after the full rounds.
 public final class EpochOrder {
   /// The most samples that a dataset may have.
-  public static final long MOST_SAMPLES = 1L << 62;
+  public static final long MAX_SAMPLES = 1L << 62;
 
   private final SampleSequence samples;
   private final OrderOptions options;
@@ -35,7 +35,7 @@ public final class EpochOrder {
 
   /// Computes an epoch's order. Time and memory depend on the number of data files, not of samples.
   ///
-  /// @param fileSamples how many samples each data file has, 0 or more; up to [#MOST_SAMPLES] together
+  /// @param fileSamples how many samples each data file has, 0 or more; up to [#MAX_SAMPLES] together
   /// @param epoch the epoch's number, from 0
   public static EpochOrder of(List<Long> fileSamples, OrderOptions options, long epoch) {
     return new EpochOrder(SampleSequence.of(fileSamples, options, epoch), options);

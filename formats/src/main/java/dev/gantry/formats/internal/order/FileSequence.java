@@ -18,7 +18,7 @@ final class FileSequence implements SampleSequence {
     this.starts = new long[files.length + 1];
     for (int i = 0; i < files.length; i++) {
       long samples = fileSamples.get(files[i]);
-      if (samples < 0 || samples > EpochOrder.MOST_SAMPLES - starts[i]) {
+      if (samples < 0 || samples > EpochOrder.MAX_SAMPLES - starts[i]) {
         throw new MisuseException("samples of shards out of range: " + fileSamples);
       }
       starts[i + 1] = starts[i] + samples;

@@ -15,7 +15,7 @@ import java.util.OptionalInt;
 /// the n-th one, so a resumed training needs no stored counts.
 public final class MixedOrder {
   /// The largest allowed ratio of two weights.
-  public static final double MOST_RATIO = 1 << 16;
+  public static final double MAX_RATIO = 1 << 16;
 
   /// Stands for a number of batches that is not known.
   public static final long UNKNOWN = Long.MAX_VALUE;
@@ -23,7 +23,7 @@ public final class MixedOrder {
   /// The length of the shortest possible span. Spans are whole numbers, so that the computation is exact.
   private static final long UNIT = 1L << 20;
 
-  private static final long MOST_TIME = 1L << 62;
+  private static final long MAX_TIME = 1L << 62;
 
   private final long[] spans;
   private final long[] keys;
@@ -42,7 +42,7 @@ public final class MixedOrder {
   /// @param untilAll whether the epoch lasts until all datasets have ended, with ended ones passed over;
   ///     else it ends when the next batch is due from a dataset that has ended
   /// @throws MisuseException if there is no dataset, a weight is not a positive number, one is more
-  ///     than [#MOST_RATIO] times another, or a dataset of small weight has very many batches: 2^42
+  ///     than [#MAX_RATIO] times another, or a dataset of small weight has very many batches: 2^42
   ///     divided by the number of datasets and by how many times its weight the largest one is
   public static MixedOrder of(
       List<Double> weights, List<Long> lengths, boolean untilAll, long seed, long epoch) {
@@ -54,7 +54,7 @@ public final class MixedOrder {
     }
     double largest = weights.stream().mapToDouble(Double::doubleValue).max().orElseThrow();
     for (double weight : weights) {
-      if (!(weight > 0) || !Double.isFinite(largest) || largest / weight > MOST_RATIO) {
+      if (!(weight > 0) || !Double.isFinite(largest) || largest / weight > MAX_RATIO) {
         throw new MisuseException(
             "weights must be positive, and at most 2^16 times each other: " + weights);
       }
@@ -107,9 +107,9 @@ public final class MixedOrder {
     return Math.addExact(start, Mix.below(spans[dataset], keys[dataset], batch));
   }
 
-  /// Requires that a dataset's last batch is due before [#MOST_TIME].
+  /// Requires that a dataset's last batch is due before [#MAX_TIME].
   private static void checkLength(long length, long span) {
-    if (length != UNKNOWN && length >= MOST_TIME / span) {
+    if (length != UNKNOWN && length >= MAX_TIME / span) {
       throw new MisuseException("too many batches for so small a weight: " + length);
     }
   }

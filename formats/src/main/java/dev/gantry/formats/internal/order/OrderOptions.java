@@ -22,10 +22,10 @@ public record OrderOptions(
     int rank,
     int world) {
   /// The most samples that a batch may have.
-  public static final int MOST_BATCH_SIZE = 1 << 24;
+  public static final int MAX_BATCH_SIZE = 1 << 24;
 
   public OrderOptions {
-    MisuseException.requireRange("batch size", batchSize, 1, MOST_BATCH_SIZE);
+    MisuseException.requireRange("batch size", batchSize, 1, MAX_BATCH_SIZE);
     MisuseException.requireRange("interleave", interleave, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("interleave block", interleaveBlock, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("world", world, 1, Integer.MAX_VALUE);

@@ -7,7 +7,7 @@ import java.util.List;
 
 /// Collects a batch's runs, and merges runs that continue each other in a data file.
 final class RunCollector {
-  private static final long MOST_EXPECTED = 1 << 14;
+  private static final long MAX_EXPECTED = 1 << 14;
 
   private final List<SampleRun> runs;
   private int file;
@@ -16,7 +16,7 @@ final class RunCollector {
 
   /// @param samples how many samples will be added; in random order each is a run
   RunCollector(long samples) {
-    runs = new ArrayList<>((int) Math.min(samples, MOST_EXPECTED));
+    runs = new ArrayList<>((int) Math.min(samples, MAX_EXPECTED));
   }
 
   /// @param samples how many samples, 1 or more; a batch's samples fit an int

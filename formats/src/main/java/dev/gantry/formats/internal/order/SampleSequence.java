@@ -17,7 +17,7 @@ sealed interface SampleSequence permits FileSequence, BlockSequence, Interleaved
   void collect(long position, long count, RunCollector runs);
 
   /// @throws MisuseException if a data file's number of samples is negative, or all together
-  ///     are more than [EpochOrder#MOST_SAMPLES]
+  ///     are more than [EpochOrder#MAX_SAMPLES]
   static SampleSequence of(List<Long> fileSamples, OrderOptions options, long epoch) {
     int[] files =
         IntStream.range(0, fileSamples.size()).filter(i -> fileSamples.get(i) != 0).toArray();

@@ -15,7 +15,7 @@ final class HeaderWriter {
   private static final int PAGE_BYTES = PlanLimits.BLOCK_BYTES;
 
   /// The longest JSON that leaves room for the padding.
-  private static final long MOST_JSON_BYTES =
+  private static final long MAX_JSON_BYTES =
       (Long.BYTES + SafetensorsHeader.MAX_HEADER_BYTES) / PAGE_BYTES * PAGE_BYTES - Long.BYTES;
 
   private HeaderWriter() {}
@@ -36,7 +36,7 @@ final class HeaderWriter {
   }
 
   private static byte[] json(List<NewTensor> tensors, Map<String, String> metadata) {
-    return new JsonWriter("the header of a file", MOST_JSON_BYTES)
+    return new JsonWriter("the header of a file", MAX_JSON_BYTES)
         .compact(json -> {
           json.writeStartObject();
           if (!metadata.isEmpty()) {

@@ -33,7 +33,7 @@ import java.util.List;
 public final class SafetensorsSums {
   private static final String SUFFIX = ".gantry-sums";
   private static final String HEAD = "gantry-sums 1\n";
-  private static final long MOST_BYTES = 100_000_000;
+  private static final long MAX_BYTES = 100_000_000;
 
   /// The length of a line with a checksum: eight digits and a line feed.
   private static final int SUM_LENGTH = 9;
@@ -59,7 +59,7 @@ public final class SafetensorsSums {
   public static int build(GantrySession session, Path file) {
     Path target = sumsFile(file);
     if (Files.exists(target)
-        && !TextFile.read(session, Location.of(target), MOST_BYTES).startsWith(HEAD)) {
+        && !TextFile.read(session, Location.of(target), MAX_BYTES).startsWith(HEAD)) {
       throw new MisuseException(
           target + " holds no checksums of Gantry's, and is not replaced; move it away");
     }
@@ -131,7 +131,7 @@ public final class SafetensorsSums {
               + file
               + "` makes it");
     }
-    String text = TextFile.read(session, Location.of(sums), MOST_BYTES);
+    String text = TextFile.read(session, Location.of(sums), MAX_BYTES);
     if (!text.startsWith(HEAD)) {
       throw new MalformedFileException(
           sums, 0, "not-sums", "no checksums of a safetensors file, or of another version");

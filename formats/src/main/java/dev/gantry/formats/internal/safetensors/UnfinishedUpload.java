@@ -28,7 +28,7 @@ import java.util.stream.Collectors;
 /// folder: an earlier one reads that before its next file, and fails.
 final class UnfinishedUpload {
   private static final String NAME = "gantry-upload";
-  private static final int MOST_BYTES = 10 << 20;
+  private static final int MAX_BYTES = 10 << 20;
   private static final Pattern LINE = Pattern.compile("([0-9]{1,18}) ([^/]+)");
 
   private final GantrySession session;
@@ -64,7 +64,7 @@ final class UnfinishedUpload {
   }
 
   private String text() {
-    return TextFile.read(session, file(), MOST_BYTES);
+    return TextFile.read(session, file(), MAX_BYTES);
   }
 
   /// Begins an upload of files.

@@ -13,7 +13,7 @@ import java.util.function.ObjIntConsumer;
 /// to the most batches, and the most reading threads, that there were at once. Thread-safe.
 final class RecordBuffers implements AutoCloseable {
   /// The largest memory of a thread that is kept: only very long records need more.
-  private static final long MOST_KEPT_BYTES = 8 << 20;
+  private static final long MAX_KEPT_BYTES = 8 << 20;
 
   private final long mostBytes;
   private final Deque<RecordBuffer> idle = new ArrayDeque<>();
@@ -60,7 +60,7 @@ final class RecordBuffers implements AutoCloseable {
   }
 
   private synchronized void giveBack(RecordBuffer.Scratch own) {
-    if (closed || own.bytes() > MOST_KEPT_BYTES) {
+    if (closed || own.bytes() > MAX_KEPT_BYTES) {
       own.free();
     } else {
       scratch.push(own);

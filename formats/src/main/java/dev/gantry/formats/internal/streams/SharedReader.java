@@ -17,7 +17,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// may be skipped, and where too many files would stay open.
 final class SharedReader {
   /// The most files that batches or a shuffle buffer keep open after the stream has left them.
-  private static final int MOST_LEFT_OPEN = 64;
+  private static final int MAX_LEFT_OPEN = 64;
 
   /// The longest record that is cheaper to copy at once than to read later.
   private static final int SHORT_BYTES = 2 << 10;
@@ -51,7 +51,7 @@ final class SharedReader {
     boolean byHeader =
         file instanceof Location.Local
             && options.corruption() instanceof CorruptionPolicy.Fail
-            && open.get() < atOnce + MOST_LEFT_OPEN;
+            && open.get() < atOnce + MAX_LEFT_OPEN;
     int chunk = Math.min(options.chunkBytes(), CHUNK_BYTES);
     TfRecordReader reader =
         TfRecordReader.open(

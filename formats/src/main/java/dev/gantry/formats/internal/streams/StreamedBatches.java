@@ -54,7 +54,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// frees the memory. Thread-safe.
 public final class StreamedBatches implements Batches {
   /// The most parts of a batch that are decoded at once.
-  private static final int MOST_PARTS = 32;
+  private static final int MAX_PARTS = 32;
 
   private final GantrySession session;
   private final List<Location> files;
@@ -167,7 +167,7 @@ public final class StreamedBatches implements Batches {
   public BatchPlanSource<BatchView> from(DatasetState state) {
     OrderIdentity.check(state.order(), identity);
     StreamCursor _ = cursor(state);
-    if (state.batch() > EpochOrder.MOST_SAMPLES / order.batchSize() / order.world()) {
+    if (state.batch() > EpochOrder.MAX_SAMPLES / order.batchSize() / order.world()) {
       throw new MisuseException("no epoch has so many batches: " + state.toText());
     }
     return new StreamSource(this, state);
@@ -269,6 +269,6 @@ public final class StreamedBatches implements Batches {
   }
 
   int parts() {
-    return Math.min(MOST_PARTS, Runtime.getRuntime().availableProcessors());
+    return Math.min(MAX_PARTS, Runtime.getRuntime().availableProcessors());
   }
 }

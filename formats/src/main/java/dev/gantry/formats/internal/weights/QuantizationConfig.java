@@ -16,7 +16,7 @@ import java.util.Optional;
 /// `weight_block_size`, the rows and columns that share a scale.
 public final class QuantizationConfig {
   private static final String FILE_NAME = "config.json";
-  private static final long MOST_BYTES = 16 << 20;
+  private static final long MAX_BYTES = 16 << 20;
 
   private QuantizationConfig() {}
 
@@ -33,9 +33,9 @@ public final class QuantizationConfig {
       return Optional.empty();
     }
     try (file) {
-      if (file.length() > MOST_BYTES) {
+      if (file.length() > MAX_BYTES) {
         throw new MalformedFileException(
-            file.file(), 0, "too-large", "more than " + MOST_BYTES + " bytes of configuration");
+            file.file(), 0, "too-large", "more than " + MAX_BYTES + " bytes of configuration");
       }
       JsonReader json = new JsonReader(file, 0, file.length());
       Optional<ScaleShapes.Block> found = Optional.empty();

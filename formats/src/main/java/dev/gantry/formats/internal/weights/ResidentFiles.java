@@ -22,7 +22,7 @@ import java.util.Set;
 /// @param entry the file that clients open; empty if they open all as a folder
 /// @param sources the files
 public record ResidentFiles(String entry, List<ResidentSource> sources) {
-  private static final long MOST_BESIDE_BYTES = 64 << 20;
+  private static final long MAX_BESIDE_BYTES = 64 << 20;
   private static final String INDEX = ".index.json";
 
   private record Span(long from, long to) {
@@ -53,7 +53,7 @@ public record ResidentFiles(String entry, List<ResidentSource> sources) {
       // An index may name files that are not kept.
       if (name.endsWith(".json") && !(single && name.endsWith(INDEX)) && names.add(name)) {
         long size = size(session, file);
-        if (size <= MOST_BESIDE_BYTES) {
+        if (size <= MAX_BESIDE_BYTES) {
           sources.add(new ResidentSource(file, size, 0, 0));
         }
       }

@@ -125,7 +125,7 @@ class FeaturePlacesPropertiesTest {
             .isEqualTo(
                 isPlain(reader, name)
                     && !integers.isEmpty()
-                    && integers.size() <= TfRecordIndex.Options.MOST_VALUES);
+                    && integers.size() <= TfRecordIndex.Options.MAX_VALUES);
         long[] values = new long[integers.size()];
         found.copyTo(MemorySegment.ofArray(values), 0);
         assertThat(LongStream.of(values).boxed().toList()).isEqualTo(integers);

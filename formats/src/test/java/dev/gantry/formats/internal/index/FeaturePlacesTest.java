@@ -115,7 +115,7 @@ class FeaturePlacesTest {
   @Test
   void namesAreBounded() throws Exception {
     CompleteReader scanner = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
-    String longest = "n".repeat(TfRecordIndex.Options.MOST_NAME_BYTES);
+    String longest = "n".repeat(TfRecordIndex.Options.MAX_NAME_BYTES);
     scanner.read(MemorySegment.ofArray(WireMessages.example(longest, x -> {})));
     assertThat(scanner.names()).containsExactly(longest);
     assertThatThrownBy(
@@ -132,7 +132,7 @@ class FeaturePlacesTest {
   @Test
   void ofAllFeaturesThereAreNoMoreThanTheMost() throws Exception {
     List<String> names =
-        IntStream.rangeClosed(1, TfRecordIndex.Options.MOST_FEATURES)
+        IntStream.rangeClosed(1, TfRecordIndex.Options.MAX_FEATURES)
             .mapToObj(Integer::toString)
             .toList();
     CompleteReader all = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
@@ -145,6 +145,6 @@ class FeaturePlacesTest {
         .hasMessageContaining("choose");
     CompleteReader chosen = CompleteReader.of(names, TfRecordIndex.Options.LIMITS);
     chosen.read(MemorySegment.ofArray(another));
-    assertThat(chosen.names()).hasSize(TfRecordIndex.Options.MOST_FEATURES);
+    assertThat(chosen.names()).hasSize(TfRecordIndex.Options.MAX_FEATURES);
   }
 }

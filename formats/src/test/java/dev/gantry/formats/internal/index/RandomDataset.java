@@ -30,7 +30,7 @@ final class RandomDataset {
   private static final List<DType> OF_BYTES =
       List.of(DType.U8, DType.I8, DType.BOOL, DType.F16, DType.BF16, DType.I32, DType.F64);
   private static final List<FeatureSpec.Kind> KINDS = List.of(FeatureSpec.Kind.values());
-  private static final int MOST_RECORDS = 40;
+  private static final int MAX_RECORDS = 40;
 
   private final Random random;
   private final boolean even;
@@ -59,7 +59,7 @@ final class RandomDataset {
           case FLOAT -> DType.F32;
           case INT64 -> DType.I64;
         };
-    int most = kind == FeatureSpec.Kind.INT64 ? TfRecordIndex.Options.MOST_VALUES : 3000;
+    int most = kind == FeatureSpec.Kind.INT64 ? TfRecordIndex.Options.MAX_VALUES : 3000;
     int elements = random.nextInt(3) == 0 ? 1 : random.nextInt(1, most + 1);
     TensorShape shape =
         switch (random.nextInt(3)) {
@@ -73,7 +73,7 @@ final class RandomDataset {
 
   private Path file(GantrySession session, Path file) {
     List<byte[]> records = new ArrayList<>();
-    for (int i = random.nextInt(MOST_RECORDS + 1); i > 0; i--) {
+    for (int i = random.nextInt(MAX_RECORDS + 1); i > 0; i--) {
       records.add(example());
     }
     return write(session, file, records);

@@ -206,7 +206,7 @@ class EpochOrderPropertyTest {
 
   @Property
   void noSizeOverflows(
-      @ForAll @LongRange(min = 1, max = EpochOrder.MOST_SAMPLES) long samples,
+      @ForAll @LongRange(min = 1, max = EpochOrder.MAX_SAMPLES) long samples,
       @ForAll @LongRange(max = Long.MAX_VALUE) long cut,
       @ForAll("options") OrderOptions options,
       @ForAll @LongRange(max = Long.MAX_VALUE) long epoch) {
@@ -245,7 +245,7 @@ class EpochOrderPropertyTest {
   void moreSamplesThanCanBeCountedAreRefused() {
     OrderOptions options = OrderOptions.of(1);
     for (List<Long> shards :
-        List.of(List.of(EpochOrder.MOST_SAMPLES, 1L), List.of(3L, -1L), List.of(Long.MAX_VALUE))) {
+        List.of(List.of(EpochOrder.MAX_SAMPLES, 1L), List.of(3L, -1L), List.of(Long.MAX_VALUE))) {
       assertThatThrownBy(() -> EpochOrder.of(shards, options, 0))
           .isInstanceOf(MisuseException.class);
     }

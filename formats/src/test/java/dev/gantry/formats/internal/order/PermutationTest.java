@@ -35,7 +35,7 @@ class PermutationTest {
 
   @Property
   void largeSizesAreNotLeft(
-      @ForAll @LongRange(min = LARGE + 1, max = EpochOrder.MOST_SAMPLES) long size,
+      @ForAll @LongRange(min = LARGE + 1, max = EpochOrder.MAX_SAMPLES) long size,
       @ForAll long key) {
     Permutation permutation = Permutation.of(size, key);
     LongStream ends = LongStream.concat(LongStream.range(0, 20), LongStream.range(size - 20, size));

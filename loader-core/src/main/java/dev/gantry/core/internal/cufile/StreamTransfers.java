@@ -29,13 +29,10 @@ import org.slf4j.LoggerFactory;
 /// The result of a request is known when the stream has passed it. [#check] and [#finish] wait for that, and
 /// look at all results so far. This owns the stream's registration with cuFile, not the stream. If cuFile fails
 /// a request on a registered stream by EIO, the stream is deregistered and then used without a registration.
-/// Thread-safe.
+///
+/// In compatibility mode libcufile's streams fail requests that are not aligned to 4 KiB, and end the process when several
+/// threads use them (1.15.1), so nothing is queued on them there. Thread-safe.
 public final class StreamTransfers implements AutoCloseable {
-  /// The reason why no request may be queued on a stream in compatibility mode.
-  public static final String NOT_IN_COMPATIBILITY_MODE =
-      "in compatibility mode libcufile's streams fail requests that are not aligned to 4 KiB, and"
-          + " end the process when several threads use them (1.15.1)";
-
   /// How many requests may be queued at once; each has memory for its parameters and its result. When none is
   /// free, a new request first waits until the stream has passed all others; a short count among them is a
   /// failure then.

@@ -39,7 +39,7 @@ class SeamWriteGpuTest {
   /// What the driver maps in one piece: it puts such allocations next to each other.
   private static final int BYTES = 2 << 20;
 
-  private static final int MOST_ALLOCATIONS = 64;
+  private static final int MAX_ALLOCATIONS = 64;
   private static final int REQUEST = 128 << 10;
   private static final byte[] CONTENT = TestFiles.bytes(61, 2 * BYTES);
 
@@ -52,7 +52,7 @@ class SeamWriteGpuTest {
 
   @BeforeEach
   void allocateUntilTwoAbut() {
-    while (first == null && slabs.size() < MOST_ALLOCATIONS) {
+    while (first == null && slabs.size() < MAX_ALLOCATIONS) {
       slabs.add(DeviceSlab.allocate(context, BYTES));
       slabs.sort(Comparator.comparingLong(Slab::address));
       for (int i = 1; i < slabs.size(); i++) {

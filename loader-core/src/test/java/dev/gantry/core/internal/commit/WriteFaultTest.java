@@ -100,7 +100,7 @@ class WriteFaultTest extends OldAndNewFiles {
 
   /// Files are written without locks where a file system has none.
   private static final Set<Function> SPARE =
-      EnumSet.of(Function.FILE_SYSTEM, Function.LOCK, Function.MOST_DESCRIPTORS);
+      EnumSet.of(Function.FILE_SYSTEM, Function.LOCK, Function.MAX_DESCRIPTORS);
 
   /// Files are opened for direct writes, too, and asked for their alignment: a write can do without either.
   /// The first is the source, which must be opened, and asked for its size; but its file system

@@ -36,7 +36,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Timeout(value = 2, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 abstract class CuFileRequests {
   static final int FILE_BYTES = 4_000_003;
-  static final int MOST_BYTES = 20_000;
+  static final int MAX_BYTES = 20_000;
   static final int SLAB_BYTES = 4 << 20;
   static final byte EMPTY = (byte) 0xEE;
 
@@ -126,8 +126,7 @@ abstract class CuFileRequests {
     List<Landing> all = new ArrayList<>();
     int at = aligned(random.nextInt(100));
     while (all.size() < most) {
-      int length =
-          Math.max(alignment(), aligned(1 + random.nextInt(random.nextInt(1, MOST_BYTES))));
+      int length = Math.max(alignment(), aligned(1 + random.nextInt(random.nextInt(1, MAX_BYTES))));
       if (at + length > SLAB_BYTES) {
         break;
       }

@@ -124,14 +124,14 @@ class OpenFilesTest {
 
   @Test
   void moreThanSixtyFourFilesStayOpenWhereTheProcessMayHaveThem() {
-    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(1024));
+    calls.from(Function.MAX_DESCRIPTORS, 1, new Answers(1024));
     readThreeTimes(128);
     assertThat(calls.count(Function.OPEN)).isEqualTo(128);
   }
 
   @Test
   void fewFilesStayOpenWhereTheProcessMayHaveFew() {
-    calls.from(Function.MOST_DESCRIPTORS, 1, new Answers(100));
+    calls.from(Function.MAX_DESCRIPTORS, 1, new Answers(100));
     readThreeTimes(13);
     assertThat(calls.count(Function.OPEN)).isEqualTo(3 * 13);
   }

@@ -12,7 +12,7 @@ import java.util.stream.Collectors;
 ///
 /// @param lines one a rule or a comment on what is left to do
 public record RuleDraft(List<String> lines) {
-  private static final int MOST_CANDIDATES = 4;
+  private static final int MAX_CANDIDATES = 4;
 
   public static RuleDraft of(BlockMap map) {
     List<String> lines = new ArrayList<>();
@@ -31,10 +31,10 @@ public record RuleDraft(List<String> lines) {
                         + described(parameter)
                         + ": "
                         + tensors.stream()
-                            .limit(MOST_CANDIDATES)
+                            .limit(MAX_CANDIDATES)
                             .map(Family::pattern)
                             .collect(Collectors.joining(", "))
-                        + (tensors.size() > MOST_CANDIDATES ? ", …" : ""))));
+                        + (tensors.size() > MAX_CANDIDATES ? ", …" : ""))));
     map.missing()
         .forEach(parameter ->
             lines.add(comment("no tensor for " + described(parameter) + tie(map, parameter))));

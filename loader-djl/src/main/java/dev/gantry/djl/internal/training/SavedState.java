@@ -35,7 +35,7 @@ public final class SavedState {
   /// The beginning of a key, which the name that you gave to a state of your own follows.
   static final String USER = "user.";
 
-  private static final long MOST_DEVICES = 1 << 16;
+  private static final long MAX_DEVICES = 1 << 16;
 
   private final CheckpointFolder checkpoint;
   private final SequencedMap<String, String> state;
@@ -77,7 +77,7 @@ public final class SavedState {
   }
 
   private int devices(String key) {
-    return state.containsKey(key) ? Math.max(1, (int) number(key, MOST_DEVICES)) : 1;
+    return state.containsKey(key) ? Math.max(1, (int) number(key, MAX_DEVICES)) : 1;
   }
 
   /// The states of your own, by their names.

@@ -19,8 +19,8 @@ import org.apache.spark.sql.catalyst.InternalRow;
 
 /// A part of a set, written row by row.
 final class ShardsPart implements AutoCloseable {
-  private static final int MOST_ROWS = 4096;
-  private static final long MOST_BYTES = 1L << 20;
+  private static final int MAX_ROWS = 4096;
+  private static final long MAX_BYTES = 1L << 20;
 
   private final List<TensorColumn> columns = new ArrayList<>();
   private final List<ColumnBuffer> buffers = new ArrayList<>();
@@ -35,7 +35,7 @@ final class ShardsPart implements AutoCloseable {
     }
     List<Field> fields = columns.stream().map(TensorColumn::field).toList();
     long bytes = Math.max(1, fields.stream().mapToLong(Field::sampleBytes).sum());
-    most = Math.clamp(MOST_BYTES / bytes, 1, MOST_ROWS);
+    most = Math.clamp(MAX_BYTES / bytes, 1, MAX_ROWS);
     for (TensorColumn column : columns) {
       buffers.add(new ColumnBuffer(column, buffers.size(), most));
     }

@@ -17,9 +17,9 @@ import org.apache.spark.sql.vectorized.ColumnarBatch;
 /// Reads some samples of a shard, some thousand at a time, into memory that is used again.
 final class ShardsReader implements PartitionReader<ColumnarBatch> {
   /// The most rows of a batch, the same as in Spark's own readers.
-  private static final int MOST_ROWS = 4096;
+  private static final int MAX_ROWS = 4096;
 
-  private static final long MOST_BYTES = 8L << 20;
+  private static final long MAX_BYTES = 8L << 20;
 
   private final ShardsPartition partition;
   private final SourceFile file;
@@ -41,7 +41,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
             .file()
             .open(path -> GantrySession.shared().openFile(Location.of(path)), SourceFile::close);
     long bytes = Math.max(1, fields.stream().mapToLong(Field::sampleBytes).sum());
-    step = (int) Math.min(Math.clamp(MOST_BYTES / bytes, 1, MOST_ROWS), partition.count());
+    step = (int) Math.min(Math.clamp(MAX_BYTES / bytes, 1, MAX_ROWS), partition.count());
     List<ColumnVector> columns = new ArrayList<>();
     for (Field field : fields) {
       MemorySegment values = arena.allocate(step * field.sampleBytes(), Long.BYTES);
