@@ -25,7 +25,7 @@ public enum Compression {
     if (length < 2) {
       return NONE;
     }
-    // A remote file's bytes are written by the store's threads.
+    // A store's own threads write the bytes of a remote file, so the memory is shared.
     try (Arena arena = file.isLocal() ? Arena.ofConfined() : Arena.ofShared()) {
       MemorySegment start = arena.allocate(length);
       boolean _ = file.read(start, 0, length, false);

@@ -17,10 +17,10 @@ import java.util.stream.LongStream;
 /// dtype only. A padding must be a number that the dtype can hold. Beside a field that is padded
 /// there is a field of its lengths, unless another feature has that name.
 public sealed interface FeatureSpec {
-  /// What the name of a [#lengthField] ends in.
+  /// The suffix of a [#lengthField]'s name.
   String LENGTH_SUFFIX = "_length";
 
-  /// What a feature is a list of.
+  /// The kinds of values that a feature is a list of.
   enum Kind {
     /// Strings of bytes; each holds elements of any dtype, as they lie in memory, little endian.
     BYTES,
@@ -32,9 +32,9 @@ public sealed interface FeatureSpec {
 
   /// How long values of different lengths become in a batch.
   enum PadTo {
-    /// As long as the longest of the batch: the shape differs from batch to batch.
+    /// Each value gets the length of the longest one in its batch, so shapes differ from batch to batch.
     LONGEST,
-    /// As long as the longest that may be: every batch has the same shape.
+    /// Each value gets the largest length that is allowed, so every batch has the same shape.
     MOST
   }
 
@@ -60,7 +60,7 @@ public sealed interface FeatureSpec {
     };
   }
 
-  /// As many elements in every record.
+  /// A feature with the same number of elements in every record.
   ///
   /// @param absent each element of a record that lacks the feature; empty where that is an error
   record FixedLength(
@@ -123,17 +123,17 @@ public sealed interface FeatureSpec {
     return new FixedLength(name, Kind.BYTES, DType.U8, TensorShape.of(shape), Optional.empty());
   }
 
-  /// Floats of the given shape; of none for a single one.
+  /// Floats of the given shape; without a shape, a single float.
   static FixedLength floats(String name, long... shape) {
     return new FixedLength(name, Kind.FLOAT, DType.F32, TensorShape.of(shape), Optional.empty());
   }
 
-  /// Integers of the given shape; of none for a single one.
+  /// Integers of the given shape; without a shape, a single integer.
   static FixedLength int64s(String name, long... shape) {
     return new FixedLength(name, Kind.INT64, DType.I64, TensorShape.of(shape), Optional.empty());
   }
 
-  /// One more axis, outermost.
+  /// Returns a shape with one more axis, the outermost.
   private static TensorShape stacked(long count, TensorShape one) {
     return TensorShape.of(
         LongStream.concat(LongStream.of(count), LongStream.of(one.toArray())).toArray());

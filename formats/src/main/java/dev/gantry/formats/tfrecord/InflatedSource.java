@@ -16,10 +16,10 @@ import java.util.zip.InflaterInputStream;
 import org.apache.commons.compress.compressors.gzip.GzipCompressorInputStream;
 import org.jspecify.annotations.Nullable;
 
-/// What a compressed file decompresses to, from its start. Bytes that come before a fault are given
-/// before the fault is thrown.
+/// The bytes that a compressed file decompresses to, from its start. A fault is thrown after the bytes before it were
+/// handed out.
 final class InflatedSource implements ByteSource {
-  /// Deflate makes no more than 258 bytes of two bits.
+  /// The largest factor by which deflate expands: 258 bytes from two bits.
   private static final long MAX_RATIO = 1032;
 
   private static final int STEP_BYTES = 64 << 10;
@@ -34,10 +34,10 @@ final class InflatedSource implements ByteSource {
   private final byte[] step = new byte[STEP_BYTES];
   private long given;
 
-  /// Null until the first bytes are wanted.
+  /// The compressed file; null before the first read.
   private @Nullable FileStream compressed;
 
-  /// Null until then, and where the first bytes are not a stream's start.
+  /// Decompresses; null before the first read, and if the file does not begin as a compressed stream.
   private @Nullable InputStream inflated;
 
   /// How many bytes [#inflated] has put into targets, those of failed reads included.

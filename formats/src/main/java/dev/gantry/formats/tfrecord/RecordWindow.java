@@ -15,7 +15,7 @@ final class RecordWindow implements AutoCloseable {
   private final int chunkBytes;
   private Memory memory;
 
-  /// How much to read next: less than a chunk after bytes were passed by.
+  /// How many bytes to read next; fewer than a chunk after bytes were skipped.
   private int step;
 
   private int start;
@@ -32,7 +32,7 @@ final class RecordWindow implements AutoCloseable {
     memory = new Memory(chunkBytes);
   }
 
-  /// Memory of its own life: what was handed out of it is refused, not read, once it is gone.
+  /// The memory has an arena of its own: a segment that was handed out throws once the memory is freed, and is not read.
   private static final class Memory {
     final HostSlab slab;
     final Arena arena = Arena.ofShared();
@@ -60,7 +60,7 @@ final class RecordWindow implements AutoCloseable {
     return position;
   }
 
-  /// How many bytes there may be from the window's first on, at most.
+  /// The largest number of bytes that may follow from the window's first byte on.
   long mostLeft() {
     long ahead = source.mostLeft();
     int here = end - start;
@@ -103,7 +103,7 @@ final class RecordWindow implements AutoCloseable {
     end = kept;
   }
 
-  /// Leaves the first `count` bytes of the window behind.
+  /// Drops the first `count` bytes of the window.
   void consume(int count) {
     start += count;
     position += count;
@@ -113,8 +113,7 @@ final class RecordWindow implements AutoCloseable {
     }
   }
 
-  /// Leaves bytes behind, also those that the window has not reached: these are not read, if the
-  /// source is a file as it is.
+  /// Skips bytes, also beyond the window. Bytes beyond it are not read if the source is a file that is not compressed.
   void pass(int count) {
     int here = end - start;
     if (count <= here) {
@@ -128,8 +127,7 @@ final class RecordWindow implements AutoCloseable {
     step = TfRecordOptions.LEAST_CHUNK_BYTES;
   }
 
-  /// The window's memory, little endian; its first byte is at [#start]. Until the next
-  /// [#require].
+  /// Returns the window's memory, little endian, whose first byte is at [#start]. Valid until the next [#require].
   ByteBuffer bytes() {
     return memory.bytes;
   }
@@ -138,7 +136,7 @@ final class RecordWindow implements AutoCloseable {
     return start;
   }
 
-  /// A part of the window's bytes. Until the next [#require].
+  /// Returns a part of the window's bytes, valid until the next [#require].
   MemorySegment slice(int from, int length) {
     return memory.view.asSlice(start + from, length);
   }

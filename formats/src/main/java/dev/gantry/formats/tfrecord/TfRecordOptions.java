@@ -22,7 +22,7 @@ public record TfRecordOptions(
     long mostBatchBytes,
     int shuffleRecords,
     long shuffleBytes) {
-  /// The least and the most that is read at a time.
+  /// The fewest bytes that are read at a time.
   public static final int LEAST_CHUNK_BYTES = 4 << 10;
 
   /// The most bytes that are read at a time.
@@ -58,7 +58,7 @@ public record TfRecordOptions(
         256L << 20);
   }
 
-  /// The same for files of a compression that is known, so that none is guessed.
+  /// Returns these options for files of a known compression, so that it is not detected.
   public TfRecordOptions withCompression(Compression known) {
     return new TfRecordOptions(
         Optional.of(known),
@@ -70,7 +70,7 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// The same with a rule for files whose framing is broken.
+  /// Returns these options with another rule for files whose framing is broken.
   public TfRecordOptions withCorruption(CorruptionPolicy policy) {
     return new TfRecordOptions(
         compression,
@@ -82,7 +82,7 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// The same with so many bytes read at a time.
+  /// Returns these options with another number of bytes that are read at a time.
   ///
   /// @throws MisuseException unless they are from 4 KiB to 64 MiB
   public TfRecordOptions withChunkBytes(int bytes) {
@@ -96,20 +96,20 @@ public record TfRecordOptions(
         shuffleBytes);
   }
 
-  /// The same with another bound of a record, in bytes; a longer one is an error.
+  /// Returns these options with another bound of a record, in bytes; a longer record is an error.
   public TfRecordOptions withMostRecordBytes(int bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, bytes, mostBatchBytes, shuffleRecords, shuffleBytes);
   }
 
-  /// The same with another bound of the records of one batch together, in bytes.
+  /// Returns these options with another bound of the records of one batch together, in bytes.
   public TfRecordOptions withMostBatchBytes(long bytes) {
     return new TfRecordOptions(
         compression, corruption, chunkBytes, mostRecordBytes, bytes, shuffleRecords, shuffleBytes);
   }
 
-  /// The more of an epoch the buffer holds, the better it mixes. It is filled before an epoch's first
-  /// batch. Records of up to 2 KiB, and those of compressed files, take one and a half times their
+  /// Returns these options with another shuffle buffer. The more of an epoch the buffer holds, the better it mixes. It is
+  /// filled before an epoch's first batch. Records of up to 2 KiB, and those of compressed files, take one and a half times their
   /// bytes of the CPU's memory; others are read when a batch has them.
   public TfRecordOptions withShuffleBuffer(int records, long bytes) {
     return new TfRecordOptions(

@@ -36,10 +36,10 @@ import org.jspecify.annotations.Nullable;
 /// Offsets in a compressed file are those of what it decompresses to. Memory is bounded by the
 /// chunk, or twice the longest record. Not thread-safe but for [#readRecords].
 public final class TfRecordReader implements AutoCloseable {
-  /// How far a record's data is from its offset.
+  /// The bytes of a record's header, which lie before its data.
   public static final int HEADER_BYTES = Framing.HEADER_BYTES;
 
-  /// What a record takes beside its data.
+  /// The bytes of a record's header and footer.
   public static final int FRAMING_BYTES = Framing.BYTES;
 
   static final String LENGTH_CRC = "length-crc";
@@ -77,7 +77,7 @@ public final class TfRecordReader implements AutoCloseable {
     mostRecordBytes = options.mostRecordBytes();
     number = from.number();
     compression = options.compression().orElseGet(() -> Compression.of(file));
-    // An empty file has nothing to decompress: no records, as TensorFlow has it.
+    // An empty file has no records, also where it is said to be compressed: TensorFlow reads it so.
     if (compression == Compression.NONE || file.size() == 0) {
       if (from.offset() > file.size()) {
         throw fault(from.offset(), TRUNCATED, "the file ends at " + file.size());
@@ -93,7 +93,7 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// As [#open(Session, Path, TfRecordOptions)], with the process's shared session.
+  /// Opens a local file by the process's shared session; else as [#open(Session, Path, TfRecordOptions)].
   public static TfRecordReader open(Path file, TfRecordOptions options) {
     return open(GantrySession.shared(), file, options);
   }
@@ -106,13 +106,13 @@ public final class TfRecordReader implements AutoCloseable {
     return open(session, Location.of(file), options);
   }
 
-  /// As [#open(Session, Path, TfRecordOptions)], of any store.
+  /// Opens a file of any store; else as [#open(Session, Path, TfRecordOptions)].
   public static TfRecordReader open(Session session, Location file, TfRecordOptions options) {
     return open(session, file, options, Position.START, new SkippedFaults(options.corruption()));
   }
 
-  /// Opens a file between two records: at once where it is not compressed; else all that lies
-  /// before is decompressed again.
+  /// Opens a file between two records. A file that is not compressed is read from there; a compressed one is decompressed
+  /// again from its start.
   ///
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
@@ -120,8 +120,8 @@ public final class TfRecordReader implements AutoCloseable {
     return open(session, Location.of(file), options, from, new SkippedFaults(options.corruption()));
   }
 
-  /// As [#open(Session, Path, TfRecordOptions, Position)], of any store, for one of several files that
-  /// are read together.
+  /// Opens one of several files that are read together, of any store; else as
+  /// [#open(Session, Path, TfRecordOptions, Position)].
   ///
   /// @param skipped applies the policy to all of them
   public static TfRecordReader open(
@@ -134,9 +134,9 @@ public final class TfRecordReader implements AutoCloseable {
     return Cleanup.orUndo(() -> new TfRecordReader(source, options, from, skipped), source::close);
   }
 
-  /// Whether a file, whatever its name, begins with a record's header whose checksum is right, plain
-  /// or in a gzip or zlib stream; or is such a stream of nothing. What comes after the header is not
-  /// read. An empty file is none, though readers take it for one without records.
+  /// Returns whether a file, whatever its name, begins with a record's header whose checksum is right, plain or in a gzip
+  /// or zlib stream, or is such a stream without a byte in it. Nothing after the header is read. For an empty file the
+  /// answer is no, though readers take it for a file without records.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened or read
   /// @throws MalformedFileException of kind `not-a-regular-file`
@@ -156,9 +156,8 @@ public final class TfRecordReader implements AutoCloseable {
     return next(Integer.MAX_VALUE);
   }
 
-  /// Goes to the next record as [#next()] does; but of one that is longer than `mostBytes`, in a file
-  /// that is not compressed, it reads and checks no more than the header. [#readRecords] brings such
-  /// records, on any thread.
+  /// Goes to the next record as [#next()] does. In a file that is not compressed, only the header of a record longer than
+  /// `mostBytes` is read and checked; [#readRecords] reads such records, on any thread.
   public boolean next(int mostBytes) {
     if (closed) {
       throw new MisuseException("the reader of " + file.file() + " is closed");
@@ -168,7 +167,7 @@ public final class TfRecordReader implements AutoCloseable {
       try {
         return advance(compression == Compression.NONE ? mostBytes : Integer.MAX_VALUE);
       } catch (MalformedFileException fault) {
-        // For the policy that throws it.
+        // The policy throws this one.
         ended = true;
         ended = !recovers(fault);
       }
@@ -259,7 +258,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// Whether reading goes on after a fault.
   private boolean recovers(MalformedFileException fault) {
     if (fault.kind().equals(TOO_LARGE)) {
-      // What the caller set a limit to is no damage.
+      // A record past the caller's own limit is not damaged.
       throw fault;
     }
     long searchBytes = skipped.pass(fault);
@@ -274,8 +273,8 @@ public final class TfRecordReader implements AutoCloseable {
     };
   }
 
-  /// Looks for the next header. A compressed file that breaks off on the way ends there, which is
-  /// another fault of its own kind.
+  /// Looks for the next header with a right checksum. If a compressed file cannot be decompressed on the way, it ends
+  /// there, which counts as one more fault.
   private boolean search(long searchBytes) {
     try {
       return findsHeader(searchBytes);
@@ -285,7 +284,7 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// What stands before the header is the lost record's.
+  /// The bytes before the header that was found belong to the lost record.
   private boolean findsHeader(long searchBytes) {
     for (long searched = 0; searched < searchBytes; searched++) {
       window.consume(1);
@@ -295,7 +294,7 @@ public final class TfRecordReader implements AutoCloseable {
       ByteBuffer memory = window.bytes();
       memory.clear();
       long length = memory.getLong(window.start());
-      // Few bytes pass for a length, so few checksums are made.
+      // Few places hold a plausible length, so few checksums are computed.
       boolean fits =
           length >= 0 && length <= mostRecordBytes && length <= window.mostLeft() - Framing.BYTES;
       if (fits && framing.isHeader(memory, window.start())) {
@@ -315,7 +314,7 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// Leaves behind what is before `offset`.
+  /// Drops the bytes before `offset` from the window.
   private void passBy(long offset) {
     Cleanup.orUndo(
         () -> {
@@ -360,8 +359,8 @@ public final class TfRecordReader implements AutoCloseable {
     return compression;
   }
 
-  /// The current record's data, native memory that may have any alignment; until the next
-  /// [#next] or [#close].
+  /// Returns the current record's data: native memory of any alignment, valid until the next call of [#next] or
+  /// [#close].
   ///
   /// @throws MisuseException if there is none, or [#hasData] is not
   public MemorySegment record() {
@@ -397,14 +396,14 @@ public final class TfRecordReader implements AutoCloseable {
     return window.position();
   }
 
-  /// After the current record, and before the next one.
+  /// Returns the position between the current record and the next one.
   public Position position() {
     return standing
         ? new Position(window.position() + current, number + 1)
         : new Position(window.position(), number);
   }
 
-  /// The figures of this reader alone, but for the faults, which are those of all files that are read together.
+  /// Returns what this reader has read. Faults are those of all files that are read together.
   public Statistics statistics() {
     return new Statistics(records, bytes, skipped.byKind());
   }
@@ -421,7 +420,7 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// Between two records of a file.
+  /// A place between two records of a file.
   ///
   /// @param offset of the next record's header, in bytes from the start of the file, or of what it
   ///     decompresses to

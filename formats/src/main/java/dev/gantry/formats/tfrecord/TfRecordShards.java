@@ -39,7 +39,7 @@ public final class TfRecordShards implements AutoCloseable {
     this.writers = writers;
   }
 
-  /// As [#create(Session, Path, String, int, Compression)], with the process's shared session.
+  /// Writes by the process's shared session; else as [#create(Session, Path, String, int, Compression)].
   public static TfRecordShards create(
       Path folder, String name, int shards, Compression compression) {
     return create(GantrySession.shared(), folder, name, shards, compression);
@@ -55,7 +55,7 @@ public final class TfRecordShards implements AutoCloseable {
       Session session, Path folder, String name, int shards, Compression compression) {
     MisuseException.requireRange("shards", shards, 1, MAX_SHARDS);
     GantrySession own = GantrySession.of(session);
-    // The name may have a folder of its own before it.
+    // The name may begin with a folder.
     Path named = folder.resolve(name + NAME_END).toAbsolutePath();
     String last = String.valueOf(named.getFileName());
     String setName = last.substring(0, last.length() - NAME_END.length());
@@ -86,7 +86,7 @@ public final class TfRecordShards implements AutoCloseable {
 
   /// Appends a record to a shard.
   ///
-  /// @throws dev.gantry.core.TransferException if the disk fails; there is no going on then
+  /// @throws dev.gantry.core.TransferException if the disk fails; this can only be closed then
   /// @throws MisuseException if the record is too long, or the writer is done
   public void write(int shard, MemorySegment record) {
     writers.get(Objects.checkIndex(shard, writers.size())).write(record);
@@ -97,8 +97,7 @@ public final class TfRecordShards implements AutoCloseable {
     return writers.get(shard).records();
   }
 
-  /// Gives all files their names once all of them are on the disk, and closes the writer, also
-  /// where that fails.
+  /// Gives all files their names once all of them are on the disk. Closes this, also if it fails.
   ///
   /// @throws dev.gantry.core.TransferException if one cannot be written; old files have stayed
   ///     unless the failure is of the removal of such, of a `rename` or of a folder's synchronisation after it

@@ -31,8 +31,8 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// The file gets its name by [#commit], when it is whole and on the disk; until then, and where the
-/// writer is closed without, an old file of that name stays as it was. The writer takes a quarter of
+/// [#commit] gives the file its name when it is whole and on the disk. Before that, and if the writer is closed without a
+/// commit, an old file of that name stays as it was. The writer takes a quarter of
 /// a MiB, however long the records are. Not thread-safe.
 public final class TfRecordWriter implements AutoCloseable {
   private static final int STEP_BYTES = 64 << 10;
@@ -40,7 +40,7 @@ public final class TfRecordWriter implements AutoCloseable {
   private final MadeFolders made;
   private final AppendedFile file;
 
-  /// Null without compression.
+  /// Compresses what is written; null without compression.
   private final @Nullable OutputStream compressor;
 
   private final byte[] step;
@@ -60,7 +60,7 @@ public final class TfRecordWriter implements AutoCloseable {
     step = new byte[compressor == null ? 0 : STEP_BYTES];
   }
 
-  /// As [#create(Session, Path, Compression)], with the process's shared session.
+  /// Writes by the process's shared session; else as [#create(Session, Path, Compression)].
   public static TfRecordWriter create(Path file, Compression compression) {
     return create(GantrySession.shared(), file, compression);
   }
@@ -127,7 +127,7 @@ public final class TfRecordWriter implements AutoCloseable {
     records++;
   }
 
-  /// As [#write(MemorySegment)].
+  /// Appends a record from the heap; else as [#write(MemorySegment)].
   public void write(byte[] record) {
     write(MemorySegment.ofArray(record));
   }
@@ -154,8 +154,7 @@ public final class TfRecordWriter implements AutoCloseable {
     return records;
   }
 
-  /// Gives the file its name once all of it is on the disk, and closes the writer, also where that
-  /// fails.
+  /// Gives the file its name once all of it is on the disk. Closes the writer, also if this fails.
   ///
   /// @throws dev.gantry.core.TransferException if it cannot be written; the old file has stayed
   ///     unless the failure is of a `rename` or of a folder's synchronisation after it
@@ -163,8 +162,7 @@ public final class TfRecordWriter implements AutoCloseable {
     commit(List.of(this));
   }
 
-  /// Gives the files their names once all are on the disk, and closes all of them, also where that
-  /// fails.
+  /// Gives the files their names once all are on the disk. Closes all writers, also if this fails.
   static void commit(List<TfRecordWriter> writers) {
     List<Runnable> closing = writers.stream().<Runnable>map(writer -> writer::close).toList();
     var _ =
@@ -177,7 +175,7 @@ public final class TfRecordWriter implements AutoCloseable {
     AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
   }
 
-  /// Writes what the compressor has kept back, and ends it.
+  /// Writes the bytes that the compressor still holds, and frees it.
   private void finish() {
     finished = true;
     try {
@@ -189,16 +187,16 @@ public final class TfRecordWriter implements AutoCloseable {
     }
   }
 
-  /// Unless the file was committed, removes it and the folders that were made for it alone.
+  /// Removes the file and the folders that were made for it alone, unless it was committed.
   @Override
   public void close() {
     try (file) {
       if (!finished) {
-        // Frees its memory; what it writes is removed with the file.
+        // Frees the compressor's memory; the bytes that it writes then are removed with the file.
         finish();
       }
     } catch (MisuseException _) {
-      // The file has failed before, and takes no more of it.
+      // A write failed before, so the compressor's last bytes cannot be written.
     }
     made.takeBack();
   }
