@@ -48,7 +48,7 @@ public final class TensorMemory implements AutoCloseable {
     return device;
   }
 
-  /// Which transports brought the bytes.
+  /// The transports that brought the bytes.
   public TransferReport report() {
     return loaded.report();
   }

@@ -47,7 +47,7 @@ record Samples(
   private static final TensorShape PHOTO = TensorShape.of(3, 224, 224);
   private static final int FILES = 4;
 
-  /// Which files batches come from, and how.
+  /// Names the files that batches come from, and how they come.
   enum Kind {
     SHARDS("raw shards"),
     INDEXED("TFRecord by index"),

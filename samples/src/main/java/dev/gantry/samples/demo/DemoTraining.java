@@ -46,7 +46,7 @@ import java.util.stream.Stream;
 record DemoTraining(boolean records, Path images) {
   static final int STEPS_PER_EPOCH = 63;
 
-  /// By so much two trainings of one seed may differ on a GPU. There they differ by themselves: cuDNN adds up in an order
+  /// Two trainings of one seed may differ by this much on a GPU. There they differ by themselves: cuDNN adds up in an order
   /// that changes from run to run, which moved the loss of one step by 2e-7 (measured on an H200), and each step begins
   /// with what the one before left.
   static final float GPU_TOLERANCE = 0.02f;

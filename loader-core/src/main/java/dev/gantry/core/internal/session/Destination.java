@@ -8,7 +8,7 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import java.util.List;
 
-/// Where the bytes of a load go. For one load.
+/// The place where the bytes of a load go. For one load.
 sealed interface Destination permits NewSlabs, GivenMemory {
   /// The devices that get bytes, each once.
   List<Device> devices();
@@ -16,7 +16,7 @@ sealed interface Destination permits NewSlabs, GivenMemory {
   /// The reads of the load, in the order of files and offsets.
   List<Read> reads();
 
-  /// Which devices get the bytes of a read.
+  /// The devices that get the bytes of a read.
   Spread spread();
 
   /// The number of things that are loaded, for events.

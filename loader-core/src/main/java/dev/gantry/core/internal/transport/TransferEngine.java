@@ -109,7 +109,7 @@ public final class TransferEngine implements AutoCloseable {
     return cuFile;
   }
 
-  /// Which devices get the bytes of a read.
+  /// The devices that get the bytes of a read.
   public enum Spread {
     /// One device gets them.
     ONE_DEVICE,

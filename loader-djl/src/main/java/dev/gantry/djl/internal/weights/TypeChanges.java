@@ -177,7 +177,7 @@ final class TypeChanges implements AutoCloseable {
     };
   }
 
-  /// Where one more result ends in the memory of a part's results, in bytes.
+  /// Returns the offset at which one more result ends in the memory of a part's results, in bytes.
   ///
   /// @param end of the result before
   static long endOf(long end, TensorRequest rows) {
