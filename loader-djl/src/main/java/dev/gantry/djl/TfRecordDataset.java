@@ -60,8 +60,7 @@ public final class TfRecordDataset extends GantryDataset {
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    RecordFolder.files(GantrySession.shared(), requireFiles("buildIndexes: files", files))
-        .forEach(TfRecordDataset::buildIndex);
+    buildIndexesOf(requireFiles("buildIndexes: files", files).stream().map(Location::of).toList());
   }
 
   /// Does what [#buildIndexes(List)] does, for files and folders named by paths or by URLs such as
@@ -72,7 +71,11 @@ public final class TfRecordDataset extends GantryDataset {
     List<String> given =
         requireFiles(
             "buildIndexes", Arrays.asList(MisuseException.requireGiven("buildIndexes", names)));
-    RecordFolder.files(GantrySession.shared(), "buildIndexes", given)
+    buildIndexesOf(given.stream().map(Location::of).toList());
+  }
+
+  private static void buildIndexesOf(List<Location> locations) {
+    RecordFolder.files(GantrySession.shared(), "buildIndexes", locations)
         .forEach(TfRecordDataset::buildIndex);
   }
 
@@ -117,12 +120,12 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order; no folders. You may name some files of a set without the others; but
-    /// [#build] refuses them if any file is missing that the set's list beside them (`_gantry-files-NAME`)
-    /// names.
+    /// The files, in their order; a folder stands for the files in it, as [#setPath(String...)] says. You may name some
+    /// files of a set without the others; but [#build] refuses them if any file is missing that the set's list beside them
+    /// (`_gantry-files-NAME`) names.
     public Builder setPath(List<Path> chosen) {
-      List<Path> given = requireFiles("setPath", chosen);
-      chosenFiles = session -> RecordFolder.files(session, given);
+      List<Location> given = requireFiles("setPath", chosen).stream().map(Location::of).toList();
+      chosenFiles = session -> RecordFolder.files(session, "setPath", given);
       return this;
     }
 
@@ -133,7 +136,9 @@ public final class TfRecordDataset extends GantryDataset {
     public Builder setPath(String... chosen) {
       List<String> given =
           requireFiles("setPath", Arrays.asList(MisuseException.requireGiven("setPath", chosen)));
-      chosenFiles = session -> RecordFolder.files(session, "setPath", given);
+      chosenFiles =
+          session ->
+              RecordFolder.files(session, "setPath", given.stream().map(Location::of).toList());
       return this;
     }
 

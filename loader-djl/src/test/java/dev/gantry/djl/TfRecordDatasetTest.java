@@ -95,6 +95,15 @@ class TfRecordDatasetTest {
   }
 
   @Test
+  void aFolderAmongPathsStandsForItsFiles() {
+    List<Path> _ = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    try (TfRecordDataset dataset = dataset(List.of(folder)).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+    }
+  }
+
+  @Test
   void readsByIndexesOnceTheyAreBuilt() {
     List<Path> files = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
     try (TfRecordDataset dataset = dataset(files).optIndex(IndexUse.BUILD).build();

@@ -8,7 +8,6 @@ import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.shards.ShardSet;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -20,11 +19,11 @@ public final class RecordFolder {
   /// @param option that names them, for errors
   /// @throws MisuseException if a folder has no file or is of raw shards, or its store cannot list
   /// @throws dev.gantry.core.MalformedFileException if a set is not whole
-  public static List<Location> files(GantrySession session, String option, List<String> names) {
+  public static List<Location> files(
+      GantrySession session, String option, List<Location> locations) {
     List<Location> files = new ArrayList<>();
     List<Location> named = new ArrayList<>();
-    for (String name : names) {
-      Location location = Location.of(name);
+    for (Location location : locations) {
       Optional<Folder> folder = Folder.at(session, location);
       if (folder.isPresent()) {
         if (folder.get().file(ShardSet.FILE_NAME).isPresent()) {
@@ -50,12 +49,5 @@ public final class RecordFolder {
     }
     JointFiles.requireWhole(session, named);
     return List.copyOf(files);
-  }
-
-  /// Does what [#files(GantrySession, String, List)] does, for paths of files only.
-  public static List<Location> files(GantrySession session, List<Path> paths) {
-    List<Location> files = paths.stream().map(Location::of).toList();
-    JointFiles.requireWhole(session, files);
-    return files;
   }
 }
