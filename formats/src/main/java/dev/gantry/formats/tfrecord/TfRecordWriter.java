@@ -165,13 +165,7 @@ public final class TfRecordWriter implements AutoCloseable {
   /// Gives the files their names once all are on the disk. Closes all writers, also if this fails.
   static void commit(List<TfRecordWriter> writers) {
     List<Runnable> closing = writers.stream().<Runnable>map(writer -> writer::close).toList();
-    var _ =
-        Cleanup.orUndo(
-            () -> {
-              writers.forEach(TfRecordWriter::finish);
-              return writers;
-            },
-            () -> Cleanup.runAll(closing));
+    Cleanup.orUndo(() -> writers.forEach(TfRecordWriter::finish), () -> Cleanup.runAll(closing));
     AppendedFile.commit(writers.stream().map(writer -> writer.file).toList());
   }
 

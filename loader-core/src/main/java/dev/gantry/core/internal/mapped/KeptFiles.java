@@ -428,7 +428,6 @@ public final class KeptFiles implements AutoCloseable {
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
-    dropped.closeAll();
     dropped.await();
   }
 

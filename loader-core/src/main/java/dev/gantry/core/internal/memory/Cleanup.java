@@ -77,26 +77,30 @@ public final class Cleanup {
 
   /// Waits until an executor that was shut down has finished its tasks, also if the caller is interrupted.
   public static void awaitEnd(ExecutorService threads) {
-    boolean interrupted = false;
-    boolean ended = false;
-    while (!ended) {
-      try {
-        ended = threads.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS);
-      } catch (InterruptedException _) {
-        interrupted = true;
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    awaitUninterruptibly(() -> threads.awaitTermination(Long.MAX_VALUE, TimeUnit.NANOSECONDS));
   }
 
   /// Waits until a thread has ended, also if the caller is interrupted.
   public static void join(Thread thread) {
+    awaitUninterruptibly(() -> {
+      thread.join();
+      return true;
+    });
+  }
+
+  /// Waits for something.
+  @FunctionalInterface
+  private interface Wait {
+    /// Returns whether it has come.
+    boolean once() throws InterruptedException;
+  }
+
+  private static void awaitUninterruptibly(Wait wait) {
     boolean interrupted = false;
-    while (thread.isAlive()) {
+    boolean over = false;
+    while (!over) {
       try {
-        thread.join();
+        over = wait.once();
       } catch (InterruptedException _) {
         interrupted = true;
       }

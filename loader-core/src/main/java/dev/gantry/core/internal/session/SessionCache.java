@@ -22,12 +22,7 @@ final class SessionCache {
   synchronized void use(CacheSettings chosen) {
     if (!chosen.equals(settings)) {
       RemoteCache opened = new RemoteCache(engine.calls(), chosen.folder(), chosen.mostBytes());
-      Cleanup.orUndo(
-          () -> {
-            engine.use(opened);
-            return opened;
-          },
-          opened::close);
+      Cleanup.orUndo(() -> engine.use(opened), opened::close);
       settings = chosen;
       cache = opened;
     }

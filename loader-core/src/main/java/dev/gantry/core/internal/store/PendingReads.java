@@ -5,6 +5,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
@@ -32,7 +33,7 @@ public final class PendingReads implements AutoCloseable {
   public void start(
       SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
     await(most - 1);
-    rethrow(failure());
+    Cleanup.rethrow(failure(), "a store failed");
     Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone);
     synchronized (this) {
       underWay.add(read);
@@ -49,11 +50,7 @@ public final class PendingReads implements AutoCloseable {
   /// @throws GantryException if one has failed
   public void drain() {
     await(0);
-    Throwable reason = failure();
-    synchronized (this) {
-      failure = null;
-    }
-    rethrow(reason);
+    Cleanup.rethrow(takeFailure(), "a store failed");
   }
 
   /// Ends the reads that are under way, and returns when none of them touches memory any more.
@@ -107,13 +104,10 @@ public final class PendingReads implements AutoCloseable {
     return failure;
   }
 
-  private static void rethrow(@Nullable Throwable failure) {
-    switch (failure) {
-      case null -> {}
-      case GantryException e -> throw e;
-      case Error e -> throw e;
-      case Throwable e -> throw new IllegalStateException("a store failed", e);
-    }
+  private synchronized @Nullable Throwable takeFailure() {
+    Throwable taken = failure;
+    failure = null;
+    return taken;
   }
 
   private final class Pending extends ReadRequest {

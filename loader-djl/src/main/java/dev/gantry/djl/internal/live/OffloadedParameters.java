@@ -140,11 +140,9 @@ public final class OffloadedParameters implements AutoCloseable {
     SequencedMap<Parameter, NDArray> arrays = new LinkedHashMap<>();
     try (Loaded loaded = bytes.restore()) {
       Cleanup.orUndo(
-          () -> {
-            away.forEach(
-                (parameter, before) -> arrays.put(parameter, array(before, bytes, loaded)));
-            return arrays;
-          },
+          () ->
+              away.forEach(
+                  (parameter, before) -> arrays.put(parameter, array(before, bytes, loaded))),
           () -> arrays.values().forEach(NDArray::close));
     }
     arrays.forEach((parameter, array) ->

@@ -8,7 +8,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import java.util.concurrent.CancellationException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -76,22 +75,9 @@ final class PipelinedLoad implements AutoCloseable {
   public void close() {
     // Cancels tasks that have not begun: they would never end.
     threads.shutdownNow().forEach(load -> ((Future<?>) load).cancel(false));
-    boolean interrupted = false;
-    for (Future<Arrays> load : begun) {
-      boolean done = false;
-      while (!done) {
-        try {
-          load.get().close();
-          done = true;
-        } catch (InterruptedException _) {
-          interrupted = true;
-        } catch (ExecutionException | CancellationException _) {
-          done = true;
-        }
-      }
-    }
-    if (interrupted) {
-      Thread.currentThread().interrupt();
-    }
+    Cleanup.awaitEnd(threads);
+    begun.stream()
+        .filter(load -> load.state() == Future.State.SUCCESS)
+        .forEach(load -> load.resultNow().close());
   }
 }
