@@ -428,6 +428,8 @@ public final class KeptFiles implements AutoCloseable {
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
+    // Batches that close files do not wait for these, as they would for those that await closes.
+    dropped.closeAll();
     dropped.await();
   }
 
