@@ -4,7 +4,6 @@ package dev.gantry.benchmarks;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Device;
@@ -90,16 +89,12 @@ public final class CacheBench {
       System.out.printf("remote, fills the cache: %.2f GB/s%n", bytes / 1e9 / load(cached, remote));
       long before = sent.get();
       for (boolean cold : new boolean[] {false, true}) {
-        var _ =
-            new Comparison(
-                    cold ? "files, cold" : "files, hot",
-                    files.size(),
-                    bytes,
-                    List.of(),
-                    List.of(
-                        Contender.timed("local", () -> load(plain, local)),
-                        Contender.timed("cache", () -> load(cached, remote))))
-                .print(TURNS, () -> prepare(cold, cache));
+        new Comparison(cold ? "files, cold" : "files, hot", bytes)
+            .samples(files.size())
+            .before(() -> prepare(cold, cache))
+            .addTimed("local", () -> load(plain, local))
+            .addTimed("cache", () -> load(cached, remote))
+            .print(TURNS);
       }
       System.out.printf(
           "bytes that the server sent after the first epoch: %d%n", sent.get() - before);

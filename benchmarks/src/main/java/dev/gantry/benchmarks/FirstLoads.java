@@ -130,10 +130,9 @@ public final class FirstLoads {
         }
       }
       long bytes = Files.size(folder.resolve("model.safetensors"));
-      var _ =
-          new Comparison(
-                  "first load of " + megabytes + " MB", 0, bytes, List.of(), List.copyOf(ways))
-              .print(Integer.parseInt(arguments[0]));
+      new Comparison("first load of " + megabytes + " MB", bytes)
+          .addAll(List.copyOf(ways))
+          .print(Integer.parseInt(arguments[0]));
       ways.forEach(way ->
           System.out.printf(
               Locale.ROOT,

@@ -1,25 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks;
 
-import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Activation;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
 import ai.djl.util.Pair;
 import dev.gantry.benchmarks.bench.JvmPeers;
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.HostCeilings;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.djl.CheckpointSaver;
-import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.SaveRequest;
 import dev.gantry.djl.Weights;
 import java.io.IOException;
@@ -29,17 +25,13 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.function.UnaryOperator;
 import java.util.stream.Stream;
 
-/// Loads, saves and operations of DJL's arrays on the CPU, beside DJL's own ways and what the JDK can do.
+/// Loads and saves of DJL's arrays on the CPU, beside DJL's own ways and what the JDK can do.
 final class HostArrays {
   private static final int TURNS = 10;
   private static final int TENSORS = 64;
-  private static final int ELEMENTS = 16;
-  private static final long OPERATIONS = 200_000;
   private static final int CORES = Runtime.getRuntime().availableProcessors();
 
   private HostArrays() {}
@@ -53,17 +45,12 @@ final class HostArrays {
     Path file = Files.createTempFile("gantry-decode-", ".safetensors");
     try {
       long bytes = RandomCheckpoint.make(file, bytes(arguments), TENSORS, "F32");
-      var _ =
-          new Comparison(
-                  "a file's arrays",
-                  0,
-                  bytes,
-                  List.of(file),
-                  List.of(
-                      HostCeilings.pageCache(file, CORES),
-                      Contender.of("gantry", TENSORS, () -> load(file)),
-                      JvmPeers.djl(file)))
-              .print(TURNS);
+      new Comparison("a file's arrays", bytes)
+          .warm(List.of(file))
+          .add(HostCeilings.pageCache(file, CORES))
+          .add("gantry", TENSORS, () -> load(file))
+          .add(JvmPeers.djl(file))
+          .print(TURNS);
     } finally {
       Files.delete(file);
     }
@@ -97,19 +84,14 @@ final class HostArrays {
         arrays.add(array);
       }
       Path file = folder.resolve("file");
-      var _ =
-          new Comparison(
-                  "durable saves of arrays",
-                  0,
-                  bytes,
-                  List.of(),
-                  List.of(
-                      HostCeilings.directWrite(file, CORES, bytes),
-                      HostCeilings.cachedWrite(file, CORES, bytes),
-                      Contender.of("gantry", () -> checkpoint(folder, model)),
-                      Contender.of("DJL NDList.encode", () -> encode(file, arrays)),
-                      Contender.of("DJL Model.save", () -> save(folder, model))))
-              .print(TURNS, () -> empty(folder));
+      new Comparison("durable saves of arrays", bytes)
+          .before(() -> empty(folder))
+          .add(HostCeilings.directWrite(file, CORES, bytes))
+          .add(HostCeilings.cachedWrite(file, CORES, bytes))
+          .add("gantry", () -> checkpoint(folder, model))
+          .add("DJL NDList.encode", () -> encode(file, arrays))
+          .add("DJL Model.save", () -> save(folder, model))
+          .print(TURNS);
     } finally {
       empty(folder);
       Files.delete(folder);
@@ -152,58 +134,5 @@ final class HostArrays {
     }
     // Some disks take long to remove files.
     var _ = new ProcessBuilder("sync").start().waitFor();
-  }
-
-  /// Measures operations on arrays of 16 elements, where only the cost of a call counts: on an array that
-  /// DJL made, on a loaded one, and on the result of an operation on a loaded one. Samples are operations.
-  static void operations() throws Exception {
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
-      NDArray made = manager.create(new float[ELEMENTS]);
-      NDArray loaded = loaded(manager, LoadOptions.defaults());
-      NDArray bfloats = loaded(manager, LoadOptions.builder().optCast(DataType.BFLOAT16).build());
-      compare("add", array -> array.add(array), made, loaded, bfloats);
-      compare("exp", NDArray::exp, made, loaded, bfloats);
-      compare("relu", Activation::relu, made, loaded, bfloats);
-    }
-  }
-
-  private static void compare(
-      String title, UnaryOperator<NDArray> operation, NDArray made, NDArray loaded, NDArray bfloats)
-      throws Exception {
-    List<Contender> contenders = new ArrayList<>();
-    contenders.add(repeated("made by DJL", operation, made));
-    contenders.add(repeated("loaded F32", operation, loaded));
-    contenders.add(repeated("result of a loaded F32", operation, loaded.add(1)));
-    contenders.add(repeated("loaded BF16", operation, bfloats));
-    var _ =
-        new Comparison(
-                title + " of 16 elements",
-                OPERATIONS,
-                OPERATIONS * ELEMENTS * Float.BYTES,
-                List.of(),
-                contenders)
-            .print(TURNS);
-  }
-
-  private static Contender repeated(String name, UnaryOperator<NDArray> operation, NDArray array) {
-    return Contender.of(
-        name,
-        () -> {
-          for (long i = 0; i < OPERATIONS; i++) {
-            operation.apply(array).close();
-          }
-        });
-  }
-
-  private static NDArray loaded(NDManager manager, LoadOptions options) throws IOException {
-    Path file = Files.createTempFile("gantry-operation-", ".safetensors");
-    try {
-      var _ = RandomCheckpoint.make(file, (long) ELEMENTS * Float.BYTES, 1, "F32");
-      try (Weights weights = Weights.open(file)) {
-        return weights.load(manager, options).singletonOrThrow();
-      }
-    } finally {
-      Files.delete(file);
-    }
   }
 }

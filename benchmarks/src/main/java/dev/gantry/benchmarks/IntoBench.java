@@ -7,7 +7,6 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.djl.Weights;
@@ -50,35 +49,24 @@ final class IntoBench {
               own.put(name, manager.create(new Shape(tensor.shape().toArray()), DataType.FLOAT32)));
       String of = " " + tensors + " tensors on " + manager.getDevice();
       long bytes = weights.totalBytes();
-      var _ =
-          new Comparison(
-                  "loads of" + of,
-                  0,
-                  bytes,
-                  List.of(file),
-                  List.of(
-                      Contender.of(
-                          "our slabs",
-                          () -> {
-                            try (NDManager temporary = manager.newSubManager()) {
-                              var _ = weights.load(temporary);
-                            }
-                          }),
-                      Contender.of("DJL's own tensors", () -> weights.copyTo(own))))
-              .print(LOADS);
+      new Comparison("loads of" + of, bytes)
+          .warm(List.of(file))
+          .add(
+              "our slabs",
+              () -> {
+                try (NDManager temporary = manager.newSubManager()) {
+                  var _ = weights.load(temporary);
+                }
+              })
+          .add("DJL's own tensors", () -> weights.copyTo(own))
+          .print(LOADS);
       check(loaded, own);
       Path copy = folder.resolve("copy.safetensors");
       WeightsWriter writer = WeightsWriter.builder().setFile(copy).build();
-      var _ =
-          new Comparison(
-                  "writes of" + of,
-                  0,
-                  bytes,
-                  List.of(),
-                  List.of(
-                      Contender.of("our slabs", () -> writer.write(loaded)),
-                      Contender.of("DJL's own tensors", () -> writer.write(own))))
-              .print(WRITES);
+      new Comparison("writes of" + of, bytes)
+          .add("our slabs", () -> writer.write(loaded))
+          .add("DJL's own tensors", () -> writer.write(own))
+          .print(WRITES);
       Files.delete(copy);
     }
   }

@@ -18,7 +18,6 @@ public final class Measure {
       make FILE BYTES TENSORS [BF16|F32]
       decode [MEGABYTES]
       save-arrays [MEGABYTES]
-      operations
       into FOLDER [BYTES]
       first TURNS [MEGABYTES...]
       first-device FILE DEVICE [prepare]
@@ -48,7 +47,6 @@ public final class Measure {
       case "make" -> make(rest);
       case "decode" -> HostArrays.decode(rest);
       case "save-arrays" -> HostArrays.save(rest);
-      case "operations" -> HostArrays.operations();
       case "into" -> IntoBench.main(rest);
       case "first" -> FirstLoads.inTurns(rest);
       case "first-device" -> FirstLoads.device(rest);

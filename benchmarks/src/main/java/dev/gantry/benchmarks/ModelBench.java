@@ -13,9 +13,9 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.LinkCeiling;
-import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import dev.gantry.benchmarks.harness.RandomCheckpoint.Tensor;
+import dev.gantry.benchmarks.harness.Turns;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.store.PageCache;
 import dev.gantry.djl.LiveWeights;
@@ -50,28 +50,32 @@ final class ModelBench {
     Path plain = make(folder.resolve("llama-bf16"), layers, false);
     Path quantised = make(folder.resolve("llama-fp8"), layers, true);
     Device.Cuda gpu = new Device.Cuda(0);
-    compare("link", LinkCeiling.BYTES, new LinkCeiling(gpu, true), new LinkCeiling(gpu, false));
+    new Comparison("link", LinkCeiling.BYTES)
+        .before(Turns::pause)
+        .add(new LinkCeiling(gpu, true))
+        .add(new LinkCeiling(gpu, false))
+        .print(RUNS);
     LoadOptions asStored = LoadOptions.builder().optAsStored(true).build();
     try (Model model = loads("BF16", plain, asStored);
         LiveWeights live = LiveWeights.of(model.getBlock())) {
       System.out.printf(
           "an offload is prepared in %.3f s%n", Contender.seconds(live::prepareOffload));
-      compare(
-          "BF16, offload and restore",
-          Files.size(plain.resolve(FILE)),
-          Contender.timed(
+      new Comparison("BF16, offload and restore", Files.size(plain.resolve(FILE)))
+          .before(Turns::pause)
+          .addTimed(
               "offload",
               () -> {
                 double seconds = Contender.seconds(live::offload);
                 live.restore();
                 return seconds;
-              }),
-          Contender.timed(
+              })
+          .addTimed(
               "restore",
               () -> {
                 live.offload();
                 return Contender.seconds(live::restore);
-              }));
+              })
+          .print(RUNS);
       answer(model);
     }
     loads("FP8 to BF16", quantised, LoadOptions.builder().optCast(DataType.BFLOAT16).build())
@@ -83,19 +87,14 @@ final class ModelBench {
     PageCache.warm(folder.resolve(FILE));
     HubModel hub = HubModel.of(folder);
     Model model = hub.load(GPU, options);
-    compare(
-        title,
-        Files.size(folder.resolve(FILE)),
-        Contender.closing("plain load", () -> plain(folder)),
-        Contender.timed("into a new block", () -> newBlock(hub, options)),
-        Contender.of("refresh in place", () -> hub.refresh(model, options)));
+    new Comparison(title, Files.size(folder.resolve(FILE)))
+        .before(Turns::pause)
+        .add(Contender.closing("plain load", () -> plain(folder)))
+        .addTimed("into a new block", () -> newBlock(hub, options))
+        .add("refresh in place", () -> hub.refresh(model, options))
+        .print(RUNS);
     answer(model);
     return model;
-  }
-
-  private static void compare(String title, long bytes, Contender... contenders) throws Exception {
-    var _ =
-        new Comparison(title, 0, bytes, List.of(), List.of(contenders)).print(RUNS, Pause::take);
   }
 
   private static NDManager plain(Path folder) {

@@ -20,7 +20,6 @@ import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.SaveMode;
 import java.nio.file.Path;
 import java.util.Arrays;
-import java.util.List;
 import java.util.Locale;
 
 /// Measures what saves add to a training's steps: `OverlapSaveBench FOLDER [LAYERS UNITS ROWS]`. DJL trains
@@ -134,33 +133,23 @@ public final class OverlapSaveBench {
         CheckpointSaver overlapped = saver(folder.resolve("overlapped"), SaveMode.OVERLAPPED)) {
       stalled.prepare(trainer.getModel(), trainer).join();
       overlapped.prepare(trainer.getModel(), trainer).join();
-      var _ =
-          new Comparison(
-                  STEPS + " steps",
-                  0,
-                  bytes,
-                  List.of(),
-                  List.of(
-                      Contender.of("without saves", this::window),
-                      window("a save that stalls", stalled),
-                      window("a save that overlaps", overlapped)))
-              .print(TURNS);
+      new Comparison(STEPS + " steps", bytes)
+          .add("without saves", this::window)
+          .addTimed("a save that stalls", () -> window(stalled))
+          .addTimed("a save that overlaps", () -> window(overlapped))
+          .print(TURNS);
       check(overlapped);
     }
   }
 
-  private Contender window(String name, CheckpointSaver saver) {
-    return Contender.timed(
-        name,
-        () -> {
-          double seconds =
-              Contender.seconds(() -> {
-                save(saver);
-                window();
-              });
-          saver.await();
-          return seconds;
+  private double window(CheckpointSaver saver) throws Exception {
+    double seconds =
+        Contender.seconds(() -> {
+          save(saver);
+          window();
         });
+    saver.await();
+    return seconds;
   }
 
   private void window() {

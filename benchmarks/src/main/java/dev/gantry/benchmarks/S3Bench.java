@@ -2,7 +2,6 @@
 package dev.gantry.benchmarks;
 
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
@@ -65,16 +64,11 @@ public final class S3Bench {
           items.add(new Item((Location.Remote) file, open.size()));
         }
       }
-      var _ =
-          new Comparison(
-                  items.size() + " objects",
-                  items.size(),
-                  items.stream().mapToLong(Item::bytes).sum(),
-                  List.of(),
-                  List.of(
-                      Contender.of("CRT alone", () -> alone.download(items)),
-                      Contender.of("Gantry", () -> load(session, items))))
-              .print(rounds);
+      new Comparison(items.size() + " objects", items.stream().mapToLong(Item::bytes).sum())
+          .samples(items.size())
+          .add("CRT alone", () -> alone.download(items))
+          .add("Gantry", () -> load(session, items))
+          .print(rounds);
     }
   }
 

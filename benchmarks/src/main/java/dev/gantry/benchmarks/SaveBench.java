@@ -118,16 +118,13 @@ public final class SaveBench {
 
   private static void print(String title, long bytes, Contender... contenders) throws Exception {
     try {
-      var _ =
-          new Comparison(title, 0, bytes, List.of(), List.of(contenders))
-              .print(TURNS, SaveBench::settle);
+      new Comparison(title, bytes)
+          .before(() -> new ProcessBuilder("sync").start().waitFor())
+          .addAll(List.of(contenders))
+          .print(TURNS);
     } catch (IllegalStateException e) {
       System.out.println(e.getMessage());
     }
-  }
-
-  private static void settle() throws IOException, InterruptedException {
-    var _ = new ProcessBuilder("sync").start().waitFor();
   }
 
   /// A contender that saves into its own folder.

@@ -70,14 +70,14 @@ public final class SeveralGpusBench {
   private void replicas() throws Exception {
     Load replicated = () -> LoadedTensors.loadOnEach(session, tensors, devices, OPTIONS);
     check("replicas", replicated, Collections.nCopies(devices.size(), tensors));
-    compare(
-        "replicas on " + devices.size() + " GPUs",
-        tensors,
-        Contender.timed("one after the other", this::oneAfterTheOther),
-        Contender.closing(
-            "one GPU only",
-            () -> LoadedTensors.load(session, tensors, devices.getFirst(), OPTIONS)),
-        contender("at once", replicated));
+    comparison("replicas", tensors)
+        .addTimed("one after the other", this::oneAfterTheOther)
+        .add(
+            Contender.closing(
+                "one GPU only",
+                () -> LoadedTensors.load(session, tensors, devices.getFirst(), OPTIONS)))
+        .add(contender("at once", replicated))
+        .print(turns);
   }
 
   private double oneAfterTheOther() {
@@ -107,7 +107,7 @@ public final class SeveralGpusBench {
         ranks.forEach(parts::addAll);
       }
     }
-    compare("slices on " + devices.size() + " GPUs", parts, contenders.toArray(Contender[]::new));
+    comparison("slices", parts).addAll(contenders).print(turns);
   }
 
   private List<StoredTensor> parts(int rank, int[] axes) {
@@ -127,10 +127,13 @@ public final class SeveralGpusBench {
     return parts;
   }
 
-  private void compare(String title, List<StoredTensor> loaded, Contender... contenders)
-      throws Exception {
-    long bytes = loaded.stream().mapToLong(StoredTensor::bytes).sum();
-    var _ = new Comparison(title, 0, bytes, List.of(file), List.of(contenders)).print(turns);
+  private Comparison comparison(String what, List<StoredTensor> loaded) {
+    return new Comparison(what + " on " + devices.size() + " GPUs", bytes(loaded))
+        .warm(List.of(file));
+  }
+
+  private static long bytes(List<StoredTensor> tensors) {
+    return tensors.stream().mapToLong(StoredTensor::bytes).sum();
   }
 
   private static Contender contender(String name, Load load) {
@@ -148,7 +151,7 @@ public final class SeveralGpusBench {
   /// @param wanted each device's tensors
   private void check(String name, Load load, List<List<StoredTensor>> wanted) {
     List<LoadedTensors> loaded = load.run();
-    long bytes = wanted.stream().flatMap(List::stream).mapToLong(StoredTensor::bytes).sum();
+    long bytes = wanted.stream().mapToLong(SeveralGpusBench::bytes).sum();
     TransferReport report = loaded.getFirst().report();
     System.out.printf(
         Locale.ROOT,

@@ -15,15 +15,13 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Map;
-import java.util.function.IntFunction;
+import java.util.function.Function;
 
 /// Chooses what a bench measures.
 record Blocks(Settings settings, GantrySession session, Findings found, PythonPeers python) {
@@ -101,75 +99,80 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
   private List<Block> ceilings(Subject subject) {
     Path file = subject.file();
     Path target = settings.folder().resolve("written.bin");
-    long copied = Math.min(MAX_COPY_BYTES, subject.bytes());
+    long copied = Math.clamp(subject.bytes() / MIB * MIB, MIB, MAX_COPY_BYTES);
     long written = Math.clamp(subject.bytes(), 8 * MIB, 512 * MIB) / (8 * MIB) * (8 * MIB);
     List<Block> blocks = new ArrayList<>();
     blocks.add(
-        new Block(
-            Group.CEILING,
+        ceiling(
             "memory",
             Heat.NONE,
             List.of(),
             0.5,
-            () ->
-                threads(CORES).stream()
-                    .map(count ->
-                        Entry.ceiling(
-                            HostCeilings.memoryCopy(count, copied), copied / count * count))
-                    .toList()));
+            threads(CORES),
+            count -> HostCeilings.memoryCopy(count, copied),
+            copied));
     blocks.add(
-        block(
-            Group.CEILING,
-            subject,
+        ceiling(
+            subject.what(),
             Heat.HOT,
+            List.of(file),
             1,
-            () ->
-                ceilings(
-                    threads(Math.min(16, 2 * CORES)),
-                    count -> HostCeilings.pageCache(file, count),
-                    Files.size(file))));
+            threads(Math.min(16, 2 * CORES)),
+            count -> HostCeilings.pageCache(file, count),
+            size(file)));
     blocks.add(
-        block(
-            Group.CEILING,
-            subject,
+        ceiling(
+            subject.what(),
             Heat.COLD,
+            List.of(file),
             2,
-            () ->
-                ceilings(
-                    threads(Math.clamp(2L * CORES, 8, 16)),
-                    count -> HostCeilings.directRead(file, count),
-                    Files.size(file))));
+            threads(Math.clamp(2L * CORES, 8, 16)),
+            count -> HostCeilings.directRead(file, count),
+            size(file)));
     blocks.add(
-        new Block(
-            Group.CEILING,
+        ceiling(
             written / MIB + " MiB",
             Heat.NONE,
             List.of(),
             2,
-            () ->
-                ceilings(
-                    settings.quick() ? List.of(4) : List.of(1, 4),
-                    count -> HostCeilings.directWrite(target, count, written),
-                    written)));
+            settings.quick() ? List.of(4) : List.of(1, 4),
+            count -> HostCeilings.directWrite(target, count, written),
+            written));
     if (settings.device() instanceof Device.Cuda cuda) {
       blocks.add(
-          new Block(
-              Group.CEILING,
+          ceiling(
               "link",
               Heat.NONE,
               List.of(),
               0.5,
-              () ->
-                  List.of(
-                      Entry.ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES),
-                      Entry.ceiling(new LinkCeiling(cuda, false), LinkCeiling.BYTES))));
+              List.of(true, false),
+              toDevice -> new LinkCeiling(cuda, toDevice),
+              LinkCeiling.BYTES));
     }
     return blocks;
   }
 
-  private static List<Entry> ceilings(
-      List<Integer> threads, IntFunction<Contender> ceiling, long bytes) {
-    return threads.stream().map(count -> Entry.ceiling(ceiling.apply(count), bytes)).toList();
+  /// @param ways in which the ceiling is measured, such as by numbers of threads
+  /// @param bytes of one run
+  private static <T> Block ceiling(
+      String what,
+      Heat heat,
+      List<Path> files,
+      double weight,
+      List<T> ways,
+      Function<T, Contender> contender,
+      long bytes) {
+    return new Block(
+        Group.CEILING,
+        what,
+        heat,
+        files,
+        weight,
+        () -> ways.stream().map(way -> Entry.ceiling(contender.apply(way), bytes)).toList());
+  }
+
+  private static long size(Path file) {
+    return file.toFile().length();
   }
 
   /// Returns the number of threads of the best measured ceiling of a kind.
@@ -205,15 +208,16 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
   }
 
   /// Returns the ceiling that takes turns with the contenders that are compared with it.
-  private Entry ceilingOf(Subject subject, Heat heat) throws IOException {
+  private Entry ceilingOf(Subject subject, Heat heat) {
     Path file = subject.file();
-    if (heat == Heat.COLD) {
-      return Entry.ceiling(
-          HostCeilings.directRead(file, bestThreads("O_DIRECT read")), Files.size(file));
+    if (heat == Heat.HOT && settings.device() instanceof Device.Cuda cuda) {
+      return Entry.ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES);
     }
-    return settings.device() instanceof Device.Cuda cuda
-        ? Entry.ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES)
-        : Entry.ceiling(HostCeilings.pageCache(file, bestThreads("page cache")), Files.size(file));
+    return Entry.ceiling(
+        heat == Heat.COLD
+            ? HostCeilings.directRead(file, bestThreads("O_DIRECT read"))
+            : HostCeilings.pageCache(file, bestThreads("page cache")),
+        size(file));
   }
 
   /// @param check whether the first load of each is compared with the file: what is right hot is right cold

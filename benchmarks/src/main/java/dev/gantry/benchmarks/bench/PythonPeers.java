@@ -16,6 +16,7 @@ import java.util.Objects;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
 /// Runs the installed Python peers in one `python3` process, so that they take turns with the other
@@ -114,7 +115,7 @@ final class PythonPeers implements AutoCloseable {
 
   /// @param spare where a peer may keep a copy of the file in its own format
   List<Contender> contenders(Path file, Path spare) {
-    return names.stream().<Contender>map(name -> new Loading(name, file, spare)).toList();
+    return names.stream().map(name -> contender(name, file, spare)).toList();
   }
 
   private double ask(String name, Path file, Path spare) throws IOException {
@@ -131,36 +132,18 @@ final class PythonPeers implements AutoCloseable {
     throw new IOException(fields[fields.length - 1]);
   }
 
-  private final class Loading implements Contender {
-    private final String name;
-    private final Path file;
-    private final Path spare;
-    private boolean prepared;
-
-    Loading(String name, Path file, Path spare) {
-      this.name = name;
-      this.file = file;
-      this.spare = spare;
-    }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    public String note() {
-      return "python3; on the CPU one byte of each page is read, since the file is only mapped";
-    }
-
-    @Override
-    public double run() throws IOException {
-      if (!prepared) {
-        var _ = ask("+" + name, file, spare);
-        prepared = true;
-      }
-      return ask(name, file, spare);
-    }
+  private Contender contender(String name, Path file, Path spare) {
+    AtomicBoolean prepared = new AtomicBoolean();
+    return Contender.timed(
+        name,
+        "python3; on the CPU one byte of each page is read, since the file is only mapped",
+        () -> {
+          if (!prepared.get()) {
+            var _ = ask("+" + name, file, spare);
+            prepared.set(true);
+          }
+          return ask(name, file, spare);
+        });
   }
 
   @Override

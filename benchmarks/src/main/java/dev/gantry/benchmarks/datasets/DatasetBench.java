@@ -4,7 +4,6 @@ package dev.gantry.benchmarks.datasets;
 import dev.gantry.benchmarks.datasets.Samples.Kind;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
-import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.benchmarks.harness.Turns;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
@@ -88,14 +87,14 @@ public final class DatasetBench {
   private static void compare(
       String title, Samples of, int epochs, List<Contender> contenders, Turns.Preparation before)
       throws Exception {
-    var _ =
-        new Comparison(title, of.count() * epochs, of.bytes() * epochs, List.of(), contenders)
-            .print(
-                TURNS,
-                () -> {
-                  before.run();
-                  Pause.take();
-                });
+    new Comparison(title, of.bytes() * epochs)
+        .samples(of.count() * epochs)
+        .before(() -> {
+          before.run();
+          Turns.pause();
+        })
+        .addAll(contenders)
+        .print(TURNS);
   }
 
   private void check(Kind kind, Shuffle order) throws IOException {
@@ -189,13 +188,13 @@ public final class DatasetBench {
 
   /// Measures the time to the first batch of each of three epochs, with a new ring for each, as when a
   /// dataset is iterated three times.
-  private void first() throws IOException {
+  private void first() throws IOException, InterruptedException {
     samples.files().forEach(PageCache::warm);
     for (Shuffle order : List.of(FILE_ORDER, SINGLE)) {
       for (Kind kind : FILES) {
         for (int i = 0; i < TURNS; i++) {
           session.freeIdle();
-          Pause.take();
+          Turns.pause();
           try (Batches batches = samples.batches(kind, order)) {
             for (int epoch = 1; epoch <= EPOCHS; epoch++) {
               first(kind.title + ", " + order + ", epoch " + epoch, batches);

@@ -36,16 +36,13 @@ record DecodeBench(Samples samples) {
     epoch.check("gantry's batches", opener, samples);
     checkPeer();
     List<Path> files = samples.records();
-    RecordBench.print(
-        "batches",
-        samples,
-        List.of(
-            HostCeilings.copy(files, 1, RecordBench.CHUNK_BYTES),
-            peer(files, 1),
-            HostCeilings.copy(files, 2, RecordBench.CHUNK_BYTES),
-            Contender.of("gantry, ring of 2 on the host", samples.count(), () -> epoch.run(opener)),
-            peer(files, 2)),
-        turns);
+    RecordBench.comparison("batches", samples)
+        .add(HostCeilings.copy(files, 1, RecordBench.CHUNK_BYTES))
+        .add(peer(files, 1))
+        .add(HostCeilings.copy(files, 2, RecordBench.CHUNK_BYTES))
+        .add("gantry, ring of 2 on the host", samples.count(), () -> epoch.run(opener))
+        .add(peer(files, 2))
+        .print(turns);
     inMemory(turns);
   }
 
@@ -99,17 +96,12 @@ record DecodeBench(Samples samples) {
       ExampleParser parser = new ExampleParser(samples.features());
       MemorySegment slot = arena.allocate(parser.batchBytes(samples.batchSize()));
       ByteBuffer copies = slot.asByteBuffer();
-      var _ =
-          new Comparison(
-                  "decoding in memory, records of " + bytes / ours.size() + " bytes",
-                  ours.size(),
-                  bytes,
-                  List.of(),
-                  List.of(
-                      Contender.of("copy", ours.size(), () -> copy(theirs, copies)),
-                      Contender.of("gantry", ours.size(), () -> decode(parser, ours, slot)),
-                      Contender.of("protobuf", ours.size(), () -> parse(theirs))))
-              .print(turns);
+      new Comparison("decoding in memory, records of " + bytes / ours.size() + " bytes", bytes)
+          .samples(ours.size())
+          .add("copy", ours.size(), () -> copy(theirs, copies))
+          .add("gantry", ours.size(), () -> decode(parser, ours, slot))
+          .add("protobuf", ours.size(), () -> parse(theirs))
+          .print(turns);
     }
   }
 

@@ -11,7 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
-import dev.gantry.benchmarks.harness.Pause;
+import dev.gantry.benchmarks.harness.Turns;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.session.GantrySession;
@@ -19,8 +19,6 @@ import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.io.IOException;
-import java.util.ArrayList;
-import java.util.List;
 
 /// Images of (height, width, channels) bytes that become normalised (channels, height, width) in DJL's batches:
 /// while they are read ahead, and by DJL's operations on each batch.
@@ -38,27 +36,25 @@ record NormalizeBench(GantrySession session, Samples samples, Transport transpor
         return;
       }
     }
-    List<Contender> contenders = new ArrayList<>();
-    for (DataType to : new DataType[] {DataType.FLOAT32, DataType.FLOAT16}) {
-      contenders.add(
-          contender(
-              to + " by optNormalize",
-              target,
-              builder().optNormalize("image", SCALE, SHIFT, to).optChannelsFirst("image")));
-      contenders.add(
-          contender(
-              to + " by DJL's operations",
-              target,
-              builder().optTransform(images -> operations(images, to))));
-    }
-    var _ =
+    Comparison all =
         new Comparison(
                 "TFRecord by index, DJL's batches, hot, " + transport + ", single samples",
-                samples.count() * DatasetBench.EPOCHS,
-                samples.bytes() * DatasetBench.EPOCHS,
-                List.of(),
-                contenders)
-            .print(turns, Pause::take);
+                samples.bytes() * DatasetBench.EPOCHS)
+            .samples(samples.count() * DatasetBench.EPOCHS)
+            .before(Turns::pause);
+    for (DataType to : new DataType[] {DataType.FLOAT32, DataType.FLOAT16}) {
+      all.add(
+              contender(
+                  to + " by optNormalize",
+                  target,
+                  builder().optNormalize("image", SCALE, SHIFT, to).optChannelsFirst("image")))
+          .add(
+              contender(
+                  to + " by DJL's operations",
+                  target,
+                  builder().optTransform(images -> operations(images, to))));
+    }
+    all.print(turns);
   }
 
   private static int gpus() {

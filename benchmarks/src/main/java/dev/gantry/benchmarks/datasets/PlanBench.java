@@ -2,7 +2,6 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
@@ -12,7 +11,6 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochChain;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 
@@ -37,16 +35,11 @@ public final class PlanBench {
               SAMPLES,
               BATCH_SIZE);
       try (Batches batches = samples.batches(Samples.Kind.SHARDS, new Shuffle.Samples(1))) {
-        var _ =
-            new Comparison(
-                    "plans",
-                    (long) PLANS * BATCH_SIZE,
-                    PLANS * BATCH_SIZE * 4096L,
-                    List.of(),
-                    List.of(
-                        Contender.of("planned", () -> plan(batches, false)),
-                        Contender.of("planned and checked", () -> plan(batches, true))))
-                .print(TURNS);
+        new Comparison("plans", PLANS * BATCH_SIZE * 4096L)
+            .samples((long) PLANS * BATCH_SIZE)
+            .add("planned", () -> plan(batches, false))
+            .add("planned and checked", () -> plan(batches, true))
+            .print(TURNS);
       }
     }
   }

@@ -2,7 +2,6 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.HostCeilings;
 import dev.gantry.benchmarks.harness.Threads;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -11,7 +10,6 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 
 /// Records out of TFRecord files, both checksums of each compared: ours and tensorflow-hadoop's
@@ -22,40 +20,31 @@ record RecordBench(Samples samples) {
   void run(int turns) throws Exception {
     check();
     List<Path> files = samples.records();
-    List<Contender> contenders = new ArrayList<>();
+    Comparison all = comparison("framing", samples);
     for (int threads : new int[] {1, 2}) {
-      contenders.add(HostCeilings.copy(files, threads, CHUNK_BYTES));
+      all.add(HostCeilings.copy(files, threads, CHUNK_BYTES));
       if (threads == 1) {
-        contenders.add(HostCeilings.copyAndChecksum(files, threads, CHUNK_BYTES));
+        all.add(HostCeilings.copyAndChecksum(files, threads, CHUNK_BYTES));
       }
       String suffix = ", " + Threads.count(threads);
-      contenders.add(
-          Contender.of(
-              "gantry" + suffix, samples.count(), () -> Threads.each(files, threads, this::read)));
-      contenders.add(
-          Contender.of(
+      all.add("gantry" + suffix, samples.count(), () -> Threads.each(files, threads, this::read))
+          .add(
               "tensorflow-hadoop" + suffix,
               samples.count(),
-              () -> Threads.each(files, threads, file -> TensorFlowRecords.read(file, _ -> {}))));
+              () -> Threads.each(files, threads, file -> TensorFlowRecords.read(file, _ -> {})));
     }
-    print("framing", samples, contenders, turns);
+    all.print(turns);
   }
 
-  static void print(String title, Samples samples, List<Contender> contenders, int turns)
-      throws Exception {
+  static Comparison comparison(String title, Samples samples) throws IOException {
     List<Path> files = samples.records();
     long bytes = 0;
     for (Path file : files) {
       bytes += Files.size(file);
     }
-    var _ =
-        new Comparison(
-                title + ", records of " + bytes / samples.count() + " bytes",
-                samples.count(),
-                bytes,
-                files,
-                contenders)
-            .print(turns);
+    return new Comparison(title + ", records of " + bytes / samples.count() + " bytes", bytes)
+        .samples(samples.count())
+        .warm(files);
   }
 
   private long read(Path file) {

@@ -106,35 +106,31 @@ record ShardBench(GantrySession session, Samples samples) {
 
   private void compare(int turns, int epochs, List<Contender> ceilings, List<Way> ways)
       throws Exception {
-    List<Contender> contenders = new ArrayList<>(ceilings);
+    Comparison all =
+        new Comparison(
+                "raw shards of " + samples.imageBytes() + " bytes a sample to NDArrays",
+                samples.bytes() * epochs)
+            .samples(samples.count() * epochs)
+            .warm(samples.files(Samples.Kind.SHARDS))
+            .addAll(ceilings);
     SampleDigest expected = SampleDigest.of(samples);
-    long count = samples.count() * epochs;
     for (Way way : ways) {
       SampleDigest digest = new SampleDigest();
       way.epoch().run(digest::add);
       digest.require(way.name(), expected);
-      contenders.add(
-          Contender.of(
-              way.name(),
-              count,
-              () -> {
-                long[] done = {0};
-                for (int i = 0; i < epochs; i++) {
-                  way.epoch()
-                      .run(
-                          batch -> done[0] += batch.getData().singletonOrThrow().getShape().get(0));
-                }
-                return done[0];
-              }));
+      all.add(
+          way.name(),
+          samples.count() * epochs,
+          () -> {
+            long[] done = {0};
+            for (int i = 0; i < epochs; i++) {
+              way.epoch()
+                  .run(batch -> done[0] += batch.getData().singletonOrThrow().getShape().get(0));
+            }
+            return done[0];
+          });
     }
-    var _ =
-        new Comparison(
-                "raw shards of " + samples.imageBytes() + " bytes a sample to NDArrays",
-                count,
-                samples.bytes() * epochs,
-                samples.files(Samples.Kind.SHARDS),
-                contenders)
-            .print(turns);
+    all.print(turns);
   }
 
   private Way way(String name, Shuffle shuffle) {

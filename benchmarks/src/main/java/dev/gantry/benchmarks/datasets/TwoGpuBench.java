@@ -2,10 +2,9 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.LinkCeiling;
-import dev.gantry.benchmarks.harness.Pause;
 import dev.gantry.benchmarks.harness.Threads;
+import dev.gantry.benchmarks.harness.Turns;
 import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.session.GantrySession;
@@ -24,11 +23,6 @@ public final class TwoGpuBench {
   private static final int GPUS = 2;
 
   private TwoGpuBench() {}
-
-  /// Work of one device.
-  private interface Work {
-    void run(int gpu) throws Exception;
-  }
 
   public static void main(String[] arguments) throws Exception {
     try (GantrySession session = GantrySession.open()) {
@@ -56,15 +50,13 @@ public final class TwoGpuBench {
                 epochs(session, gpu, DatasetBench.EPOCHS)
                     .run(() -> samples.batches(Samples.Kind.SHARDS, new Shuffle.Samples(gpu)));
           });
-      Work check =
-          gpu ->
-              epochs(session, gpu, 1)
-                  .check(
-                      "GPU " + gpu,
-                      () -> samples.batches(Samples.Kind.SHARDS, new Shuffle.Samples(gpu)),
-                      samples);
       try (Threads threads = new Threads(GPUS)) {
-        threads.run(check::run);
+        threads.run(gpu ->
+            epochs(session, gpu, 1)
+                .check(
+                    "GPU " + gpu,
+                    () -> samples.batches(Samples.Kind.SHARDS, new Shuffle.Samples(gpu)),
+                    samples));
       }
     }
   }
@@ -80,18 +72,18 @@ public final class TwoGpuBench {
 
   /// Each device by itself, then both at once; rates are of one device's bytes in the first case, and of both devices'
   /// in the other.
-  private static void compare(String title, long bytes, Work work) throws Exception {
-    List<Contender> alone = new ArrayList<>();
+  private static void compare(String title, long bytes, Threads.Part work) throws Exception {
+    Comparison alone = new Comparison(title, bytes).before(Turns::pause);
     for (int gpu = 0; gpu < GPUS; gpu++) {
       int one = gpu;
-      alone.add(Contender.of("GPU " + gpu, () -> work.run(one)));
+      alone.add("GPU " + gpu, () -> work.run(one));
     }
-    var _ = new Comparison(title, 0, bytes, List.of(), alone).print(TURNS, Pause::take);
+    alone.print(TURNS);
     try (Threads threads = new Threads(GPUS)) {
-      Contender both = Contender.of("both GPUs", () -> threads.run(work::run));
-      var _ =
-          new Comparison(title + ", at once", 0, GPUS * bytes, List.of(), List.of(both))
-              .print(TURNS, Pause::take);
+      new Comparison(title + ", at once", GPUS * bytes)
+          .before(Turns::pause)
+          .add("both GPUs", () -> threads.run(work))
+          .print(TURNS);
     }
   }
 }

@@ -10,35 +10,74 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.IntStream;
 
 /// Contenders that do the same work in turns, printed as a line each: rate, spread, time, share of the first one's rate, how
 /// many cores all threads of this process kept busy, and what they allocated on the heap. The first turn compiles the
 /// code, and does not count.
-///
-/// @param title what is done
-/// @param samples of one run; 0 where there are none
-/// @param bytes of one run
-/// @param files which are brought into the page cache before each run
-/// @param contenders the one that the others are compared with first
-public record Comparison(
-    String title, long samples, long bytes, List<Path> files, List<Contender> contenders) {
+public final class Comparison {
   private static final OperatingSystemMXBean SYSTEM =
       ManagementFactory.getPlatformMXBean(OperatingSystemMXBean.class);
   private static final ThreadMXBean THREADS =
       ManagementFactory.getPlatformMXBean(ThreadMXBean.class);
 
-  public Comparison {
-    files = List.copyOf(files);
-    contenders = List.copyOf(contenders);
+  private final String title;
+  private final long bytes;
+  private final List<Measured> contenders = new ArrayList<>();
+  private long samples;
+  private Turns.Preparation before = () -> {};
+
+  /// @param title what is done
+  /// @param bytes of one run
+  public Comparison(String title, long bytes) {
+    this.title = title;
+    this.bytes = bytes;
+  }
+
+  /// Sets the samples of one run.
+  public Comparison samples(long count) {
+    samples = count;
+    return this;
+  }
+
+  /// Brings files into the page cache before each run: some systems drop files that are not read for a while.
+  public Comparison warm(List<Path> files) {
+    return before(() -> files.forEach(PageCache::warm));
+  }
+
+  /// Makes the conditions the same before each run.
+  public Comparison before(Turns.Preparation preparation) {
+    before = preparation;
+    return this;
+  }
+
+  /// Adds a contender; the others are compared with the first one.
+  public Comparison add(Contender contender) {
+    contenders.add(new Measured(contender, new ArrayList<>(), new ArrayList<>()));
+    return this;
+  }
+
+  public Comparison addAll(List<Contender> all) {
+    all.forEach(this::add);
+    return this;
+  }
+
+  public Comparison add(String name, Contender.Work work) {
+    return add(Contender.of(name, work));
+  }
+
+  /// @param expected what the work must return
+  public Comparison add(String name, long expected, Contender.Counted work) {
+    return add(Contender.of(name, expected, work));
+  }
+
+  public Comparison addTimed(String name, Contender.Timed work) {
+    return add(Contender.timed(name, "", work));
   }
 
   /// A contender whose runs are measured besides.
   private record Measured(Contender contender, List<Double> cores, List<Double> heap)
       implements Contender {
-    Measured(Contender contender) {
-      this(contender, new ArrayList<>(), new ArrayList<>());
-    }
-
     @Override
     public String name() {
       return contender.name();
@@ -66,18 +105,10 @@ public record Comparison(
     }
   }
 
-  /// Lets them run, with the files in the page cache.
-  public List<Spread> print(int turns) throws Exception {
-    // Some systems drop files from the page cache that are not read for a while.
-    return print(turns, () -> files.forEach(PageCache::warm));
-  }
-
   /// Lets them run and prints what came of it.
   ///
-  /// @param before makes the conditions the same before each run
-  /// @return GB/s of each contender
   /// @throws IllegalStateException if one failed
-  public List<Spread> print(int turns, Turns.Preparation before) throws Exception {
+  public void print(int turns) throws Exception {
     System.out.printf(
         Locale.ROOT,
         "# %s: %,d samples, %,d bytes, %d turns; load average %.2f%n",
@@ -86,29 +117,10 @@ public record Comparison(
         bytes,
         turns,
         SYSTEM.getSystemLoadAverage());
-    List<Measured> measured = contenders.stream().map(Measured::new).toList();
-    Turns all = new Turns(List.copyOf(measured), turns, Long.MAX_VALUE, System::nanoTime);
-    try {
-      all.run(
-          () -> {
-            before.run();
-            // No contender collects the garbage of another.
-            System.gc();
-          },
-          true,
-          Long.MAX_VALUE);
-    } finally {
-      measured.forEach(Measured::close);
-    }
-    if (!all.failures().isEmpty()) {
-      throw new IllegalStateException(title + ": " + all.failures());
-    }
-    List<Spread> rates = new ArrayList<>();
-    for (int i = 0; i < measured.size(); i++) {
-      Measured one = measured.get(i);
-      Spread rate =
-          Spread.of(all.seconds(i).stream().map(seconds -> bytes / 1e9 / seconds).toList());
-      rates.add(rate);
+    List<Spread> rates = rates(turns);
+    for (int i = 0; i < contenders.size(); i++) {
+      Measured one = contenders.get(i);
+      Spread rate = rates.get(i);
       System.out.printf(
           Locale.ROOT,
           "= %s\t%s\t%s GB/s (%s-%s), %.1f ms\t%.3f of %s\t%s%.1f cores, %.1f MB of heap%n",
@@ -119,7 +131,7 @@ public record Comparison(
           Spread.rate(rate.most()),
           bytes / 1e6 / rate.median(),
           rate.median() / rates.getFirst().median(),
-          measured.getFirst().name(),
+          contenders.getFirst().name(),
           samples == 0
               ? ""
               : String.format(
@@ -127,6 +139,31 @@ public record Comparison(
           Measured.median(one.cores()),
           Measured.median(one.heap()));
     }
-    return rates;
+  }
+
+  /// Lets them run.
+  ///
+  /// @return GB/s of each contender
+  List<Spread> rates(int turns) throws Exception {
+    Turns all = new Turns(List.copyOf(contenders), turns, Long.MAX_VALUE, System::nanoTime);
+    try {
+      all.run(
+          () -> {
+            before.run();
+            // No contender collects the garbage of another.
+            System.gc();
+          },
+          true,
+          Long.MAX_VALUE);
+    } finally {
+      contenders.forEach(Measured::close);
+    }
+    if (!all.failures().isEmpty()) {
+      throw new IllegalStateException(title + ": " + all.failures());
+    }
+    return IntStream.range(0, contenders.size())
+        .mapToObj(
+            i -> Spread.of(all.seconds(i).stream().map(seconds -> bytes / 1e9 / seconds).toList()))
+        .toList();
   }
 }

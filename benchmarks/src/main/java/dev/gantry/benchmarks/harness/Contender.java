@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.harness;
 
+import java.util.List;
 import java.util.concurrent.Callable;
 
 /// One of several ways to do the same work. For one thread.
@@ -54,14 +55,15 @@ public interface Contender extends AutoCloseable {
   }
 
   /// A contender that counts as long as its work runs.
-  static Contender of(String name, Work work) {
-    return timed(name, () -> seconds(work));
+  static Contender of(String name, Work work, Runnable... ends) {
+    return timed(name, "", () -> seconds(work), ends);
   }
 
   /// A contender whose result is closed off the clock.
   static Contender closing(String name, Callable<AutoCloseable> work) {
     return timed(
         name,
+        "",
         () -> {
           long start = System.nanoTime();
           try (AutoCloseable _ = work.call()) {
@@ -71,7 +73,9 @@ public interface Contender extends AutoCloseable {
   }
 
   /// A contender whose work takes its own time.
-  static Contender timed(String name, Timed work) {
+  ///
+  /// @param ends are run, in this order, when the contender is closed
+  static Contender timed(String name, String note, Timed work, Runnable... ends) {
     return new Contender() {
       @Override
       public String name() {
@@ -79,8 +83,18 @@ public interface Contender extends AutoCloseable {
       }
 
       @Override
+      public String note() {
+        return note;
+      }
+
+      @Override
       public double run() throws Exception {
         return work.run();
+      }
+
+      @Override
+      public void close() {
+        List.of(ends).forEach(Runnable::run);
       }
     };
   }

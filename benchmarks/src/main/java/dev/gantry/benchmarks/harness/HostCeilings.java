@@ -15,9 +15,9 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.LongUnaryOperator;
+import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
 /// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
@@ -27,7 +27,6 @@ public final class HostCeilings {
 
   private static final int DIRECT_BYTES = 8 << 20;
   private static final int BLOCK_BYTES = 4096;
-
   private static final OpenOption DIRECT = direct();
 
   private HostCeilings() {}
@@ -47,56 +46,36 @@ public final class HostCeilings {
   /// @param bytes to copy; twice as many are allocated
   public static Contender memoryCopy(int threads, long bytes) {
     long each = bytes / threads;
-    return new Contender() {
-      private final Threads pool = new Threads(threads);
-      private final Arena arena = Arena.ofShared();
-      private final MemorySegment from = arena.allocate(each * threads, BLOCK_BYTES);
-      private final MemorySegment to = arena.allocate(each * threads, BLOCK_BYTES);
-
-      {
-        from.fill((byte) 1);
-      }
-
-      @Override
-      public String name() {
-        return "memory copy, " + Threads.count(threads);
-      }
-
-      @Override
-      public double run() throws Exception {
-        long start = System.nanoTime();
-        pool.run(thread -> MemorySegment.copy(from, thread * each, to, thread * each, each));
-        return (System.nanoTime() - start) / 1e9;
-      }
-
-      @Override
-      public void close() {
-        pool.close();
-        arena.close();
-      }
-    };
+    Threads pool = new Threads(threads);
+    Arena arena = Arena.ofShared();
+    MemorySegment from = arena.allocate(each * threads, BLOCK_BYTES).fill((byte) 1);
+    MemorySegment to = arena.allocate(each * threads, BLOCK_BYTES);
+    return Contender.of(
+        "memory copy, " + Threads.count(threads),
+        () -> pool.run(thread -> MemorySegment.copy(from, thread * each, to, thread * each, each)),
+        pool::close,
+        arena::close);
   }
 
   /// Reads a file into one small buffer a thread, over and over.
   public static Contender pageCache(Path file, int threads) {
-    return new Reading("page cache", List.of(file), threads, CACHED_BYTES, Set.of(), _ -> {});
+    return reading("page cache", List.of(file), threads, CACHED_BYTES, Set.of(), _ -> {});
   }
 
   /// Reads a file past the page cache.
   public static Contender directRead(Path file, int threads) {
-    return new Reading(
-        "O_DIRECT read", List.of(file), threads, DIRECT_BYTES, Set.of(DIRECT), _ -> {});
+    return reading("O_DIRECT read", List.of(file), threads, DIRECT_BYTES, Set.of(DIRECT), _ -> {});
   }
 
   /// Reads files into one buffer a thread, over and over.
   public static Contender copy(List<Path> files, int threads, int bufferBytes) {
     String name = "copy to " + bufferBytes / 1000 + " kB";
-    return new Reading(name, files, threads, bufferBytes, Set.of(), _ -> {});
+    return reading(name, files, threads, bufferBytes, Set.of(), _ -> {});
   }
 
   /// Takes a checksum of what is read besides.
   public static Contender copyAndChecksum(List<Path> files, int threads, int bufferBytes) {
-    return new Reading(
+    return reading(
         "copy and CRC32C",
         files,
         threads,
@@ -105,158 +84,111 @@ public final class HostCeilings {
         buffer -> new CRC32C().update(buffer));
   }
 
+  private static Contender reading(
+      String name,
+      List<Path> files,
+      int threads,
+      int bufferBytes,
+      Set<OpenOption> options,
+      Consumer<ByteBuffer> use) {
+    Threads pool = new Threads(threads);
+    List<ByteBuffer> buffers = buffers(threads, bufferBytes);
+    return Contender.of(
+        name + ", " + Threads.count(threads),
+        () -> {
+          for (Path file : files) {
+            try (FileChannel channel = FileChannel.open(file, options)) {
+              pool.run(
+                  channel.size(),
+                  bufferBytes,
+                  (thread, from, to) -> {
+                    // A direct read must ask for whole blocks, also past the file's end.
+                    ByteBuffer buffer = buffers.get(thread).clear();
+                    read(channel, buffer, from, (int) (to - from));
+                    use.accept(buffer.flip());
+                  });
+            }
+          }
+        },
+        pool::close);
+  }
+
+  /// Reads at least `length` bytes at an offset, and at most as many as fit.
+  ///
+  /// @throws IOException if the file ends before
+  public static void read(FileChannel channel, ByteBuffer buffer, long offset, int length)
+      throws IOException {
+    int start = buffer.position();
+    while (buffer.position() - start < length) {
+      if (channel.read(buffer, offset + buffer.position() - start) < 0) {
+        throw new IOException("the file has become shorter");
+      }
+    }
+  }
+
   /// Writes a file past the page cache, until it is on the disk.
   ///
   /// @param file is made by each run, and removed after it
   public static Contender directWrite(Path file, int threads, long bytes) {
-    return new Writing("O_DIRECT write and sync, ", file, threads, bytes, Set.of(DIRECT));
+    return writing("O_DIRECT write and sync, ", file, threads, bytes, Set.of(DIRECT));
   }
 
   /// Writes a file through the page cache, until it is on the disk.
   ///
   /// @param file is made by each run, and removed after it
   public static Contender cachedWrite(Path file, int threads, long bytes) {
-    return new Writing("write and sync, ", file, threads, bytes, Set.of());
+    return writing("write and sync, ", file, threads, bytes, Set.of());
   }
 
-  private static ByteBuffer aligned(int bytes) {
-    return ByteBuffer.allocateDirect(bytes + BLOCK_BYTES)
-        .alignedSlice(BLOCK_BYTES)
-        .limit(bytes)
-        .slice()
-        .order(ByteOrder.LITTLE_ENDIAN);
-  }
-
-  private static final class Reading implements Contender {
-    private final String name;
-    private final List<Path> files;
-    private final Threads pool;
-    private final Set<OpenOption> options;
-    private final ByteBuffer[] buffers;
-    private final Consumer<ByteBuffer> use;
-
-    Reading(
-        String name,
-        List<Path> files,
-        int threads,
-        int bufferBytes,
-        Set<OpenOption> options,
-        Consumer<ByteBuffer> use) {
-      this.name = name + ", " + Threads.count(threads);
-      this.files = files;
-      this.pool = new Threads(threads);
-      this.options = new HashSet<>(options);
-      this.options.add(StandardOpenOption.READ);
-      this.use = use;
-      buffers = new ByteBuffer[threads];
-      for (int thread = 0; thread < threads; thread++) {
-        buffers[thread] = aligned(bufferBytes);
-      }
+  private static Contender writing(
+      String name, Path file, int threads, long bytes, Set<OpenOption> how) {
+    Set<OpenOption> options = new HashSet<>(how);
+    options.addAll(Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE));
+    Threads pool = new Threads(threads);
+    List<ByteBuffer> buffers = buffers(threads, DIRECT_BYTES);
+    long seed = 88172645463325252L;
+    for (ByteBuffer buffer : buffers) {
+      var _ = RandomCheckpoint.fill(buffer, LongUnaryOperator.identity(), seed++);
     }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    public double run() throws Exception {
-      return Contender.seconds(() -> {
-        for (Path file : files) {
-          read(file);
-        }
-      });
-    }
-
-    private void read(Path file) throws Exception {
-      try (FileChannel channel = FileChannel.open(file, options)) {
-        long size = channel.size();
-        AtomicLong next = new AtomicLong();
-        pool.run(thread -> {
-          ByteBuffer buffer = buffers[thread];
-          int step = buffer.capacity();
-          for (long at = next.getAndAdd(step); at < size; at = next.getAndAdd(step)) {
-            read(channel, buffer.clear(), at, size);
-            use.accept(buffer.flip());
+    return Contender.timed(
+        name + Threads.count(threads),
+        "",
+        () -> {
+          try (FileChannel channel = FileChannel.open(file, options)) {
+            return Contender.seconds(() -> {
+              pool.run(
+                  bytes / DIRECT_BYTES * DIRECT_BYTES,
+                  DIRECT_BYTES,
+                  (thread, from, _) -> write(channel, buffers.get(thread), from));
+              channel.force(true);
+            });
+          } finally {
+            Files.deleteIfExists(file);
           }
-        });
-      }
-    }
+        },
+        pool::close);
+  }
 
-    private static void read(FileChannel channel, ByteBuffer buffer, long at, long size)
-        throws IOException {
-      long end = Math.min(at + buffer.capacity(), size);
-      while (at + buffer.position() < end) {
-        if (channel.read(buffer, at + buffer.position()) < 0) {
-          throw new IOException("the file has become shorter");
-        }
-      }
+  private static void write(FileChannel channel, ByteBuffer buffer, long offset)
+      throws IOException {
+    buffer.clear();
+    // No block is like another.
+    for (int block = 0; block < DIRECT_BYTES; block += BLOCK_BYTES) {
+      buffer.putLong(block, offset + block);
     }
-
-    @Override
-    public void close() {
-      pool.close();
+    while (buffer.hasRemaining()) {
+      channel.write(buffer, offset + buffer.position());
     }
   }
 
-  private static final class Writing implements Contender {
-    private final String name;
-    private final Path file;
-    private final long bytes;
-    private final Set<OpenOption> options;
-    private final Threads pool;
-    private final ByteBuffer[] buffers;
-
-    Writing(String name, Path file, int threads, long bytes, Set<OpenOption> options) {
-      this.name = name + Threads.count(threads);
-      this.file = file;
-      this.bytes = bytes / DIRECT_BYTES * DIRECT_BYTES;
-      this.options = new HashSet<>(options);
-      this.options.addAll(Set.of(StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE));
-      this.pool = new Threads(threads);
-      buffers = new ByteBuffer[threads];
-      for (int thread = 0; thread < threads; thread++) {
-        buffers[thread] = aligned(DIRECT_BYTES);
-        var _ =
-            RandomCheckpoint.fill(
-                buffers[thread], LongUnaryOperator.identity(), 88172645463325252L + thread);
-      }
-    }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    public double run() throws Exception {
-      try (FileChannel channel = FileChannel.open(file, options)) {
-        long start = System.nanoTime();
-        AtomicLong next = new AtomicLong();
-        pool.run(thread -> {
-          for (long at = next.getAndAdd(DIRECT_BYTES);
-              at < bytes;
-              at = next.getAndAdd(DIRECT_BYTES)) {
-            // No block is like another.
-            ByteBuffer buffer = buffers[thread].duplicate().order(ByteOrder.LITTLE_ENDIAN).clear();
-            for (int block = 0; block < DIRECT_BYTES; block += BLOCK_BYTES) {
-              buffer.putLong(block, at + block);
-            }
-            while (buffer.hasRemaining()) {
-              channel.write(buffer, at + buffer.position());
-            }
-          }
-        });
-        channel.force(true);
-        return (System.nanoTime() - start) / 1e9;
-      } finally {
-        Files.deleteIfExists(file);
-      }
-    }
-
-    @Override
-    public void close() {
-      pool.close();
-    }
+  private static List<ByteBuffer> buffers(int count, int bytes) {
+    return Stream.generate(() ->
+            ByteBuffer.allocateDirect(bytes + BLOCK_BYTES)
+                .alignedSlice(BLOCK_BYTES)
+                .limit(bytes)
+                .slice()
+                .order(ByteOrder.LITTLE_ENDIAN))
+        .limit(count)
+        .toList();
   }
 }

@@ -8,7 +8,6 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.IntStream;
 
@@ -18,6 +17,12 @@ public final class Threads implements AutoCloseable {
   @FunctionalInterface
   public interface Part {
     void run(int thread) throws Exception;
+  }
+
+  /// What a thread does from `from` to `to`, exclusive.
+  @FunctionalInterface
+  public interface Piece {
+    void run(int thread, long from, long to) throws Exception;
   }
 
   private final int count;
@@ -49,6 +54,19 @@ public final class Threads implements AutoCloseable {
     }
   }
 
+  /// Cuts work into pieces, of which each thread takes the next one when it has done its last.
+  ///
+  /// @param size of all pieces together
+  /// @param step the size of each piece but the last
+  public void run(long size, long step, Piece piece) throws Exception {
+    AtomicLong next = new AtomicLong();
+    run(thread -> {
+      for (long at = next.getAndAdd(step); at < size; at = next.getAndAdd(step)) {
+        piece.run(thread, at, Math.min(size, at + step));
+      }
+    });
+  }
+
   /// What is done with one file; returns how much was done.
   @FunctionalInterface
   public interface FileWork {
@@ -57,14 +75,9 @@ public final class Threads implements AutoCloseable {
 
   /// Does the work of all files, a file at a time on each thread, and adds up.
   public static long each(List<Path> files, int threads, FileWork work) throws Exception {
-    AtomicInteger next = new AtomicInteger();
     AtomicLong done = new AtomicLong();
     try (Threads pool = new Threads(threads)) {
-      pool.run(_ -> {
-        for (int i = next.getAndIncrement(); i < files.size(); i = next.getAndIncrement()) {
-          done.addAndGet(work.run(files.get(i)));
-        }
-      });
+      pool.run(files.size(), 1, (_, i, _) -> done.addAndGet(work.run(files.get((int) i))));
     }
     return done.get();
   }

@@ -7,8 +7,8 @@ import dev.gantry.benchmarks.result.Point;
 import dev.gantry.benchmarks.result.Result;
 import dev.gantry.benchmarks.result.Spread;
 import dev.gantry.benchmarks.result.Trace;
-import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -16,63 +16,55 @@ import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// The charts of a result.
-final class Charts {
+record Charts(Result result) {
   private static final String OURS = "Gantry";
 
-  private Charts() {}
-
-  /// What was loaded from where: one chart each.
-  record LoadKey(String what, Heat heat) {}
-
-  static List<LoadKey> loadKeys(Result result) {
-    return result.points(Group.LOAD).stream()
-        .map(point -> new LoadKey(point.what(), point.heat()))
-        .distinct()
-        .toList();
+  /// In words.
+  static String words(Heat heat) {
+    return switch (heat) {
+      case HOT -> "page cache hot";
+      case COLD -> "cold, from the disk";
+      case NONE -> "";
+    };
   }
 
-  /// The ceiling first, then ours, then peers, the fastest first.
-  static Chart loads(Result result, LoadKey key) {
+  /// A chart for each file and where it was, by its title: the ceiling first, then ours, then peers, the fastest first.
+  Map<String, Chart> loads() {
+    Map<String, Chart> charts = new LinkedHashMap<>();
+    for (Point first : result.points(Group.LOAD)) {
+      charts.computeIfAbsent(title(first), this::loads);
+    }
+    return charts;
+  }
+
+  private static String title(Point point) {
+    return point.what() + ", " + words(point.heat());
+  }
+
+  private Chart loads(String title) {
     List<Point> points =
         result.points(Group.LOAD).stream()
-            .filter(point -> point.what().equals(key.what()) && point.heat() == key.heat())
+            .filter(point -> title(point).equals(title))
             .sorted(
                 Comparator.comparing((Point point) -> !isOurs(point))
                     .thenComparing(Comparator.comparingDouble(Point::median).reversed()))
             .toList();
-    List<Chart.Bar> bars = new ArrayList<>();
-    Optional<Point> ceiling = points.stream().findFirst().flatMap(result::ceiling);
-    ceiling.ifPresent(point -> bars.add(bar(point, OptionalDouble.empty())));
-    points.forEach(point -> bars.add(bar(point, result.ratio(point))));
+    Optional<Point> ceiling = result.ceiling(points.getFirst());
     return new Chart.Bars(
-        "Loads of " + key.what() + ", " + key.heat() + ", in GB/s",
+        "Loads of " + title + ", in GB/s",
         "GB/s; behind it, the share of the ceiling",
         ceiling.map(Point::median).orElse(0.0),
-        bars);
+        Stream.concat(ceiling.stream(), points.stream()).map(this::bar).toList());
   }
 
-  /// One bar for each point of a group.
-  static Chart group(Result result, Group group) {
-    return new Chart.Bars(
-        group.title() + ", in GB/s",
-        "GB/s",
-        0,
-        result.points(group).stream().map(point -> bar(point, result.ratio(point))).toList());
-  }
-
-  /// The ceilings by themselves, not those that took turns with loads.
-  static Chart ceilings(Result result) {
-    List<Chart.Bar> bars = new ArrayList<>();
-    List<String> seen = new ArrayList<>();
-    for (Point point : result.points(Group.CEILING)) {
-      if (!seen.contains(point.name())) {
-        seen.add(point.name());
-        bars.add(bar(point, OptionalDouble.empty()));
-      }
-    }
-    return new Chart.Bars("Ceilings, in GB/s", "GB/s", 0, bars);
+  /// One bar for each point of a group. Ceilings that took turns with loads, too, are shown by themselves only.
+  Chart group(Group group) {
+    Map<String, Chart.Bar> bars = new LinkedHashMap<>();
+    result.points(group).forEach(point -> bars.putIfAbsent(point.name(), bar(point)));
+    return new Chart.Bars(group.title() + ", in GB/s", "GB/s", 0, List.copyOf(bars.values()));
   }
 
   static Chart stages(Trace trace) {
@@ -82,13 +74,13 @@ final class Charts {
                 new Chart.Bar(
                     stage.name(),
                     stage.name().startsWith("read") ? Chart.OURS : Chart.CEILING,
-                    new Spread(stage.millis(), stage.millis(), stage.millis()),
+                    Spread.of(List.of(stage.millis())),
                     millis(stage.millis())))
             .toList();
     return new Chart.Bars("Where the time of a load goes, in ms", "ms", 0, bars);
   }
 
-  static String millis(double millis) {
+  private static String millis(double millis) {
     return String.format(Locale.ROOT, millis < 10 ? "%.2f ms" : "%.1f ms", millis);
   }
 
@@ -110,35 +102,32 @@ final class Charts {
 
   /// Says which part of their time threads spent with what, from their first span to the last one's end.
   static String shares(Trace trace) {
-    Map<String, List<Trace.Span>> threads =
-        trace.spans().stream()
-            .filter(span -> !color(span).equals(Chart.COPY))
-            .collect(Collectors.groupingBy(Trace.Span::thread));
+    List<Trace.Span> spans =
+        trace.spans().stream().filter(span -> !color(span).equals(Chart.COPY)).toList();
+    long threads = spans.stream().map(Trace.Span::thread).distinct().count();
     double begin = trace.spans().stream().mapToDouble(Trace.Span::from).min().orElse(0);
     double end = trace.spans().stream().mapToDouble(Trace.Span::to).max().orElse(0);
-    Map<String, Double> millis =
-        threads.values().stream()
-            .flatMap(List::stream)
+    double all = Math.max(threads * (end - begin), Double.MIN_NORMAL);
+    Map<String, Double> shares =
+        spans.stream()
             .collect(
                 Collectors.groupingBy(
                     Trace.Span::kind,
                     TreeMap::new,
-                    Collectors.summingDouble(span -> span.to() - span.from())));
-    double all = Math.max(threads.size() * (end - begin), Double.MIN_NORMAL);
+                    Collectors.summingDouble(span -> 100 * (span.to() - span.from()) / all)));
     return String.format(
-            Locale.ROOT,
-            "%d threads, %s from the first read to the end: ",
-            threads.size(),
-            millis(end - begin))
-        + millis.entrySet().stream()
+        Locale.ROOT,
+        "%d threads, %s from the first read to the end: %s of their time.",
+        threads,
+        millis(end - begin),
+        shares.entrySet().stream()
             .map(kind ->
                 String.format(
                     Locale.ROOT,
                     "%s %.0f %%",
                     kind.getKey().toLowerCase(Locale.ROOT),
-                    100 * kind.getValue() / all))
-            .collect(Collectors.joining(", "))
-        + " of their time.";
+                    kind.getValue()))
+            .collect(Collectors.joining(", ")));
   }
 
   private static String color(Trace.Span span) {
@@ -154,16 +143,15 @@ final class Charts {
     return point.name().startsWith(OURS);
   }
 
-  private static Chart.Bar bar(Point point, OptionalDouble ratio) {
-    String color =
-        point.group() == Group.CEILING ? Chart.CEILING : isOurs(point) ? Chart.OURS : Chart.PEER;
-    String figure = Spread.rate(point.median());
+  private Chart.Bar bar(Point point) {
+    OptionalDouble ratio = result.ratio(point);
     return new Chart.Bar(
         point.name(),
-        color,
+        point.group() == Group.CEILING ? Chart.CEILING : isOurs(point) ? Chart.OURS : Chart.PEER,
         point.spread(),
-        ratio.isPresent()
-            ? figure + String.format(Locale.ROOT, "  (%.2f)", ratio.getAsDouble())
-            : figure);
+        Spread.rate(point.median())
+            + (ratio.isPresent()
+                ? String.format(Locale.ROOT, "  (%.2f)", ratio.getAsDouble())
+                : ""));
   }
 }

@@ -34,12 +34,12 @@ class ComparisonTest {
   }
 
   private Comparison comparison(Contender... contenders) {
-    return new Comparison("made up", 10, 2_000_000_000, List.of(), List.of(contenders));
+    return new Comparison("made up", 2_000_000_000).samples(10).addAll(List.of(contenders));
   }
 
   @Test
   void ratesAreOfTheBytesOfARun() throws Exception {
-    assertThat(comparison(contender("a", 1), contender("b", 4)).print(3))
+    assertThat(comparison(contender("a", 1), contender("b", 4)).rates(3))
         .containsExactly(new Spread(2, 2, 2), new Spread(0.5, 0.5, 0.5));
     assertThat(closed).containsExactly("a", "b");
   }
@@ -47,7 +47,7 @@ class ComparisonTest {
   @Test
   void conditionsAreMadeBeforeEachRunAndTheWarmUp() throws Exception {
     int[] made = {0};
-    var _ = comparison(contender("a", 1), contender("b", 1)).print(2, () -> made[0]++);
+    comparison(contender("a", 1), contender("b", 1)).before(() -> made[0]++).print(2);
     assertThat(made[0]).isEqualTo(6);
   }
 
