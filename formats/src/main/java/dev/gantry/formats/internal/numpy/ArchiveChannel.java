@@ -7,29 +7,33 @@ import java.nio.ByteBuffer;
 import java.nio.channels.NonWritableChannelException;
 import java.nio.channels.SeekableByteChannel;
 
-/// A file as a channel for the ZIP reader of Commons Compress. It refuses a central directory longer than
-/// any real one, so that none can fill the heap.
+/// A file as a channel, for the ZIP reader of Commons Compress and for streams of compressed bytes.
 final class ArchiveChannel implements SeekableByteChannel {
-  private static final long MAX_BYTES = 32 << 20;
-
   private final FileBytes bytes;
+  private final long end;
+  private final long most;
   private long position;
   private long read;
   private boolean open = true;
 
-  ArchiveChannel(FileBytes bytes) {
+  /// @param end the file offset at which the channel ends
+  /// @param most the most bytes that may be read, however often
+  ArchiveChannel(FileBytes bytes, long position, long end, long most) {
     this.bytes = bytes;
+    this.position = position;
+    this.end = end;
+    this.most = most;
   }
 
   @Override
   public int read(ByteBuffer target) throws IOException {
-    if (position >= bytes.length()) {
+    if (position >= end) {
       return -1;
     }
-    int count = (int) Math.min(target.remaining(), bytes.length() - position);
+    int count = (int) Math.min(target.remaining(), end - position);
     read += count;
-    if (read > MAX_BYTES) {
-      throw new IOException("the directory has more than " + MAX_BYTES + " bytes");
+    if (read > most) {
+      throw new IOException("the directory has more than " + most + " bytes");
     }
     ByteBuffer part = target.slice(target.position(), count);
     bytes.readFully(part, position);
@@ -54,7 +58,7 @@ final class ArchiveChannel implements SeekableByteChannel {
 
   @Override
   public long size() {
-    return bytes.length();
+    return end;
   }
 
   @Override

@@ -13,7 +13,9 @@ import java.io.InputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
 import java.util.zip.CRC32;
+import java.util.zip.CheckedInputStream;
 import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
 import org.apache.commons.compress.compressors.deflate.DeflateParameters;
 
@@ -60,45 +62,32 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   }
 
   private void decode(FileBytes file, NpyHeader header, MemorySegment target) {
-    try (InputStream stream = inflate(file);
+    try (CheckedInputStream stream = new CheckedInputStream(inflate(file), new CRC32());
         Arena arena = Arena.ofConfined()) {
-      CRC32 sum = new CRC32();
-      skip(stream, header.headerBytes(), sum);
+      fill(stream, ByteBuffer.allocate((int) header.headerBytes()));
       switch (header.encoding()) {
         case Encoding.Strided strided -> {
           MemorySegment inOrder = arena.allocate(header.dataBytes(), Long.BYTES);
-          copy(stream, inOrder, sum);
+          copy(stream, inOrder);
           StridedReader.read(header.dtype(), header.shape(), strided, inOrder, target);
         }
-        case Encoding.Plain _, Encoding.Sliced _, Encoding.Decoded _ -> copy(stream, target, sum);
+        case Encoding.Plain _, Encoding.Sliced _, Encoding.Decoded _ -> copy(stream, target);
       }
       if (stream.read() >= 0) {
         throw malformed("size-mismatch", "more than " + size + " bytes come out of a member");
       }
-      new Checksum(extent, crc32).requireSame((int) sum.getValue());
+      new Checksum(extent, crc32).requireSame((int) stream.getChecksum().getValue());
     } catch (IOException e) {
       throw damaged(e);
     }
   }
 
-  private void skip(InputStream stream, long bytes, CRC32 sum) {
-    for (long left = bytes; left > 0; ) {
-      ByteBuffer part = ByteBuffer.allocate((int) Math.min(STEP_BYTES, left));
-      left -= part.remaining();
-      fill(stream, part);
-      sum.update(part.flip());
-    }
-  }
-
-  private void copy(InputStream stream, MemorySegment target, CRC32 sum) {
+  private void copy(InputStream stream, MemorySegment target) {
     ByteBuffer part = ByteBuffer.allocate(STEP_BYTES);
-    for (long at = 0; at < target.byteSize(); ) {
+    for (long at = 0; at < target.byteSize(); at += part.limit()) {
       part.clear().limit((int) Math.min(STEP_BYTES, target.byteSize() - at));
       fill(stream, part);
-      sum.update(part.flip());
-      part.rewind();
-      MemorySegment.copy(MemorySegment.ofBuffer(part), 0, target, at, part.limit());
-      at += part.limit();
+      MemorySegment.copy(MemorySegment.ofBuffer(part.rewind()), 0, target, at, part.limit());
     }
   }
 
@@ -120,7 +109,9 @@ record DeflatedMember(Extent extent, long size, int crc32) {
   private InputStream inflate(FileBytes file) {
     DeflateParameters raw = new DeflateParameters();
     raw.setWithZlibHeader(false);
-    return new DeflateCompressorInputStream(new Compressed(file), raw);
+    ArchiveChannel compressed =
+        new ArchiveChannel(file, extent.offset(), extent.end(), extent.length());
+    return new DeflateCompressorInputStream(Channels.newInputStream(compressed), raw);
   }
 
   private MalformedFileException damaged(IOException cause) {
@@ -132,32 +123,5 @@ record DeflatedMember(Extent extent, long size, int crc32) {
 
   private MalformedFileException malformed(String kind, String detail) {
     return new MalformedFileException(extent.file(), extent.offset(), kind, detail);
-  }
-
-  /// Reads the compressed bytes as a stream.
-  private final class Compressed extends InputStream {
-    private final FileBytes file;
-    private long at = extent.offset();
-
-    Compressed(FileBytes file) {
-      this.file = file;
-    }
-
-    @Override
-    public int read() {
-      byte[] one = new byte[1];
-      return read(one, 0, 1) < 0 ? -1 : Byte.toUnsignedInt(one[0]);
-    }
-
-    @Override
-    public int read(byte[] target, int offset, int length) {
-      int count = (int) Math.min(length, extent.end() - at);
-      if (count <= 0) {
-        return length == 0 ? 0 : -1;
-      }
-      file.readFully(ByteBuffer.wrap(target, offset, count), at);
-      at += count;
-      return count;
-    }
   }
 }

@@ -3,25 +3,37 @@ package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.MalformedFileException;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
-import java.util.Objects;
-import org.jspecify.annotations.Nullable;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// Reads the dictionary in a header, `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 5), }`.
 ///
 /// The dictionary is a Python literal. This accepts only the forms that a header may have, and evaluates
 /// nothing.
 final class HeaderLiteral {
+  private static final Pattern SPACE = Pattern.compile("[ \\t\\r\\n\\f]*");
+  private static final Pattern STRING = Pattern.compile("'([^'\\\\]*)'|\"([^\"\\\\]*)\"");
+  private static final Pattern TRUTH = Pattern.compile("True|False");
+  private static final Pattern AXIS = Pattern.compile("-?[0-9]++(?![.\\w])");
+
+  /// Matches the integers that Python 2 wrote.
+  private static final Pattern LONG_AXIS = Pattern.compile("-?[0-9]++L?+(?![.\\w])");
+
   private final NpyInput input;
   private final int start;
   private final String text;
-  private final boolean allowsLongs;
+  private final Pattern axis;
+  private final Matcher matcher;
+  private final Set<String> keys = new HashSet<>();
   private int at;
 
-  private @Nullable String type;
+  private String type = "";
   private int typeOffset;
-  private @Nullable Boolean fortranOrder;
-  private @Nullable List<Long> shape;
+  private boolean fortranOrder;
+  private final List<Long> shape = new ArrayList<>();
 
   /// @param start the text's offset in the `.npy`
   /// @param allowsLongs whether integers may end in `L`, as Python 2 wrote them
@@ -29,12 +41,13 @@ final class HeaderLiteral {
     this.input = input;
     this.start = start;
     this.text = text;
-    this.allowsLongs = allowsLongs;
+    this.axis = allowsLongs ? LONG_AXIS : AXIS;
+    this.matcher = SPACE.matcher(text);
   }
 
   /// The element type's name.
   String type() {
-    return Objects.requireNonNull(type);
+    return type;
   }
 
   /// The offset of that name in the text.
@@ -43,187 +56,109 @@ final class HeaderLiteral {
   }
 
   boolean fortranOrder() {
-    return Objects.requireNonNull(fortranOrder);
+    return fortranOrder;
   }
 
   List<Long> shape() {
-    return Objects.requireNonNull(shape);
+    return shape;
   }
 
   /// @throws MalformedFileException if the text is no such dictionary
   HeaderLiteral parse() {
-    skipSpace();
-    if (!taken('{')) {
-      throw malformed("not-a-dictionary", "the header is no dictionary");
-    }
-    skipSpace();
+    require(taken('{'), at, "not-a-dictionary", "the header is no dictionary");
     while (!taken('}')) {
       entry();
-      skipSpace();
-      if (!taken(',') && peek() != '}') {
-        throw malformed("not-a-literal", "a comma or } must follow");
-      }
-      skipSpace();
+      require(taken(',') || peek() == '}', at, "not-a-literal", "a comma or } must follow");
     }
-    skipSpace();
-    if (at < text.length()) {
-      throw malformed("not-a-literal", "text follows the dictionary");
+    char _ = peek();
+    require(at == text.length(), at, "not-a-literal", "text follows the dictionary");
+    for (String key : List.of("descr", "fortran_order", "shape")) {
+      require(keys.contains(key), 0, "missing-key", "the header has no '" + key + "'");
     }
-    require(type, "descr");
-    require(fortranOrder, "fortran_order");
-    require(shape, "shape");
     return this;
   }
 
-  private void require(@Nullable Object value, String key) {
-    if (value == null) {
-      throw malformedAt(0, "missing-key", "the header has no '" + key + "'");
-    }
-  }
-
   private void entry() {
-    int begin = at;
     String key = string("a key");
-    skipSpace();
-    if (!taken(':')) {
-      throw malformed("not-a-literal", "a colon must follow the key");
-    }
-    skipSpace();
+    int begin = matcher.start();
+    require(taken(':'), at, "not-a-literal", "a colon must follow the key");
+    require(keys.add(key), begin, "duplicate-key", "the header has '" + key + "' twice");
+    char first = peek();
     switch (key) {
       case "descr" -> {
-        once(type, key, begin);
+        require(
+            "[({".indexOf(first) < 0,
+            at,
+            "structured-dtype",
+            "the elements are records, which no tensor holds");
         typeOffset = at;
-        type = typeName();
+        type = string("descr");
       }
       case "fortran_order" -> {
-        once(fortranOrder, key, begin);
-        fortranOrder = truth();
+        String words = "fortran_order is neither True nor False";
+        fortranOrder = token(TRUTH, "not-a-literal", words).equals("True");
       }
-      case "shape" -> {
-        once(shape, key, begin);
-        shape = shapeTuple();
-      }
-      default -> throw malformedAt(begin, "unknown-key", "the header has a key '" + key + "'");
+      case "shape" -> readShape();
+      default -> require(false, begin, "unknown-key", "the header has a key '" + key + "'");
     }
-  }
-
-  private void once(@Nullable Object seen, String key, int begin) {
-    if (seen != null) {
-      throw malformedAt(begin, "duplicate-key", "the header has '" + key + "' twice");
-    }
-  }
-
-  private String typeName() {
-    return switch (peek()) {
-      case '[', '(', '{' ->
-          throw malformed("structured-dtype", "the elements are records, which no tensor holds");
-      default -> string("descr");
-    };
-  }
-
-  private boolean truth() {
-    if (takenWord("True")) {
-      return true;
-    }
-    if (takenWord("False")) {
-      return false;
-    }
-    throw malformed("not-a-literal", "fortran_order is neither True nor False");
-  }
-
-  private boolean takenWord(String word) {
-    if (!text.startsWith(word, at)) {
-      return false;
-    }
-    at += word.length();
-    return true;
   }
 
   /// Reads a tuple such as `()`, `(7,)` or `(3, 5)`; `(7)` is no tuple.
-  private List<Long> shapeTuple() {
-    if (!taken('(')) {
-      throw malformed("invalid-shape", "the shape is no tuple");
-    }
-    List<Long> axes = new ArrayList<>();
+  private void readShape() {
+    require(taken('('), at, "invalid-shape", "the shape is no tuple");
     boolean comma = true;
-    skipSpace();
     while (!taken(')')) {
-      if (!comma) {
-        throw malformed("invalid-shape", "a comma must stand between two axes");
-      }
-      axes.add(axis());
-      skipSpace();
+      require(comma, at, "invalid-shape", "a comma must stand between two axes");
+      shape.add(axis());
       comma = taken(',');
-      skipSpace();
     }
-    if (axes.size() == 1 && !comma) {
-      throw malformed("invalid-shape", "the shape is a number, and no tuple");
-    }
-    return axes;
+    require(shape.size() != 1 || comma, at, "invalid-shape", "the shape is a number, and no tuple");
   }
 
   private long axis() {
-    int begin = at;
-    boolean negative = taken('-');
-    int digits = at;
-    while (at < text.length() && text.charAt(at) >= '0' && text.charAt(at) <= '9') {
-      at++;
-    }
-    String number = text.substring(digits, at);
-    if (allowsLongs && peek() == 'L') {
-      at++;
-    }
-    if (number.isEmpty() || ".eExX_".indexOf(peek()) >= 0) {
-      throw malformedAt(begin, "invalid-shape", "an axis is no integer");
-    }
-    if (negative) {
-      throw malformedAt(begin, "negative-axis", "an axis has length -" + number);
-    }
+    String number = token(axis, "invalid-shape", "an axis is no integer");
+    String words = "an axis has length " + number;
+    require(!number.startsWith("-"), matcher.start(), "negative-axis", words);
     try {
-      return Long.parseLong(number);
+      return Long.parseLong(number.replace("L", ""));
     } catch (NumberFormatException _) {
-      throw malformedAt(begin, "shape-overflow", "an axis has length " + number);
+      throw malformed(matcher.start(), "shape-overflow", words);
     }
   }
 
   private String string(String what) {
-    char quote = peek();
-    if (quote != '\'' && quote != '"') {
-      throw malformed("not-a-literal", what + " is no string");
-    }
-    int end = text.indexOf(quote, at + 1);
-    String value = end < 0 ? "\\" : text.substring(at + 1, end);
-    if (value.indexOf('\\') >= 0) {
-      throw malformed("not-a-literal", what + " is no plain string");
-    }
-    at = end + 1;
-    return value;
+    String quoted = token(STRING, "not-a-literal", what + " is no plain string");
+    return quoted.substring(1, quoted.length() - 1);
   }
 
-  private void skipSpace() {
-    while (at < text.length() && " \t\r\n\f".indexOf(text.charAt(at)) >= 0) {
-      at++;
-    }
+  /// Reads what follows the space, which must match a pattern.
+  private String token(Pattern wanted, String kind, String detail) {
+    char _ = peek();
+    require(matcher.usePattern(wanted).region(at, text.length()).lookingAt(), at, kind, detail);
+    at = matcher.end();
+    return matcher.group();
   }
 
   private boolean taken(char wanted) {
-    if (peek() != wanted) {
-      return false;
-    }
-    at++;
-    return true;
+    boolean taken = peek() == wanted;
+    at += taken ? 1 : 0;
+    return taken;
   }
 
-  /// Returns the next character; at the text's end, one that no header contains.
+  /// Skips space, and returns the next character; at the text's end, one that no header contains.
   private char peek() {
+    boolean _ = matcher.usePattern(SPACE).region(at, text.length()).lookingAt();
+    at = matcher.end();
     return at < text.length() ? text.charAt(at) : '\0';
   }
 
-  private MalformedFileException malformed(String kind, String detail) {
-    return malformedAt(at, kind, detail);
+  private void require(boolean fulfilled, int position, String kind, String detail) {
+    if (!fulfilled) {
+      throw malformed(position, kind, detail);
+    }
   }
 
-  private MalformedFileException malformedAt(int position, String kind, String detail) {
+  private MalformedFileException malformed(int position, String kind, String detail) {
     return input.malformed((long) start + position, kind, detail);
   }
 }

@@ -2,32 +2,25 @@
 package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.MalformedFileException;
 import java.nio.ByteOrder;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// An element type as NumPy names it, such as `<f4`.
 ///
 /// @param order the order of an element's bytes; little endian for elements of one byte
 record NpyType(DType dtype, ByteOrder order) {
+  /// Matches an optional order of bytes, the kind, and the size in bytes.
+  private static final Pattern NUMBER = Pattern.compile("[<>|=]?([iufc])([0-9]{1,2})");
+
+  private static final Pattern BOOLEAN = Pattern.compile("[<>|=]?(b1|\\?)");
+
   /// @param position the name's offset in the `.npy`
   static NpyType of(NpyInput input, long position, String name) {
-    String kind = name.isEmpty() ? "" : name.substring("<>|=".indexOf(name.charAt(0)) >= 0 ? 1 : 0);
-    DType dtype =
-        switch (kind) {
-          case "b1", "?" -> DType.BOOL;
-          case "i1" -> DType.I8;
-          case "u1" -> DType.U8;
-          case "i2" -> DType.I16;
-          case "u2" -> DType.U16;
-          case "i4" -> DType.I32;
-          case "u4" -> DType.U32;
-          case "i8" -> DType.I64;
-          case "u8" -> DType.U64;
-          case "f2" -> DType.F16;
-          case "f4" -> DType.F32;
-          case "f8" -> DType.F64;
-          case "c8" -> DType.C64;
-          default -> throw refusal(input, position, name, kind);
-        };
+    DType dtype = dtype(name).orElseThrow(() -> refusal(input, position, name));
     if (dtype.bits() == Byte.SIZE || name.startsWith("<")) {
       return new NpyType(dtype, ByteOrder.LITTLE_ENDIAN);
     }
@@ -38,28 +31,28 @@ record NpyType(DType dtype, ByteOrder order) {
         position, "unknown-dtype", "dtype '" + name + "' does not say the order of its bytes");
   }
 
-  private static RuntimeException refusal(NpyInput input, long position, String name, String kind) {
-    char first = kind.isEmpty() ? ' ' : kind.charAt(0);
-    return switch (first) {
-      case 'O' ->
-          input.malformed(
-              position,
-              "object-dtype",
-              "dtype '" + name + "' holds Python objects, which Gantry does not read");
-      case 'U', 'S', 'a' ->
-          input.malformed(
-              position, "text-dtype", "dtype '" + name + "' is text, which no tensor holds");
-      case 'V' ->
-          input.malformed(
-              position,
-              "structured-dtype",
-              "dtype '" + name + "' is raw bytes, of which the file does not say what they mean");
-      case 'M', 'm' ->
-          input.malformed(
-              position, "time-dtype", "dtype '" + name + "' is of times, which no tensor holds");
-      default ->
-          input.malformed(
-              position, "unknown-dtype", "dtype '" + name + "' is none that Gantry reads");
-    };
+  private static Optional<DType> dtype(String name) {
+    Matcher number = NUMBER.matcher(name);
+    if (number.matches()) {
+      int bits = Byte.SIZE * Integer.parseInt(number.group(2));
+      return DType.named(number.group(1).toUpperCase(Locale.ROOT) + bits);
+    }
+    return BOOLEAN.matcher(name).matches() ? Optional.of(DType.BOOL) : Optional.empty();
+  }
+
+  private record Refusal(String kind, String words) {}
+
+  private static MalformedFileException refusal(NpyInput input, long position, String name) {
+    String bare = name.replaceFirst("^[<>|=]", "");
+    Refusal refusal =
+        switch (bare.isEmpty() ? ' ' : bare.charAt(0)) {
+          case 'O' ->
+              new Refusal("object-dtype", "holds Python objects, which Gantry does not read");
+          case 'U', 'S', 'a' -> new Refusal("text-dtype", "is text, which no tensor holds");
+          case 'V' -> new Refusal("structured-dtype", "is raw bytes of no known meaning");
+          case 'M', 'm' -> new Refusal("time-dtype", "is of times, which no tensor holds");
+          default -> new Refusal("unknown-dtype", "is none that Gantry reads");
+        };
+    return input.malformed(position, refusal.kind(), "dtype '" + name + "' " + refusal.words());
   }
 }

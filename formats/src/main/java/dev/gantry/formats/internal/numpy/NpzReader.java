@@ -22,6 +22,9 @@ import org.apache.commons.compress.archivers.zip.ZipFile;
 /// Reads an `.npz`: a ZIP archive whose members are `.npy` files, stored or deflated. A stored array is
 /// loaded straight from its place in the archive.
 final class NpzReader {
+  /// The most bytes of a directory: more than any real one has, so that none can fill the heap.
+  private static final long MAX_DIRECTORY_BYTES = 32 << 20;
+
   private final FileBytes bytes;
   private final Location file;
   private final List<StoredTensor> tensors = new ArrayList<>();
@@ -42,8 +45,8 @@ final class NpzReader {
 
   /// Returns the members in the order of the directory, without folders.
   private List<ZipArchiveEntry> members() {
-    try (ZipFile archive =
-        ZipFile.builder().setSeekableByteChannel(new ArchiveChannel(bytes)).get()) {
+    var channel = new ArchiveChannel(bytes, 0, bytes.length(), MAX_DIRECTORY_BYTES);
+    try (ZipFile archive = ZipFile.builder().setSeekableByteChannel(channel).get()) {
       return Collections.list(archive.getEntries()).stream()
           .filter(entry -> !entry.isDirectory())
           .toList();
