@@ -7,12 +7,16 @@ import com.fasterxml.jackson.core.JsonProcessingException;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import com.fasterxml.jackson.core.StreamReadFeature;
+import com.fasterxml.jackson.core.exc.StreamConstraintsException;
+import com.fasterxml.jackson.core.io.JsonEOFException;
 import com.fasterxml.jackson.core.util.JsonRecyclerPools;
+import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
 import java.util.OptionalInt;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// Reads strict JSON from a section of a file, value by value, and keeps none of it. Jackson parses; errors
@@ -75,22 +79,29 @@ public final class JsonReader {
     NULL
   }
 
+  /// Matches the parts of Jackson's messages that only a caller of Jackson could use: settings, and
+  /// positions in a nameless stream.
+  private static final Pattern ADVICE =
+      Pattern.compile(" \\([^(]*\\[Source.*|, from `[^`]*`|: enable `.*", Pattern.DOTALL);
+
+  private final FileBytes source;
+  private final long end;
   private final JsonParser parser;
   private final Utf8Reader text;
-  private final JsonFaults faults;
   private int entries;
   private int notes;
 
   /// @param from the file offset of the section's first byte
   /// @param to the file offset just past its last byte
   public JsonReader(FileBytes source, long from, long to) {
+    this.source = source;
+    this.end = to;
     text = new Utf8Reader(source, from, to);
     try {
       parser = JSON.createParser(text);
     } catch (IOException e) {
       throw FileErrors.of("read", source.file().toString(), e);
     }
-    faults = new JsonFaults(source, from, to, parser, text);
   }
 
   /// The kind of the next value.
@@ -106,7 +117,7 @@ public final class JsonReader {
       case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> Kind.NUMBER;
       case VALUE_TRUE, VALUE_FALSE -> Kind.BOOLEAN;
       case VALUE_NULL -> Kind.NULL;
-      case null -> throw faults.unexpectedEnd("no value");
+      case null -> throw malformedAt(end, "unexpected-end", "no value");
       case END_OBJECT, END_ARRAY, FIELD_NAME, VALUE_EMBEDDED_OBJECT, NOT_AVAILABLE ->
           throw new IllegalStateException("at " + token + ", which is no value");
     };
@@ -239,11 +250,11 @@ public final class JsonReader {
         return;
       }
     } catch (JsonProcessingException _) {
-      throw faults.trailing(faults.lastRead());
+      throw trailing(lastRead());
     } catch (IOException e) {
-      throw faults.of(e, false);
+      throw fault(e, false);
     }
-    throw faults.trailing(valueOffset());
+    throw trailing(valueOffset());
   }
 
   /// Makes an error at the value or member name that was begun last.
@@ -262,7 +273,7 @@ public final class JsonReader {
 
   /// Makes an error at a file offset that [#valueOffset] gave earlier.
   public MalformedFileException malformedAt(long offset, String kind, String detail) {
-    return faults.malformed(offset, kind, detail);
+    return new MalformedFileException(source.file(), offset, kind, detail);
   }
 
   /// The file offset of the value or member name that was begun last.
@@ -274,7 +285,7 @@ public final class JsonReader {
     try {
       return parser.nextToken();
     } catch (IOException e) {
-      throw faults.of(e, false);
+      throw fault(e, false);
     }
   }
 
@@ -282,8 +293,46 @@ public final class JsonReader {
     try {
       return parser.getText();
     } catch (IOException e) {
-      throw faults.of(e, parser.currentToken() == JsonToken.VALUE_STRING);
+      throw fault(e, parser.currentToken() == JsonToken.VALUE_STRING);
     }
+  }
+
+  private MalformedFileException trailing(long offset) {
+    return malformedAt(offset, "trailing-characters", "more follows the end of the JSON");
+  }
+
+  /// Returns Gantry's error for a `fault` that the parser has just thrown.
+  ///
+  /// @param inString whether it was reading a string that is a value
+  private GantryException fault(IOException fault, boolean inString) {
+    return switch (fault) {
+      case JsonEOFException early -> malformedAt(end, "unexpected-end", words(early));
+      case StreamConstraintsException bound ->
+          malformedAt(lastRead(), passed(inString), words(bound));
+      case JsonProcessingException syntax -> malformedAt(lastRead(), "invalid-json", words(syntax));
+      case IOException other -> FileErrors.of("read", source.file().toString(), other);
+    };
+  }
+
+  /// Returns the kind of an error about a bound of Jackson's that was passed.
+  private String passed(boolean inString) {
+    if (parser.getParsingContext().getNestingDepth() > MAX_DEPTH) {
+      return "nesting-too-deep";
+    }
+    // In an object, the fault is in a name unless a name is the current token, since its value
+    // comes next.
+    boolean inName =
+        parser.getParsingContext().inObject() && parser.currentToken() != JsonToken.FIELD_NAME;
+    return inString || inName ? "string-too-long" : "number-too-long";
+  }
+
+  /// The offset of the character that the parser read last.
+  private long lastRead() {
+    return text.offset(Math.max(0, parser.currentLocation().getCharOffset() - 1));
+  }
+
+  private static String words(JsonProcessingException fault) {
+    return ADVICE.matcher(fault.getOriginalMessage()).replaceAll("");
   }
 
   /// Refuses a lone surrogate, which Jackson accepts if it is escaped.

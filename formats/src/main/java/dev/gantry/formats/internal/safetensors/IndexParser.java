@@ -20,7 +20,7 @@ final class IndexParser {
   /// One copy of each data file's name, which many tensors share.
   private final Map<String, String> dataFiles = new HashMap<>();
 
-  /// @throws MalformedFileException of kind `index-too-large` or `byte-order-mark`
+  /// @throws MalformedFileException of kind `index-too-large`
   IndexParser(FileBytes bytes) {
     this.bytes = bytes;
     if (bytes.length() > SafetensorsIndex.MAX_INDEX_BYTES) {

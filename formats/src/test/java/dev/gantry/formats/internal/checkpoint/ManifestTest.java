@@ -181,7 +181,7 @@ class ManifestTest {
     int inText = new String(bytes, StandardCharsets.ISO_8859_1).indexOf("epoch");
     bytes[inText] = (byte) 0xC0;
     assertThat(refusal(bytes).kind()).isEqualTo("invalid-utf8");
-    assertThat(kind("\uFEFF{" + REQUIRED + "}")).isEqualTo("byte-order-mark");
+    assertThat(kind("\uFEFF{" + REQUIRED + "}")).isEqualTo("invalid-json");
   }
 
   @Test

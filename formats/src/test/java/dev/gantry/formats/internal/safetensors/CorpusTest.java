@@ -66,7 +66,7 @@ class CorpusTest {
   @ParameterizedTest(name = "{0}: {1} at {2}")
   @CsvSource({
     "alias, overlap, 115",
-    "bom, byte-order-mark, 8",
+    "bom, invalid-json, 8",
     "deep-nesting, nesting-too-deep, 139",
     "dimension-over-u64, dimension-too-large, 36",
     "duplicate-dtype, duplicate-field, 28",
@@ -101,7 +101,7 @@ class CorpusTest {
     "offset-past-end, data-past-end, 66",
     "one-offset, offsets-not-a-pair, 55",
     "overlap, overlap, 120",
-    "raw-control-character, control-character, 11",
+    "raw-control-character, invalid-json, 11",
     "seven-bytes, header-too-small, 0",
     "shape-overflows, shape-overflow, 13",
     "shape-overflows-before-zero, shape-overflow, 13",
@@ -111,7 +111,7 @@ class CorpusTest {
     "tensor-is-null, tensor-not-an-object, 13",
     "three-offsets, offsets-not-a-pair, 55",
     "trailing-byte, trailing-bytes, 70",
-    "trailing-comma, trailing-comma, 61",
+    "trailing-comma, invalid-json, 62",
     "truncated-by-one, data-past-end, 69",
     "two-objects, trailing-characters, 62",
     "unclosed, unexpected-end, 61",
