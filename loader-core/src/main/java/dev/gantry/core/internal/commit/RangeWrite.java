@@ -9,13 +9,10 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.StagingPool;
-import dev.gantry.core.internal.threads.WorkQueue;
 import dev.gantry.core.internal.threads.WorkerThreads;
-import dev.gantry.core.internal.transport.CopyQueue;
 import dev.gantry.core.internal.transport.TransferCounter;
 import dev.gantry.core.internal.transport.TransferEngine;
 import java.lang.foreign.MemorySegment;
@@ -25,6 +22,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.LinkedHashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
@@ -50,7 +48,7 @@ public final class RangeWrite {
   private final Path file;
   private final WriteOptions options;
   private final WorkerThreads workers;
-  private final WorkQueue<Range> pieces;
+  private final List<Range> pieces = new ArrayList<>();
   private final long total;
   private final TransferCounter counter;
   private final Set<Device.Cuda> devices = new LinkedHashSet<>();
@@ -64,9 +62,8 @@ public final class RangeWrite {
     this.file = file;
     this.options = options;
     requireApart(file, ranges);
-    List<Range> all = new ArrayList<>();
     for (Range range : ranges) {
-      cut(range, options.requestBytes(), all);
+      cut(range, options.requestBytes(), pieces);
       if (range.memory() instanceof Memory.OnDevice memory) {
         devices.add(memory.device());
       }
@@ -75,8 +72,9 @@ public final class RangeWrite {
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     counter = new TransferCounter(engine.counters());
     workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
-    workers.whenFailed(this::wakeWaiting);
-    pieces = new WorkQueue<>(workers, all);
+    if (staging != null) {
+      workers.whenFailed(staging::wake);
+    }
     total = ranges.stream().mapToLong(range -> range.memory().length()).sum();
   }
 
@@ -116,9 +114,10 @@ public final class RangeWrite {
       // The copies use a stream of their own, so work that is queued on other streams must end
       // first.
       devices.forEach(device -> CudaContext.of(device).synchronize());
-      workers.work(
-          Math.min(options.writers(), pieces.size()),
-          () -> writeAll(target),
+      workers.forEach(
+          options.writers(),
+          pieces,
+          piece -> write(target, piece),
           () -> options.progress().onProgress(counter.bytes(), total));
       target.sync();
       new Folders(engine.calls()).sync(Folders.parent(file));
@@ -126,52 +125,37 @@ public final class RangeWrite {
     return counter.report(List.of(), Duration.ofNanos(System.nanoTime() - start));
   }
 
-  private void writeAll(TargetFile target) {
-    if (staging == null) {
-      HostSlab buffer = HostSlab.allocate(options.requestBytes());
-      try {
-        writeAll(target, buffer);
-      } finally {
-        buffer.release();
-      }
-      return;
-    }
-    StagingPool.Pair pair = staging.take(options.requestBytes(), pieces::hasMore);
-    if (pair == null) {
-      return;
-    }
-    staging.use(
-        pair, devices.stream().map(CudaContext::of).toList(), () -> writeAll(target, pair.first()));
-  }
-
-  private void writeAll(TargetFile target, CpuSlab buffer) {
-    for (Range piece = pieces.take(); piece != null; piece = pieces.take()) {
-      switch (piece.memory()) {
-        case Memory.OnHost(MemorySegment segment) -> {
-          MemorySegment bytes = segment;
-          if (!segment.isNative() || !target.takes(segment, piece.offset())) {
-            bytes = buffer.segment().asSlice(0, segment.byteSize());
-            bytes.copyFrom(segment);
-          }
-          counter.addWritten(Transport.HOST, bytes.byteSize(), target.write(bytes, piece.offset()));
-        }
-        case Memory.OnDevice memory -> {
-          try (CopyQueue queue = new CopyQueue(CudaContext.of(memory.device()))) {
-            queue.copyToHost(buffer.address(), memory.address(), memory.length());
-            queue.drain();
-          }
-          MemorySegment bytes = buffer.segment().asSlice(0, memory.length());
-          counter.addWritten(
-              Transport.STAGED, memory.length(), target.write(bytes, piece.offset()));
+  private void write(TargetFile target, Range piece) {
+    switch (piece.memory()) {
+      case Memory.OnHost(MemorySegment segment)
+          when segment.isNative()
+              && (target.takes(segment, piece.offset())
+                  || (piece.offset() | segment.byteSize()) % BLOCK_BYTES != 0) ->
+          write(target, segment, piece.offset(), Transport.HOST);
+      case Memory.OnHost(MemorySegment segment) -> {
+        HostSlab buffer = HostSlab.allocate(segment.byteSize());
+        try {
+          MemorySegment bytes = buffer.segment().asSlice(0, segment.byteSize()).copyFrom(segment);
+          write(target, bytes, piece.offset(), Transport.HOST);
+        } finally {
+          buffer.release();
         }
       }
+      case Memory.OnDevice memory -> {
+        long[] at = {piece.offset()};
+        SourceReading.ofDevice(
+            memory,
+            Objects.requireNonNull(staging),
+            () -> !workers.hasFailed(),
+            bytes -> {
+              write(target, bytes, at[0], Transport.STAGED);
+              at[0] += bytes.byteSize();
+            });
+      }
     }
-    wakeWaiting();
   }
 
-  private void wakeWaiting() {
-    if (staging != null) {
-      staging.wake();
-    }
+  private void write(TargetFile target, MemorySegment bytes, long offset, Transport transport) {
+    counter.addWritten(transport, bytes.byteSize(), target.write(bytes, offset));
   }
 }

@@ -19,7 +19,7 @@ import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
-import java.util.Objects;
+import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 
 /// Reads the bytes of a source in order on the CPU. A device copies into one pinned buffer while the calling
@@ -104,12 +104,24 @@ public final class SourceReading {
   }
 
   private void ofDevice(Memory.OnDevice memory, Consumer<MemorySegment> taker) {
-    CudaContext context = CudaContext.of(memory.device());
     // The copies use a stream of their own, so work that is queued on other streams must end first.
-    context.synchronize();
-    StagingPool.Share buffers = engine.stagingPool(memory.device()).share();
-    StagingPool.Pair pair = Objects.requireNonNull(buffers.take(STEP_BYTES, () -> true));
-    buffers.use(pair, List.of(context), () -> ofDevice(memory, taker, context, pair));
+    CudaContext.of(memory.device()).synchronize();
+    ofDevice(memory, engine.stagingPool(memory.device()).share(), () -> true, taker);
+  }
+
+  /// Hands over the bytes of a device's memory in order. Does not wait for work that is queued on the device.
+  ///
+  /// @param wanted asked while this waits for buffers; once it is false, no bytes are handed over
+  static void ofDevice(
+      Memory.OnDevice memory,
+      StagingPool.Share buffers,
+      BooleanSupplier wanted,
+      Consumer<MemorySegment> taker) {
+    StagingPool.Pair pair = buffers.take(STEP_BYTES, wanted);
+    if (pair != null) {
+      CudaContext context = CudaContext.of(memory.device());
+      buffers.use(pair, List.of(context), () -> ofDevice(memory, taker, context, pair));
+    }
   }
 
   private static void ofDevice(
