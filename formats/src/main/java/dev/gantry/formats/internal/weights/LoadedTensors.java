@@ -24,8 +24,10 @@ import java.util.EnumMap;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
-import java.util.function.Function;
+import java.util.NavigableMap;
+import java.util.TreeMap;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /// The tensors of one load in memory: dense, in C order, little endian, whatever their encodings. Closing
 /// it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
@@ -48,24 +50,18 @@ public final class LoadedTensors implements AutoCloseable {
   public static LoadedTensors load(
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
     List<StoredTensor> plain = of(Kind.PLAIN, tensors);
-    if (plain.size() == tensors.size()) {
-      Loaded all =
-          session.load(plain.stream().map(LoadedTensors::wanted).toList(), device, options);
-      return of(tensors, Kind::of, Map.of(Kind.PLAIN, all));
+    if (plain.size() < tensors.size()) {
+      Admission.require(
+          MemoryUse.on(device, bytes(tensors)),
+          device,
+          "load fewer tensors at once, or close what is loaded and not needed");
     }
-    Admission.require(
-        MemoryUse.on(device, bytes(tensors)),
-        device,
-        "load fewer tensors at once, or close what is loaded and not needed");
-    Loaded read =
-        session.load(
-            plain.stream().map(LoadedTensors::wanted).toList(),
-            device,
-            counted(options, 0, bytes(plain), bytes(tensors)));
-    return withOthers(session, tensors, read, device, options);
+    TransferOptions counted = counted(options, 0, bytes(plain), bytes(tensors));
+    return withOthers(
+        session, tensors, session.load(wanted(plain), device, counted), device, options);
   }
 
-  /// The ways in which a tensor is loaded.
+  /// The ways in which a tensor is loaded, in the order in which [#of(List, Map)] asks for them.
   private enum Kind {
     PLAIN,
     SLICED,
@@ -91,6 +87,9 @@ public final class LoadedTensors implements AutoCloseable {
   ///     the edges
   private static TransferOptions counted(
       TransferOptions options, long before, long part, long total) {
+    if (part == total) {
+      return options;
+    }
     ProgressListener progress = options.progress();
     return options.withProgress(
         (done, _) -> progress.onProgress(before + Math.min(done, part), total));
@@ -126,15 +125,12 @@ public final class LoadedTensors implements AutoCloseable {
       return List.of(load(session, tensors, devices.getFirst(), options));
     }
     List<StoredTensor> plain = of(Kind.PLAIN, tensors);
-    List<StoredTensor> others =
-        tensors.stream().filter(tensor -> Kind.of(tensor) != Kind.PLAIN).toList();
+    List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
     List<Loaded> read =
         session.loadOnEach(
-            plain.stream().map(LoadedTensors::wanted).toList(),
-            devices,
-            counted(options, 0, bytes(plain), bytes(tensors)));
+            wanted(plain), devices, counted(options, 0, bytes(plain), bytes(tensors)));
     if (others.isEmpty()) {
-      return each(read, plainOnes -> of(tensors, Kind::of, Map.of(Kind.PLAIN, plainOnes)));
+      return each(read, i -> of(tensors, Map.of(Kind.PLAIN, read.get(i))));
     }
     LoadedTensors made =
         Cleanup.orUndo(
@@ -144,28 +140,21 @@ public final class LoadedTensors implements AutoCloseable {
           made.regions().stream()
               .map(region -> new HostFill(region.length(), region::copyTo))
               .toList();
-      Iterator<Device> device = devices.iterator();
       return each(
           read,
-          plainOnes ->
-              of(
-                  tensors,
-                  tensor -> tensor.isPlain() ? Kind.PLAIN : Kind.MADE,
-                  Map.of(
-                      Kind.PLAIN,
-                      plainOnes,
-                      Kind.MADE,
-                      session.fill(fills, device.next(), options))));
+          i -> {
+            Loaded filled = session.fill(fills, devices.get(i), options);
+            return of(tensors, Map.of(Kind.PLAIN, read.get(i), Kind.MADE, filled));
+          });
     }
   }
 
   /// Waits for the load of each device; if one fails, nothing stays loaded.
-  private static List<LoadedTensors> each(
-      List<Loaded> read, Function<Loaded, LoadedTensors> completed) {
+  private static List<LoadedTensors> each(List<Loaded> read, IntFunction<LoadedTensors> completed) {
     List<LoadedTensors> all = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
-          read.forEach(one -> all.add(completed.apply(one)));
+          IntStream.range(0, read.size()).mapToObj(completed).forEach(all::add);
           return all;
         },
         () -> {
@@ -197,29 +186,28 @@ public final class LoadedTensors implements AutoCloseable {
                     .toList())
             .toList();
     List<Loaded> read = session.loadSlices(devices, parts, counted(options, 0, total, total));
-    Iterator<Device> device = devices.iterator();
-    Iterator<List<StoredTensor>> owns = tensors.iterator();
     return each(
         read,
-        whole -> {
-          Device to = device.next();
-          List<StoredTensor> own = owns.next();
-          List<HostFill> fills = fills(session, of(Kind.MADE, own));
-          Map<Kind, Loaded> loads = new EnumMap<>(Map.of(Kind.SLICED, whole));
+        i -> {
+          List<StoredTensor> own = tensors.get(i);
+          Map<Kind, Loaded> loads = new EnumMap<>(Map.of(Kind.SLICED, read.get(i)));
+          List<HostFill> fills = fills(session, own);
           if (!fills.isEmpty()) {
-            loads.put(Kind.MADE, session.fill(fills, to, options));
+            loads.put(Kind.MADE, session.fill(fills, devices.get(i), options));
           }
-          return of(own, tensor -> Kind.of(tensor) == Kind.MADE ? Kind.MADE : Kind.SLICED, loads);
+          return of(own, loads);
         });
   }
 
   /// Maps plain tensors' files into the CPU's memory, and reads other tensors at once.
   public static LoadedTensors map(
       GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
-    Loaded mapped =
-        session.map(
-            tensors.stream().filter(StoredTensor::isPlain).map(LoadedTensors::wanted).toList());
+    Loaded mapped = session.map(wanted(of(Kind.PLAIN, tensors)));
     return withOthers(session, tensors, mapped, Device.HOST, options);
+  }
+
+  private static List<ExtentRequest> wanted(List<StoredTensor> plain) {
+    return plain.stream().map(LoadedTensors::wanted).toList();
   }
 
   /// Requests a plain tensor's bytes, at an address where its elements are aligned.
@@ -254,31 +242,30 @@ public final class LoadedTensors implements AutoCloseable {
                 session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
             done += bytes;
           }
-          List<HostFill> fills = fills(session, of(Kind.MADE, tensors));
+          List<HostFill> fills = fills(session, tensors);
           if (!fills.isEmpty()) {
             TransferOptions counted = counted(options, done, total - done, total);
             parts.put(Kind.MADE, session.fill(fills, device, counted));
           }
-          return of(tensors, Kind::of, parts);
+          return of(tensors, parts);
         },
         () -> parts.values().forEach(Loaded::close));
   }
 
-  private static List<HostFill> fills(GantrySession session, List<StoredTensor> made) {
-    return made.stream()
+  private static List<HostFill> fills(GantrySession session, List<StoredTensor> tensors) {
+    return of(Kind.MADE, tensors).stream()
         .map(tensor ->
             new HostFill(tensor.bytes(), target -> TensorReading.read(session, tensor, target)))
         .toList();
   }
 
-  /// @param kinds tells for each tensor which of the parts has it
-  private static LoadedTensors of(
-      List<StoredTensor> tensors, Function<StoredTensor, Kind> kinds, Map<Kind, Loaded> parts) {
-    Map<Kind, Iterator<Region>> next = new EnumMap<>(Kind.class);
+  /// @param parts the loads by the kind of their tensors; tensors whose kind has none are in that of the next kind
+  private static LoadedTensors of(List<StoredTensor> tensors, Map<Kind, Loaded> parts) {
+    NavigableMap<Kind, Iterator<Region>> next = new TreeMap<>();
     parts.forEach((kind, loaded) -> next.put(kind, loaded.regions().iterator()));
     List<Region> regions =
         tensors.stream()
-            .map(tensor -> Objects.requireNonNull(next.get(kinds.apply(tensor))).next())
+            .map(tensor -> next.ceilingEntry(Kind.of(tensor)).getValue().next())
             .toList();
     TransferReport report =
         parts.values().stream()
