@@ -29,21 +29,16 @@ import java.util.stream.Stream;
 /// When they are written, [WeightsCatalogue] gives the tensors and notes back,
 /// and so does the reference implementation.
 public final class NewSafetensors {
-  /// The file or folder to write to.
-  sealed interface Target {
-    /// A single file; its folder may hold other files.
-    record OneFile(Path file) implements Target {}
-
-    /// A folder, whose only safetensors files these will be.
-    record Folder(Path folder) implements Target {}
-  }
-
-  private final Target target;
+  private final Path target;
+  private final boolean oneFile;
   private final List<NewDataFile> dataFiles;
   private final Optional<NewFile> index;
 
-  private NewSafetensors(Target target, List<NewDataFile> dataFiles, Optional<NewFile> index) {
+  /// @param target the file to write to, or the folder, whose only safetensors files these will be
+  private NewSafetensors(
+      Path target, boolean oneFile, List<NewDataFile> dataFiles, Optional<NewFile> index) {
     this.target = target;
+    this.oneFile = oneFile;
     this.dataFiles = List.copyOf(dataFiles);
     this.index = index;
   }
@@ -57,7 +52,7 @@ public final class NewSafetensors {
       Path file, Collection<NewTensor> tensors, Map<String, String> metadata) {
     WriteRules.check(tensors, metadata);
     NewDataFile dataFile = NewDataFile.of(file, tensors, new TreeMap<>(metadata));
-    return new NewSafetensors(new Target.OneFile(file), List.of(dataFile), Optional.empty());
+    return new NewSafetensors(file, true, List.of(dataFile), Optional.empty());
   }
 
   /// Lays out tensors as a folder of data files. The files are filled in the order of the tensors, so that
@@ -85,7 +80,7 @@ public final class NewSafetensors {
                 indexFile(
                     folder.resolve(options.stem() + SafetensorsOpener.INDEX_SUFFIX), dataFiles))
             : Optional.empty();
-    return new NewSafetensors(new Target.Folder(folder), dataFiles, index);
+    return new NewSafetensors(folder, false, dataFiles, index);
   }
 
   /// @param number the file's number, from 1 to `count`
@@ -164,10 +159,6 @@ public final class NewSafetensors {
     return dataFiles.stream().mapToLong(NewDataFile::dataBytes).sum();
   }
 
-  Target target() {
-    return target;
-  }
-
   /// Writes all files, and returns when they are on the disk under their names.
   ///
   /// A single file replaces another one of its name, as [GantrySession#write] does. It is refused in a
@@ -187,6 +178,7 @@ public final class NewSafetensors {
   ///     writer is at work there
   /// @throws TransferException if the folder cannot be made or read, or [GantrySession#write] fails
   public WriteReport write(GantrySession session, WriteOptions options) {
-    return new SafetensorsOutput(session, this).write(options);
+    SafetensorsOutput output = new SafetensorsOutput(session, files(), options);
+    return oneFile ? output.writeFile(target) : output.writeInto(target);
   }
 }

@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.safetensors;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
@@ -17,49 +16,30 @@ import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /// Writes the files of new weights, and refuses folders where other files could be mixed up with them.
-final class SafetensorsOutput {
-  private final GantrySession session;
-  private final NewSafetensors weights;
-  private final Folders folders;
-
-  SafetensorsOutput(GantrySession session, NewSafetensors weights) {
-    this.session = session;
-    this.weights = weights;
-    this.folders = session.folders();
-  }
-
-  WriteReport write(WriteOptions options) {
-    return switch (weights.target()) {
-      case NewSafetensors.Target.OneFile(Path file) -> writeFile(file, options);
-      case NewSafetensors.Target.Folder(Path folder) -> writeInto(folder, options);
-    };
-  }
-
-  private WriteReport writeFile(Path file, WriteOptions options) {
-    MadeFolders made = MadeFolders.makeFor(folders, file);
+///
+/// @param files the files in the order in which they get their names
+record SafetensorsOutput(GantrySession session, List<NewFile> files, WriteOptions options) {
+  /// Writes a single file; its folder may hold other files.
+  WriteReport writeFile(Path file) {
+    MadeFolders made = MadeFolders.makeFor(session.folders(), file);
     return Cleanup.orUndo(
         () -> {
           Path folder = Objects.requireNonNullElse(file.getParent(), Path.of("."));
           requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, "has an index, by which readers go");
-          return session.write(weights.files(), options);
+          return session.write(files, options);
         },
         made::takeBack);
   }
 
-  private WriteReport writeInto(Path folder, WriteOptions options) {
-    OutputFolder output = OutputFolder.take(folders, folder, "writer of weights");
-    AtomicBoolean begun = new AtomicBoolean();
+  /// Writes the only safetensors files of a folder.
+  WriteReport writeInto(Path folder) {
+    OutputFolder output = OutputFolder.take(session.folders(), folder, "writer of weights");
+    Cleanup.orUndo(() -> requireEmpty(folder), () -> output.takeBack(() -> {}));
     WriteReport report =
         Cleanup.orUndo(
-            () -> {
-              requireEmpty(folder);
-              begun.set(true);
-              return session.write(weights.files(), options);
-            },
-            () -> output.takeBack(begun.get() ? this::removeFiles : () -> {}));
+            () -> session.write(files, options), () -> output.takeBack(this::removeFiles));
     output.release();
     return report;
   }
@@ -68,7 +48,7 @@ final class SafetensorsOutput {
     String reason = "holds weights already";
     requireNone(folder, SafetensorsOpener.FILE_SUFFIX, reason);
     requireNone(folder, SafetensorsOpener.INDEX_SUFFIX, reason);
-    weights.files().forEach(SafetensorsOutput::requireFree);
+    files.forEach(SafetensorsOutput::requireFree);
   }
 
   private void requireNone(Path folder, String suffix, String reason) {
@@ -97,7 +77,6 @@ final class SafetensorsOutput {
   /// Removes the files after a failure; none of these names was taken before. The index is removed last,
   /// since it came first.
   private void removeFiles() {
-    List<NewFile> files = weights.files();
-    files.reversed().forEach(file -> folders.removeFile(file.file()));
+    files.reversed().forEach(file -> session.folders().removeFile(file.file()));
   }
 }
