@@ -174,16 +174,6 @@ EXPORT CUresult cuStreamQuery(CUstream handle) {
   return stream ? query(stream, stream->submitted) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-EXPORT CUresult cuLaunchHostFunc(CUstream handle, void (*call)(void *), void *argument) {
-  ENTER("cuLaunchHostFunc", NEEDS_CONTEXT);
-  struct stream *stream = stub_stream(handle);
-  if (!stream) {
-    return CUDA_ERROR_INVALID_HANDLE;
-  }
-  stub_submit(stream, (struct operation){.what = CALL, .call = call, .argument = argument});
-  return CUDA_SUCCESS;
-}
-
 EXPORT CUresult cuCtxSynchronize(void) {
   ENTER("cuCtxSynchronize", NEEDS_CONTEXT);
   for (struct stream *one = streams; one; one = one->next) {

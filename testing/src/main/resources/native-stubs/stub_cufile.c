@@ -88,8 +88,7 @@ static CUfileError_t driver_close(void) {
     stub_figures.late_threads += callers;
     callers = 0;
     opening++;
-    stub_figures.disorder +=
-        handles != NULL || buffers != NULL || stub_figures.streams || stub_figures.batches;
+    stub_figures.disorder += handles != NULL || buffers != NULL;
   }
   pthread_mutex_unlock(&stub_lock);
   return stub_status(code);
@@ -310,7 +309,8 @@ static void count_caller(void) {
   }
 }
 
-ssize_t stub_transfer(
+/* Reads or writes at once: a count, -1 with errno, or a negative code. */
+static ssize_t move_bytes(
     CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes) {
   pthread_mutex_lock(&stub_lock);
   count_caller();
@@ -338,7 +338,7 @@ static ssize_t transfer(
     errno = (int)fault.detail;
     return (ssize_t)fault.code;
   }
-  return stub_transfer(handle, base, size, file, at, writes);
+  return move_bytes(handle, base, size, file, at, writes);
 }
 
 EXPORT ssize_t cuFileRead(
@@ -362,10 +362,6 @@ long gantry_stub_count(const char *what) {
          : strcmp(what, "wrong base") == 0       ? stub_figures.wrong_base
          : strcmp(what, "disorder") == 0         ? stub_figures.disorder
          : strcmp(what, "posix") == 0            ? stub_figures.posix
-         : strcmp(what, "streams") == 0          ? stub_figures.streams
-         : strcmp(what, "batches") == 0          ? stub_figures.batches
-         : strcmp(what, "entries") == 0          ? stub_figures.entries
-         : strcmp(what, "most entries") == 0     ? stub_figures.most_entries
          : strcmp(what, "late threads") == 0     ? stub_figures.late_threads
                                                  : -1;
 }

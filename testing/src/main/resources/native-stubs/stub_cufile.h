@@ -14,7 +14,6 @@ enum {
   DRIVER_NOT_INITIALIZED = 5001,
   DRIVER_UNSUPPORTED_LIMIT = 5003,
   IO_NOT_SUPPORTED = 5008,
-  CUDA_DRIVER_ERROR = 5011,
   INVALID_MAPPING_RANGE = 5017,
   INVALID_FILE_TYPE = 5018,
   INVALID_FILE_OPEN_FLAG = 5019,
@@ -22,10 +21,7 @@ enum {
   MEMORY_ALREADY_REGISTERED = 5023,
   MEMORY_NOT_REGISTERED = 5024,
   DRIVER_ALREADY_OPEN = 5026,
-  HANDLE_ALREADY_REGISTERED = 5028,
-  BATCH_FULL = 5037,
-  ASYNC_NOT_SUPPORTED = 5038,
-  BATCH_SUBMIT_ERROR = 5040
+  HANDLE_ALREADY_REGISTERED = 5028
 };
 
 typedef struct {
@@ -59,10 +55,6 @@ struct figures {
   long wrong_base; /* I/O that named an address inside a registered buffer as its base */
   long disorder;   /* releases in an order that libcufile may punish */
   long posix;      /* I/O that went through the CPU */
-  long streams;    /* that are registered */
-  long batches;    /* that are set up */
-  long entries;    /* of all batches, under way now */
-  long most_entries; /* under way at once since the library was loaded */
   long late_threads; /* that had read or written, and had not ended when the driver was closed */
 };
 
@@ -78,10 +70,6 @@ enum { IO_BATCHSIZE = 9, SIZES = 12 };
 extern size_t stub_sizes[SIZES];
 
 CUfileError_t stub_status(int code);
-
-/* Reads or writes at once: a count, -1 with errno, or a negative code. */
-ssize_t stub_transfer(
-    CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes);
 
 int stub_open(void);
 

@@ -69,15 +69,6 @@ public final class StubControls {
     }
   }
 
-  /// The next so many questions for a batch's status find nothing done.
-  public void stall(long questions) {
-    try {
-      handle("gantry_stub_stall", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(questions);
-    } catch (Throwable e) {
-      throw new AssertionError(e);
-    }
-  }
-
   /// Whether sessions that open libcufile's driver from now on find direct I/O.
   public void direct(boolean there) {
     set("gantry_stub_p2p", there);

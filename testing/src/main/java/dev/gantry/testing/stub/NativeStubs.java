@@ -28,8 +28,6 @@ public final class NativeStubs {
       List.of(
           "stub_faults.c",
           "stub_cufile.c",
-          "stub_cufile_streams.c",
-          "stub_cufile_batches.c",
           "stub_cufile_config.c",
           "stub_cufile_newer.c");
   private static final List<String> HEADERS =

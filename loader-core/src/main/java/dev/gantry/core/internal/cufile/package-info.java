@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Uses what libcufile offers beside plain reads and writes: registered memory, and batches and streams of requests.
+/// Registers memory with libcufile, and opens its driver with a session's settings.
 @NullMarked
 package dev.gantry.core.internal.cufile;
 

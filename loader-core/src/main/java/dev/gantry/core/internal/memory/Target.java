@@ -48,19 +48,7 @@ public sealed interface Target {
   /// @param stream the stream for the copies: it runs them when the memory is free, and the bytes have arrived when it
   ///     has done so
   /// @param free an event that fires when the memory is free, for transports that use no stream
-  record Ordered(CudaDriver.Stream stream, CudaDriver.Event free, StreamOwner owner) {}
-
-  /// Destroys a stream, and hands over the bytes that came by it.
-  @FunctionalInterface
-  interface StreamOwner {
-    /// Adds what must happen before the stream's bytes are handed over, for requests whose result is known only when
-    /// the stream has passed them.
-    ///
-    /// @param check called whenever the host has waited for the stream, before the bytes are handed over; throws if
-    ///     they are wrong
-    /// @param close called once, before the stream is destroyed
-    void attach(Runnable check, Runnable close);
-  }
+  record Ordered(CudaDriver.Stream stream, CudaDriver.Event free) {}
 
   /// The target of a slab that nothing uses now.
   static Target of(Slab slab) {

@@ -18,11 +18,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
 /// file and device memory (or host memory, from CUDA 12.2 on). The rest of the library is bound by
-/// [#streams], [#batches], [#statistics], [#parameters] and [#limits].
+/// [#statistics], [#parameters] and [#limits]. `docs/cufile.md` says why its batches and streams of
+/// requests are not.
 ///
 /// Thread-safe: reads and writes run in parallel, each on its caller's thread, which must have the memory's CUDA
 /// context current. They are not ordered with any CUDA stream.
@@ -111,8 +111,6 @@ public final class CuFile {
   private final CuFileFunction bufDeregister;
   private final MethodHandle read;
   private final MethodHandle write;
-  private @Nullable Availability<CuFileStreams> streams;
-  private @Nullable Availability<CuFileBatches> batches;
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
 
@@ -207,22 +205,6 @@ public final class CuFile {
   /// The settings that can be changed only before [#openDriver]; absent before libcufile 1.14.
   public Availability<CuFileParameters> parameters() {
     return CuFileParameters.bind(library);
-  }
-
-  /// Reads and writes that run in the order of a CUDA stream; absent before CUDA 12.2.
-  public synchronized Availability<CuFileStreams> streams() {
-    if (streams == null) {
-      streams = CuFileStreams.bind(library);
-    }
-    return streams;
-  }
-
-  /// Batches of reads and writes, each submitted at once; absent before CUDA 11.6.
-  public synchronized Availability<CuFileBatches> batches() {
-    if (batches == null) {
-      batches = CuFileBatches.bind(library);
-    }
-    return batches;
   }
 
   /// The library's counts of operations, and of the ways they took; absent before libcufile 1.15.
@@ -339,12 +321,7 @@ public final class CuFile {
       long returned =
           (long) function.invokeExact(state, handle.opaque(), base, bytes, fileOffset, baseOffset);
       int errno = state.get(JAVA_INT, ERRNO);
-      return handle.count(
-          operation,
-          returned,
-          bytes,
-          fileOffset,
-          failed -> CuFileFunction.transferFailure(failed, errno));
+      return handle.count(operation, returned, errno, bytes, fileOffset);
     } catch (Throwable thrown) {
       throw NativeLibrary.unchecked(thrown);
     }

@@ -10,11 +10,10 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
-import java.util.function.Supplier;
 
-/// A function of libcufile that returns `CUfileError_t` by value. All functions do but reads, writes, the use count and
-/// the two that return nothing. [#call] boxes its arguments, which is good enough for functions that are called once
-/// per driver, file or slab; others invoke [#handle] and [#check] the status. Thread-safe.
+/// A function of libcufile that returns `CUfileError_t` by value, as all do but reads, writes, the use count and the
+/// deregistration of a file. [#call] boxes its arguments, which is good enough for functions that are called once per
+/// driver, file or slab. Thread-safe.
 final class CuFileFunction {
   // typedef struct CUfileError { CUfileOpError err; CUresult cu_err; } CUfileError_t;
   private static final StructLayout STATUS =
@@ -25,7 +24,7 @@ final class CuFileFunction {
       STATUS.byteOffset(MemoryLayout.PathElement.groupElement("cu_err"));
 
   // CUFILEOP_BASE_ERR
-  static final int CODES_BASE = 5000;
+  private static final int CODES_BASE = 5000;
 
   private final String name;
   private final MethodHandle handle;
@@ -56,34 +55,16 @@ final class CuFileFunction {
     System.arraycopy(arguments, 0, all, 1, arguments.length);
     try (Arena arena = Arena.ofConfined()) {
       all[0] = arena;
-      check((MemorySegment) handle.invokeWithArguments(all), () -> subject);
+      MemorySegment status = (MemorySegment) handle.invokeWithArguments(all);
+      CuFile.Callers.add();
+      int code = status.get(ValueLayout.JAVA_INT, ERR);
+      if (code != 0) {
+        int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
+        throw new TransferException(name, subject, CuFileCode.failure(code, cudaCode));
+      }
     } catch (Throwable thrown) {
       throw NativeLibrary.unchecked(thrown);
     }
-  }
-
-  /// The function's handle: it takes a `SegmentAllocator` for the status and then the arguments, and returns the
-  /// status.
-  MethodHandle handle() {
-    return handle;
-  }
-
-  /// @param subject what the function was called on, for messages
-  /// @throws TransferException if the status is not `CU_FILE_SUCCESS`
-  void check(MemorySegment status, Supplier<String> subject) {
-    CuFile.Callers.add();
-    int code = status.get(ValueLayout.JAVA_INT, ERR);
-    if (code != 0) {
-      int cudaCode = status.get(ValueLayout.JAVA_INT, CUDA);
-      throw new TransferException(name, subject.get(), CuFileCode.failure(code, cudaCode));
-    }
-  }
-
-  /// Makes the failure of a request that ran on a thread of libcufile, which returns an errno as a negative number.
-  static Failure requestFailure(long returned) {
-    return returned < 0 && returned > -CODES_BASE
-        ? Errno.failure((int) -returned)
-        : transferFailure(returned, 0);
   }
 
   /// Makes the failure of a read or write that did not return a number of bytes.

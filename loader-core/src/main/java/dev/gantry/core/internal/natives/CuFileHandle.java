@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.natives;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.LongFunction;
 
 /// A file that is registered with cuFile. Close it before its descriptor, and when no read or write of it is running;
 /// closing twice does nothing. Thread-safe.
@@ -24,15 +22,6 @@ public final class CuFileHandle implements AutoCloseable {
     this.opaque = new AtomicReference<>(opaque);
   }
 
-  public Path file() {
-    return file;
-  }
-
-  /// The file's size in bytes at this moment; 0 if the kernel does not tell.
-  long fileSize() {
-    return Libc.INSTANCE.stat(descriptor).size();
-  }
-
   MemorySegment opaque() {
     MemorySegment handle = opaque.get();
     if (handle.address() == 0) {
@@ -47,12 +36,13 @@ public final class CuFileHandle implements AutoCloseable {
   /// number of bytes only if it is all that was asked for, or reaches the end of the file.
   ///
   /// @param operation the operation, for messages
-  /// @param failure makes the failure of a number that is no number of bytes
   /// @throws TransferException if `returned` is no number of bytes
-  long count(
-      String operation, long returned, long bytes, long fileOffset, LongFunction<Failure> failure) {
+  long count(String operation, long returned, int errno, long bytes, long fileOffset) {
     if (returned < 0 || returned > bytes || isCode(returned, bytes, fileOffset)) {
-      throw new TransferException(operation, at(fileOffset, bytes), failure.apply(returned));
+      throw new TransferException(
+          operation,
+          file + " at offset " + fileOffset + ", length " + bytes,
+          CuFileFunction.transferFailure(returned, errno));
     }
     return returned;
   }
@@ -60,12 +50,7 @@ public final class CuFileHandle implements AutoCloseable {
   private boolean isCode(long returned, long bytes, long fileOffset) {
     return returned < bytes
         && CuFileCode.of(Math.clamp(returned, 0, Integer.MAX_VALUE)).isPresent()
-        && fileOffset + returned != fileSize();
-  }
-
-  /// Names a range of the file, for messages.
-  String at(long fileOffset, long bytes) {
-    return file + " at offset " + fileOffset + ", length " + bytes;
+        && fileOffset + returned != Libc.INSTANCE.stat(descriptor).size();
   }
 
   @Override

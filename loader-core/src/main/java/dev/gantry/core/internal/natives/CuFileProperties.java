@@ -68,11 +68,6 @@ public record CuFileProperties(Map<String, Long> fields) {
     return Objects.requireNonNull(fields.get(field));
   }
 
-  /// The most entries of a batch: `io_batchsize`.
-  public int batchEntries() {
-    return (int) get("max_batch_io_size");
-  }
-
   /// Whether bytes may be copied through the CPU if they cannot be moved directly.
   public boolean allowsCompatMode() {
     return (get("dcontrolflags") & COMPAT_MODE) != 0;

@@ -17,8 +17,6 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.Queue;
-import java.util.concurrent.ConcurrentLinkedQueue;
 import org.jspecify.annotations.Nullable;
 
 /// A slot in memory of a CUDA device. The slot's own stream orders one batch after the other:
@@ -49,11 +47,6 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event consumed;
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
-
-  /// Checks of requests that were queued on the stream; see [Target.StreamOwner#attach].
-  private final Queue<Runnable> checks = new ConcurrentLinkedQueue<>();
-
-  private final Queue<Runnable> closers = new ConcurrentLinkedQueue<>();
 
   /// @param hostBytes the pinned memory for host writes, in bytes
   /// @param turns paces the kernels of all slots of the ring
@@ -103,18 +96,7 @@ final class DeviceSlot extends Slot {
 
   @Override
   Target target() {
-    return Target.ordered(slab(), new Target.Ordered(stream, free, this::attach));
-  }
-
-  private void attach(Runnable check, Runnable close) {
-    checks.add(check);
-    closers.add(close);
-  }
-
-  @Override
-  void check() {
-    Cleanup.runAll(List.copyOf(checks));
-    super.check();
+    return Target.ordered(slab(), new Target.Ordered(stream, free));
   }
 
   @Override
@@ -194,7 +176,6 @@ final class DeviceSlot extends Slot {
               }
               done[0] = true;
             },
-            () -> Cleanup.runAll(List.copyOf(closers)),
             this::endGathering,
             () -> {
               if (done[0]) {

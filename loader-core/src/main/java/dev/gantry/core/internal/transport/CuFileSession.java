@@ -4,24 +4,19 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.cufile.BatchBudget;
 import dev.gantry.core.internal.cufile.CuFileHardware;
 import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.cufile.RegistrationCache;
-import dev.gantry.core.internal.cufile.StreamTransfers;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileProperties;
-import dev.gantry.core.internal.natives.CuFileStreams;
-import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Files;
@@ -30,7 +25,6 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
@@ -46,42 +40,7 @@ public final class CuFileSession implements AutoCloseable {
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   /// @param registrations registered memory, from which only [Transport#GDS] gains
-  /// @param budget the budget of batches
-  /// @param streams transfers by the stream that they are queued on, until the stream's owner destroys it
-  record Opened(
-      CuFile cuFile,
-      Transport kind,
-      RegistrationCache registrations,
-      BatchBudget budget,
-      Map<CudaDriver.Stream, StreamTransfers> streams) {
-    Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {
-      this(cuFile, kind, registrations, BatchBudget.of(cuFile), new ConcurrentHashMap<>());
-    }
-
-    /// Transfers in the order of the target's stream; absent if libcufile has none. For [Transport#GDS].
-    Availability<StreamTransfers> streamTransfers(CudaContext context, Target.Ordered order) {
-      return cuFile
-          .streams()
-          .then(api ->
-              Availability.present(
-                  streams.computeIfAbsent(
-                      order.stream(), stream -> openStream(api, context, order))));
-    }
-
-    private StreamTransfers openStream(
-        CuFileStreams api, CudaContext context, Target.Ordered order) {
-      StreamTransfers opened = new StreamTransfers(api, context, order.stream(), true);
-      order
-          .owner()
-          .attach(
-              opened::check,
-              () -> {
-                streams.remove(order.stream());
-                opened.close();
-              });
-      return opened;
-    }
-  }
+  record Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {}
 
   /// Why a transport has no driver, so that it is not tried again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);

@@ -1,20 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
-import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.cufile.BatchTransfers;
 import dev.gantry.core.internal.cufile.RegistrationCache;
-import dev.gantry.core.internal.cufile.StreamTransfers;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Target;
-import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
@@ -23,8 +19,6 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Set;
-import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -39,9 +33,6 @@ public final class CuFileTransport implements AutoCloseable {
   private final @Nullable CuFileHandle direct;
   private final Runnable whenClosed;
   private final AtomicBoolean closed = new AtomicBoolean();
-
-  /// The streams on which requests of this file were ever queued.
-  private final Set<StreamTransfers> streams = ConcurrentHashMap.newKeySet();
 
   private volatile String bounced = "";
 
@@ -202,63 +193,6 @@ public final class CuFileTransport implements AutoCloseable {
     };
   }
 
-  /// Queues a read in the order of the target's stream.
-  ///
-  /// @param wantDirect as for [#read]
-  /// @return whether the bytes go past the page cache
-  boolean queue(Read read, Target target, Target.Ordered order, boolean wantDirect) {
-    CuFileHandle handle = handle(wantDirect);
-    DeviceSlab slab = registered(target);
-    StreamTransfers stream =
-        driver.streamTransfers(context, order).orElseThrow(DeviceUnavailableException::new);
-    streams.add(stream);
-    stream.read(
-        handle,
-        slab.deviceSegment(),
-        read.slabOffset(),
-        read.fileOffset(),
-        read.length(),
-        read.required());
-    return passesCache(handle);
-  }
-
-  /// Makes a read's request for [#batches].
-  ///
-  /// @param wantDirect as for [#read]
-  BatchTransfers.Request request(Read read, Target target, boolean wantDirect) {
-    return new BatchTransfers.Request(
-        handle(wantDirect),
-        false,
-        registered(target).deviceSegment(),
-        read.slabOffset(),
-        read.fileOffset(),
-        read.length(),
-        read.required());
-  }
-
-  /// Whether reads with this `wantDirect` go past the page cache.
-  boolean passesCache(boolean wantDirect) {
-    return passesCache(handle(wantDirect));
-  }
-
-  /// Batches of requests, for any files of this driver; absent if libcufile has none.
-  Availability<BatchTransfers> batches() {
-    return driver
-        .cuFile()
-        .batches()
-        .then(api -> Availability.present(new BatchTransfers(api, driver.budget(), context)));
-  }
-
-  /// Makes readers that wait for room in a batch evaluate again whether to go on waiting.
-  void wake() {
-    driver.budget().wake();
-  }
-
-  /// Whether requests can be queued on streams.
-  boolean hasStreams() {
-    return driver.cuFile().streams() instanceof Availability.Present;
-  }
-
   private CuFileHandle handle(boolean wantDirect) {
     return wantDirect && direct != null ? direct : handle;
   }
@@ -284,7 +218,6 @@ public final class CuFileTransport implements AutoCloseable {
   public void close() {
     if (closed.compareAndSet(false, true)) {
       List<Runnable> actions = new ArrayList<>();
-      streams.forEach(stream -> actions.add(stream::await));
       actions.add(handle::close);
       if (direct != null) {
         actions.add(direct::close);

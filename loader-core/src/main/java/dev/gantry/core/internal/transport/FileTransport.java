@@ -154,14 +154,6 @@ public final class FileTransport implements AutoCloseable {
     return Objects.requireNonNull(cuFile);
   }
 
-  /// Makes readers that wait for room in a batch evaluate again whether to go on waiting.
-  void wake() {
-    CuFileTransport waitedFor = cuFile;
-    if (waitedFor != null) {
-      waitedFor.wake();
-    }
-  }
-
   /// Has the whole file staged from now on, if cuFile failed and the caller asked for no transport.
   ///
   /// @param used the transport that failed

@@ -8,7 +8,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
-import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.mapped.KeptFiles;
@@ -38,7 +37,6 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final @Nullable FetchedFiles fetched;
   private final int threads;
-  private final CuFileRule cuFileRule;
 
   /// Cancelled by [#endReads], which ends the opening of remote files.
   private final Cancellation ended = new Cancellation();
@@ -62,7 +60,6 @@ public final class OnDemandTransfer implements AutoCloseable {
     this.threads = ReaderRule.threads(device, options, false);
     this.staged = staging(device, options, threads);
     this.fetched = fetched(mapped, device, options);
-    this.cuFileRule = options.cuFileRule();
     this.counter = new TransferCounter(session);
   }
 
@@ -145,8 +142,7 @@ public final class OnDemandTransfer implements AutoCloseable {
 
   /// Reads for one thread.
   public final class Reader implements AutoCloseable {
-    private final TransportReader reader =
-        new TransportReader(staged, counter, 1, new CuFileReader(cuFileRule, 1, () -> true), null);
+    private final TransportReader reader = new TransportReader(staged, counter, 1, null);
 
     private Reader() {}
 

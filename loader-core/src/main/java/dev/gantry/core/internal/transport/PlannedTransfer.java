@@ -69,7 +69,7 @@ public final class PlannedTransfer {
     int readers = Math.min(threads, reads.size());
     workers.work(
         readers,
-        () -> readAll(requestsAtOnce(readers), reads.size() / readers),
+        () -> readAll(requestsAtOnce(readers)),
         () -> options.progress().onProgress(counter.bytes(), totalBytes));
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(
@@ -90,11 +90,10 @@ public final class PlannedTransfer {
   }
 
   /// Does the work of one reader thread.
-  private void readAll(int requestsAtOnce, int depth) {
-    CuFileReader cuFile = new CuFileReader(options.cuFileRule(), depth, workers::mayContinue);
+  private void readAll(int requestsAtOnce) {
     List<Task> done = new ArrayList<>();
     try (TransportReader reader =
-        new TransportReader(nextStaged(), counter, requestsAtOnce, cuFile, options.checksums())) {
+        new TransportReader(nextStaged(), counter, requestsAtOnce, options.checksums())) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
@@ -136,12 +135,7 @@ public final class PlannedTransfer {
 
   private void endWaiting() {
     wakeWaiting();
-    files
-        .values()
-        .forEach(file -> {
-          file.source().endReads();
-          file.transport().wake();
-        });
+    files.values().forEach(file -> file.source().endReads());
   }
 
   private void wakeWaiting() {

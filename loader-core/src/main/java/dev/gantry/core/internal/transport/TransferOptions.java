@@ -7,7 +7,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
-import dev.gantry.core.internal.cufile.CuFileRule;
 import dev.gantry.core.internal.plan.PlanLimits;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -25,7 +24,6 @@ import org.jspecify.annotations.Nullable;
 /// @param cancellation ends the transfer early
 /// @param slabCapacity the least memory that a load's slab takes on a device, in bytes, so that later slabs fit the
 ///     same memory
-/// @param cuFileRule how to call cuFile, where it moves the bytes
 /// @param checksums compared with the bytes that the CPU sees; bytes are then staged instead of read by cuFile. Null to
 ///     compare nothing
 public record TransferOptions(
@@ -36,7 +34,6 @@ public record TransferOptions(
     ProgressListener progress,
     Cancellation cancellation,
     long slabCapacity,
-    CuFileRule cuFileRule,
     @Nullable KnownChecksums checksums) {
 
   /// The most readers that one transfer may have.
@@ -56,7 +53,6 @@ public record TransferOptions(
         (_, _) -> {},
         new Cancellation(),
         0,
-        CuFileRule.DEFAULT,
         null);
   }
 
@@ -88,10 +84,6 @@ public record TransferOptions(
     return with(draft -> draft.cancellation = chosen);
   }
 
-  public TransferOptions withCuFileRule(CuFileRule chosen) {
-    return with(draft -> draft.cuFileRule = chosen);
-  }
-
   public TransferOptions withChecksums(@Nullable KnownChecksums chosen) {
     return with(draft -> draft.checksums = chosen);
   }
@@ -105,7 +97,6 @@ public record TransferOptions(
     private ProgressListener progress = TransferOptions.this.progress;
     private Cancellation cancellation = TransferOptions.this.cancellation;
     private long slabCapacity = TransferOptions.this.slabCapacity;
-    private CuFileRule cuFileRule = TransferOptions.this.cuFileRule;
     private @Nullable KnownChecksums checksums = TransferOptions.this.checksums;
   }
 
@@ -120,7 +111,6 @@ public record TransferOptions(
         draft.progress,
         draft.cancellation,
         draft.slabCapacity,
-        draft.cuFileRule,
         draft.checksums);
   }
 }

@@ -4,7 +4,6 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
-import dev.gantry.core.internal.cufile.CuFileRule.Way;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
@@ -13,7 +12,6 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.internal.transport.CuFileReader.Deferred;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.Arena;
@@ -30,7 +28,6 @@ final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
   private final PendingReads pending;
-  private final CuFileReader cuFile;
   private final HostScatter scatter = new HostScatter();
   private final @Nullable KnownChecksums sums;
 
@@ -43,11 +40,9 @@ final class TransportReader implements AutoCloseable {
       @Nullable StagedTransport staged,
       TransferCounter counter,
       int requestsAtOnce,
-      CuFileReader cuFile,
       @Nullable KnownChecksums sums) {
     this.staged = staged;
     this.counter = counter;
-    this.cuFile = cuFile;
     this.sums = sums;
     this.pending = new PendingReads(requestsAtOnce);
   }
@@ -72,28 +67,6 @@ final class TransportReader implements AutoCloseable {
       // Makes room before the read's time is taken.
       staging.makeRoom(read, target);
     }
-    Way way =
-        isByCuFile(transport) && target instanceof Target.InSlab
-            ? cuFile.way(file.transport().cuFile(), read, target)
-            : Way.SYNC;
-    if (way == Way.BATCH) {
-      TimedEvent event = TimedEvent.begun(EventKind.READ);
-      if (cuFile.collect(new Deferred(file, read, target, residency, event))) {
-        flush();
-      }
-      return true;
-    }
-    return read(file, read, target, transport, residency, way);
-  }
-
-  private static boolean isByCuFile(Transport transport) {
-    return transport == Transport.GDS || transport == Transport.COMPAT;
-  }
-
-  private boolean read(
-      OpenFile file, Read read, Target target, Transport transport, Residency residency, Way way) {
-    SourceFile source = file.source();
-    boolean direct = residency != Residency.HOT;
     TimedEvent event = TimedEvent.begun(EventKind.READ);
     boolean wentDirect;
     try {
@@ -112,7 +85,7 @@ final class TransportReader implements AutoCloseable {
             }
             case MAPPED ->
                 throw new IllegalStateException("a kernel fetches, no reader: " + source.file());
-            case GDS, COMPAT -> byCuFile(file, read, target, direct, way);
+            case GDS, COMPAT -> file.transport().cuFile().read(source, read, target, direct);
           };
     } catch (TransferException e) {
       if (file.transport().fallBack(transport, e)) {
@@ -144,22 +117,6 @@ final class TransportReader implements AutoCloseable {
     }
   }
 
-  private static boolean byCuFile(
-      OpenFile file, Read read, Target target, boolean direct, Way way) {
-    CuFileTransport cuFile = file.transport().cuFile();
-    Target.Ordered order = target.order();
-    // In compatibility mode libcufile's streams are unreliable: see StreamTransfers.
-    if (way == Way.STREAM && order != null && cuFile.transport() == Transport.GDS) {
-      return cuFile.queue(read, target, order, direct);
-    }
-    return cuFile.read(file.source(), read, target, direct);
-  }
-
-  /// Does the reads that were collected for a batch.
-  private void flush() {
-    cuFile.flush(this::account, this::readAgain);
-  }
-
   private void account(
       TimedEvent event, Read read, Transport transport, Residency residency, boolean direct) {
     if (event.isUnderWay()) {
@@ -172,28 +129,6 @@ final class TransportReader implements AutoCloseable {
           direct);
     }
     counter.addRead(transport, read.length(), direct, residency);
-  }
-
-  private void account(Deferred done) {
-    Transport transport = done.cuFile().transport();
-    boolean direct = done.cuFile().passesCache(done.wantDirect());
-    account(done.event(), done.read(), transport, done.residency(), direct);
-  }
-
-  /// Repeats a read of a batch that failed, and falls back if the read fails again.
-  private void readAgain(Deferred failed) {
-    boolean done =
-        read(
-            failed.file(),
-            failed.read(),
-            failed.target(),
-            failed.cuFile().transport(),
-            failed.residency(),
-            Way.SYNC);
-    while (!done && cuFile.mayContinue()) {
-      awaitBuffers(cuFile::mayContinue);
-      done = read(failed.file(), failed.read(), failed.target());
-    }
   }
 
   /// The transport of a read. Memory that cuFile cannot register is staged, unless the caller asked for cuFile.
@@ -270,7 +205,6 @@ final class TransportReader implements AutoCloseable {
 
   /// Waits until all bytes have arrived.
   void drain() {
-    flush();
     awaitRemote();
     if (staging != null) {
       staging.drain();

@@ -85,7 +85,7 @@ class CuFileDriverTest {
     assertThat(properties.get("max_device_cache_size")).isEqualTo(131_072);
     assertThat(properties.get("per_buffer_cache_size")).isEqualTo(1024);
     assertThat(properties.get("max_device_pinned_mem_size")).isEqualTo(33_554_432);
-    assertThat(properties.batchEntries()).isEqualTo(128);
+    assertThat(properties.get("max_batch_io_size")).isEqualTo(128);
     assertThat(properties.get("max_batch_io_timeout_msecs")).isEqualTo(5);
     cuFile.closeDriver();
   }

@@ -66,7 +66,7 @@ class CuFileLibraryGpuTest {
     cuFile.openDriver();
     assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(1L));
     CuFileProperties properties = cuFile.properties();
-    assertThat(properties.batchEntries()).isBetween(1, 256);
+    assertThat(properties.get("max_batch_io_size")).isBetween(1L, 256L);
     assertThat(properties.get("max_batch_io_timeout_msecs")).isPositive();
     assertThat(properties.get("max_direct_io_size")).isBetween(64L, 16_384L);
     assertThat(properties.get("poll_thresh_size")).isPositive();

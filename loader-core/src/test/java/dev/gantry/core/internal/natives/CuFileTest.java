@@ -303,8 +303,6 @@ class CuFileTest {
     assertThat(old.version())
         .isEqualTo(new Absent<CuFile.Version>(old.libraryName() + " has no cuFileGetVersion"));
     assertThat(old.parameters()).isInstanceOf(Absent.class);
-    assertThat(old.streams()).isInstanceOf(Absent.class);
-    assertThat(old.batches()).isInstanceOf(Absent.class);
     assertThat(old.statistics()).isInstanceOf(Absent.class);
     assertThat(old.limits().useCount()).isInstanceOf(Absent.class);
     assertThat(old.barSizeKib(0)).isInstanceOf(Absent.class);
