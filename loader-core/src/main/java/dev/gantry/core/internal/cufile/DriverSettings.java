@@ -70,7 +70,7 @@ public final class DriverSettings {
   }
 
   private static boolean isOpen(CuFile cuFile) {
-    return cuFile.limits().useCount().toOptional().orElse(0L) > 0;
+    return cuFile.useCount().toOptional().orElse(0L) > 0;
   }
 
   private static Availability<CuFile> openFirst(

@@ -3,6 +3,8 @@ package dev.gantry.core.internal.natives;
 
 import static java.lang.foreign.MemoryLayout.PathElement.groupElement;
 import static java.lang.foreign.ValueLayout.ADDRESS;
+import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
+import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
@@ -20,9 +22,8 @@ import java.util.List;
 import java.util.Objects;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
-/// file and device memory (or host memory, from CUDA 12.2 on). The rest of the library is bound by
-/// [#statistics], [#parameters] and [#limits]. `docs/cufile.md` says why its batches and streams of
-/// requests are not.
+/// file and device memory (or host memory, from CUDA 12.2 on). `docs/cufile.md` says what the
+/// library has besides, and why batches and streams of requests are not used.
 ///
 /// Thread-safe: reads and writes run in parallel, each on its caller's thread, which must have the memory's CUDA
 /// context current. They are not ordered with any CUDA stream.
@@ -202,19 +203,52 @@ public final class CuFile {
     });
   }
 
-  /// The settings that can be changed only before [#openDriver]; absent before libcufile 1.14.
-  public Availability<CuFileParameters> parameters() {
-    return CuFileParameters.bind(library);
+  /// A setting of `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
+  public enum Flag {
+    PROPERTIES_ALLOW_COMPAT_MODE(1),
+    FORCE_COMPAT_MODE(2);
+
+    private final int value;
+
+    Flag(int value) {
+      this.value = value;
+    }
   }
 
-  /// The library's counts of operations, and of the ways they took; absent before libcufile 1.15.
-  public Availability<CuFileStatistics> statistics() {
-    return CuFileStatistics.bind(library);
+  /// Whether [#set] and [#get] serve: from libcufile 1.14 on.
+  public boolean hasFlags() {
+    return library.has("cuFileSetParameterBool");
   }
 
-  /// Limits of the open driver, and the number of its users.
-  public CuFileLimits limits() {
-    return new CuFileLimits(library);
+  /// Sets a setting before the driver opens. It takes precedence over `cufile.json`.
+  // CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value)
+  public void set(Flag flag, boolean value) {
+    function("cuFileSetParameterBool", JAVA_INT, JAVA_BOOLEAN)
+        .call(flag + " = " + value, flag.value, value);
+  }
+
+  /// The value in force, or before the driver opens the value to come.
+  // CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value)
+  public boolean get(Flag flag) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(JAVA_BYTE);
+      function("cuFileGetParameterBool", JAVA_INT, ADDRESS).call(flag.name(), flag.value, value);
+      return value.get(JAVA_BYTE, 0) != 0;
+    }
+  }
+
+  /// The number of the driver's users in this process; absent before libcufile 1.7.
+  // long cuFileUseCount(void)
+  public Availability<Long> useCount() {
+    return library
+        .function("cuFileUseCount", FunctionDescriptor.of(JAVA_LONG))
+        .then(function -> {
+          try {
+            return Availability.present((long) function.invokeExact());
+          } catch (Throwable thrown) {
+            throw NativeLibrary.unchecked(thrown);
+          }
+        });
   }
 
   /// Opens the driver, or adds one user if it is open. Also succeeds without nvidia-fs; all I/O then goes through the

@@ -41,11 +41,6 @@ final class CuFileFunction {
         .then(handle -> Availability.present(new CuFileFunction(symbol, handle)));
   }
 
-  /// A function of a library that is known to have it.
-  static CuFileFunction require(NativeLibrary library, String symbol, MemoryLayout... arguments) {
-    return find(library, symbol, arguments).orElseThrow(IllegalStateException::new);
-  }
-
   /// Calls the function with boxed arguments.
   ///
   /// @param subject what it is called on, for messages

@@ -2,42 +2,21 @@
 package dev.gantry.core.internal.natives;
 
 import static java.lang.foreign.ValueLayout.JAVA_INT;
-import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import java.lang.foreign.MemoryLayout;
-import java.lang.foreign.MemoryLayout.PathElement;
 import java.lang.foreign.MemorySegment;
-import java.lang.foreign.StructLayout;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.Objects;
 
-/// Properties of the open driver, as `cuFileDriverGetProperties` gives them.
+/// What `cuFileDriverGetProperties` says of the open driver.
 ///
-/// @param fields the values of `CUfileDrvProps_t` by their names. `major_version` and `minor_version` are those of
-///     nvidia-fs, 0 without it; sizes are in KiB, of memory on each device. A field that the library is too old to know
-///     is 0
-public record CuFileProperties(Map<String, Long> fields) {
+/// @param statusFlags the bits of `dstatusflags`
+/// @param controlFlags the bits of `dcontrolflags`
+public record CuFileProperties(int statusFlags, int controlFlags) {
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
   //            unsigned dstatusflags, dcontrolflags; } nvfs;
-  //   unsigned fflags, max_device_cache_size, per_buffer_cache_size, max_device_pinned_mem_size,
-  //            max_batch_io_size, max_batch_io_timeout_msecs;
+  //   ...
   // } CUfileDrvProps_t;
-  private static final StructLayout LAYOUT =
-      MemoryLayout.structLayout(
-          JAVA_INT.withName("major_version"),
-          JAVA_INT.withName("minor_version"),
-          JAVA_LONG.withName("poll_thresh_size"),
-          JAVA_LONG.withName("max_direct_io_size"),
-          JAVA_INT.withName("dstatusflags"),
-          JAVA_INT.withName("dcontrolflags"),
-          JAVA_INT.withName("fflags"),
-          JAVA_INT.withName("max_device_cache_size"),
-          JAVA_INT.withName("per_buffer_cache_size"),
-          JAVA_INT.withName("max_device_pinned_mem_size"),
-          JAVA_INT.withName("max_batch_io_size"),
-          JAVA_INT.withName("max_batch_io_timeout_msecs"));
+  private static final long STATUS_FLAGS = 24;
+  private static final long CONTROL_FLAGS = 28;
 
   /// Room for larger structs of later versions: the library writes all fields that it knows.
   static final long ROOM_BYTES = 4096;
@@ -45,41 +24,21 @@ public record CuFileProperties(Map<String, Long> fields) {
   // CU_FILE_NVME_P2P_SUPPORTED
   private static final int NVME_PEER_TO_PEER = 1 << 11;
 
-  // CU_FILE_USE_POLL_MODE, CU_FILE_ALLOW_COMPAT_MODE
-  private static final int POLL_MODE = 1;
+  // CU_FILE_ALLOW_COMPAT_MODE
   private static final int COMPAT_MODE = 1 << 1;
 
   static CuFileProperties read(MemorySegment struct) {
-    Map<String, Long> fields = new HashMap<>();
-    for (MemoryLayout field : LAYOUT.memberLayouts()) {
-      String name = field.name().orElseThrow();
-      long offset = LAYOUT.byteOffset(PathElement.groupElement(name));
-      fields.put(
-          name,
-          field.equals(JAVA_LONG.withName(name))
-              ? struct.get(JAVA_LONG, offset)
-              : (long) struct.get(JAVA_INT, offset));
-    }
-    return new CuFileProperties(fields);
-  }
-
-  /// The value of a field of `CUfileDrvProps_t`.
-  public long get(String field) {
-    return Objects.requireNonNull(fields.get(field));
+    return new CuFileProperties(
+        struct.get(JAVA_INT, STATUS_FLAGS), struct.get(JAVA_INT, CONTROL_FLAGS));
   }
 
   /// Whether bytes may be copied through the CPU if they cannot be moved directly.
   public boolean allowsCompatMode() {
-    return (get("dcontrolflags") & COMPAT_MODE) != 0;
-  }
-
-  /// Whether the library polls for the end of small requests.
-  public boolean polls() {
-    return (get("dcontrolflags") & POLL_MODE) != 0;
+    return (controlFlags & COMPAT_MODE) != 0;
   }
 
   /// Whether NVMe disks can write into device memory without nvidia-fs.
   public boolean hasPeerToPeerNvme() {
-    return (get("dstatusflags") & NVME_PEER_TO_PEER) != 0;
+    return (statusFlags & NVME_PEER_TO_PEER) != 0;
   }
 }

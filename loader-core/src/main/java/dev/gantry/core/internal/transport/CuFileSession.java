@@ -14,8 +14,8 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CuFile.Flag;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileProperties;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Descriptors;
@@ -233,33 +233,26 @@ public final class CuFileSession implements AutoCloseable {
   }
 
   private static void configure(CuFile cuFile, Transport kind, boolean on) {
-    cuFile
-        .parameters()
-        .toOptional()
-        .ifPresent(parameters -> {
-          try {
-            boolean byTheCpu = kind == Transport.COMPAT;
-            parameters.set(Flag.PROPERTIES_ALLOW_COMPAT_MODE, byTheCpu || !on);
-            if (byTheCpu) {
-              parameters.set(Flag.FORCE_COMPAT_MODE, on);
-            }
-          } catch (TransferException _) {
-            // Another user in this process has the driver open; objection() looks at the setting
-            // that is in force.
-          }
-        });
+    if (!cuFile.hasFlags()) {
+      return;
+    }
+    try {
+      boolean byTheCpu = kind == Transport.COMPAT;
+      cuFile.set(Flag.PROPERTIES_ALLOW_COMPAT_MODE, byTheCpu || !on);
+      if (byTheCpu) {
+        cuFile.set(Flag.FORCE_COMPAT_MODE, on);
+      }
+    } catch (TransferException _) {
+      // Another user in this process has the driver open; objection() looks at the setting that is in force.
+    }
   }
 
   private static String objection(CuFile cuFile, Transport kind) {
     CuFileProperties properties = cuFile.properties();
     boolean mayUseTheCpu =
-        cuFile
-            .parameters()
-            .toOptional()
-            .map(parameters ->
-                parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)
-                    || parameters.get(Flag.FORCE_COMPAT_MODE))
-            .orElse(properties.allowsCompatMode());
+        cuFile.hasFlags()
+            ? cuFile.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE) || cuFile.get(Flag.FORCE_COMPAT_MODE)
+            : properties.allowsCompatMode();
     if (kind == Transport.COMPAT) {
       return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
     }

@@ -11,7 +11,6 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.natives.CuFileParameters;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.testing.NoLeaks;
@@ -97,13 +96,10 @@ class RegisteredMemoryGpuTest {
   }
 
   private void configure(boolean on) {
-    cuFile
-        .parameters()
-        .toOptional()
-        .ifPresent(parameters -> {
-          parameters.set(CuFileParameters.Flag.PROPERTIES_ALLOW_COMPAT_MODE, true);
-          parameters.set(CuFileParameters.Flag.FORCE_COMPAT_MODE, on);
-        });
+    if (cuFile.hasFlags()) {
+      cuFile.set(CuFile.Flag.PROPERTIES_ALLOW_COMPAT_MODE, true);
+      cuFile.set(CuFile.Flag.FORCE_COMPAT_MODE, on);
+    }
   }
 
   @AfterEach

@@ -46,21 +46,21 @@ class CuFileDriverTest {
   void readsTheDriversProperties() {
     assertThatThrownBy(cuFile::properties).hasMessageContaining("CU_FILE_DRIVER_NOT_INITIALIZED");
     cuFile.openDriver();
-    CuFileProperties properties = cuFile.properties();
+    CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
     int nvme = 1 << 4;
     int scsi = 1 << 6;
     assertThat(properties.get("dstatusflags")).isEqualTo(nvme | scsi);
-    assertThat(properties.hasPeerToPeerNvme()).isFalse();
+    assertThat(cuFile.properties().hasPeerToPeerNvme()).isFalse();
     stub.direct(true);
     assertThat(cuFile.properties().hasPeerToPeerNvme()).isTrue();
     stub.direct(false);
-    assertThat(properties.allowsCompatMode()).isTrue();
+    assertThat(cuFile.properties().allowsCompatMode()).isTrue();
     cuFile.closeDriver();
   }
 
   @Test
   void setsParametersOnlyBeforeTheDriverOpens() {
-    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     parameters.set(Flag.FORCE_COMPAT_MODE, true);
     cuFile.openDriver();
     assertThat(parameters.get(Flag.FORCE_COMPAT_MODE)).isTrue();
@@ -75,7 +75,7 @@ class CuFileDriverTest {
   @Test
   void readsEveryPropertyFromItsPlace() {
     cuFile.openDriver();
-    CuFileProperties properties = cuFile.properties();
+    CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
     assertThat(properties.get("major_version")).isZero();
     assertThat(properties.get("minor_version")).isZero();
     assertThat(properties.get("poll_thresh_size")).isEqualTo(4);
@@ -92,14 +92,14 @@ class CuFileDriverTest {
 
   @Test
   void setsTheLimitsOfAnOpenDriver() {
-    CuFileLimits limits = cuFile.limits();
+    CuFileLimits limits = new CuFileLimits(cuFile);
     limits.setMaxCacheKib(4096);
-    assertThat(limits.useCount()).as("it opens the driver").isEqualTo(new Present<>(1L));
+    assertThat(cuFile.useCount()).as("it opens the driver").isEqualTo(new Present<>(1L));
     limits.setPollMode(true, 8);
     limits.setMaxDirectIoKib(1024);
     limits.setMaxCacheKib(2048);
     limits.setMaxPinnedKib(4096);
-    CuFileProperties properties = cuFile.properties();
+    CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
     assertThat(properties.polls()).isTrue();
     assertThat(properties.get("poll_thresh_size")).isEqualTo(8);
     assertThat(properties.get("max_direct_io_size")).isEqualTo(1024);
@@ -116,10 +116,10 @@ class CuFileDriverTest {
 
   @Test
   void countsItsUsers() {
-    assertThat(cuFile.limits().useCount()).isEqualTo(new Present<>(0L));
+    assertThat(cuFile.useCount()).isEqualTo(new Present<>(0L));
     cuFile.openDriver();
     cuFile.openDriver();
-    assertThat(cuFile.limits().useCount()).isEqualTo(new Present<>(2L));
+    assertThat(cuFile.useCount()).isEqualTo(new Present<>(2L));
     cuFile.closeDriver();
     cuFile.closeDriver();
   }
@@ -127,7 +127,7 @@ class CuFileDriverTest {
   @ParameterizedTest
   @EnumSource
   void setsSizes(Size parameter) {
-    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     long before = parameters.get(parameter);
     parameters.set(parameter, 77);
     assertThat(parameters.get(parameter)).isEqualTo(77);
@@ -143,7 +143,7 @@ class CuFileDriverTest {
   @ParameterizedTest
   @EnumSource
   void setsFlags(Flag parameter) {
-    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     boolean before = parameters.get(parameter);
     parameters.set(parameter, !before);
     assertThat(parameters.get(parameter)).isEqualTo(!before);
@@ -153,7 +153,7 @@ class CuFileDriverTest {
   @ParameterizedTest
   @EnumSource
   void setsTexts(Text parameter) {
-    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     String before = parameters.get(parameter);
     parameters.set(parameter, "TRACE");
     assertThat(parameters.get(parameter)).isEqualTo("TRACE");
@@ -162,7 +162,7 @@ class CuFileDriverTest {
 
   @Test
   void setsThePoolOfBounceBuffers() {
-    CuFileParameters parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     List<PoolSlab> before = parameters.pool(3);
     assertThat(before).element(1).isEqualTo(new PoolSlab(1024, 64));
     List<PoolSlab> chosen = List.of(new PoolSlab(8, 9), new PoolSlab(16, 10), new PoolSlab(32, 11));
@@ -175,7 +175,7 @@ class CuFileDriverTest {
   /// The stub gives every word of the structs its own number.
   @Test
   void readsEveryCountFromItsPlace() {
-    CuFileStatistics statistics = cuFile.statistics().orElseThrow(AssertionError::new);
+    CuFileStatistics statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
     assertThatThrownBy(statistics::start).hasMessageContaining("CU_FILE_DRIVER_NOT_INITIALIZED");
     statistics.setLevel(3);
     assertThat(statistics.level()).isEqualTo(3);

@@ -42,18 +42,18 @@ class CuFileLibraryGpuTest {
     cuFile = CuFile.find().orElseThrow(AssertionError::new);
     CuFile.Version version = cuFile.version().orElseThrow(AssertionError::new);
     assumeTrue(version.major() > 1 || version.minor() >= 15, "libcufile " + version);
-    parameters = cuFile.parameters().orElseThrow(AssertionError::new);
+    parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
     CUcontext context = new CUcontext();
     check(JCudaDriver.cuInit(0));
     check(JCudaDriver.cuDeviceGet(device, 0));
     check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
     check(JCudaDriver.cuCtxSetCurrent(context));
-    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(0L));
+    assertThat(cuFile.useCount()).isEqualTo(Availability.present(0L));
   }
 
   @AfterEach
   void tearDown() {
-    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(0L));
+    assertThat(cuFile.useCount()).isEqualTo(Availability.present(0L));
     check(JCudaDriver.cuDevicePrimaryCtxRelease(device));
   }
 
@@ -64,8 +64,8 @@ class CuFileLibraryGpuTest {
   @Test
   void theOpenDriverSaysWhatItCan() {
     cuFile.openDriver();
-    assertThat(cuFile.limits().useCount()).isEqualTo(Availability.present(1L));
-    CuFileProperties properties = cuFile.properties();
+    assertThat(cuFile.useCount()).isEqualTo(Availability.present(1L));
+    CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
     assertThat(properties.get("max_batch_io_size")).isBetween(1L, 256L);
     assertThat(properties.get("max_batch_io_timeout_msecs")).isPositive();
     assertThat(properties.get("max_direct_io_size")).isBetween(64L, 16_384L);
@@ -79,8 +79,8 @@ class CuFileLibraryGpuTest {
   @Test
   void itsLimitsCanBeSet() {
     cuFile.openDriver();
-    CuFileProperties before = cuFile.properties();
-    CuFileLimits limits = cuFile.limits();
+    CuFileDriverProperties before = CuFileDriverProperties.of(cuFile);
+    CuFileLimits limits = new CuFileLimits(cuFile);
     limits.setPollMode(false, 4);
     limits.setMaxDirectIoKib(before.get("max_direct_io_size"));
     limits.setMaxCacheKib(before.get("max_device_cache_size"));
@@ -102,7 +102,7 @@ class CuFileLibraryGpuTest {
       assertThat(Long.compareUnsigned(range.least(), range.most())).isNotPositive();
     }
     // The setter of the device cache's size opens libcufile 1.15.1's driver.
-    while (cuFile.limits().useCount().toOptional().orElse(0L) > 0) {
+    while (cuFile.useCount().toOptional().orElse(0L) > 0) {
       cuFile.closeDriver();
     }
   }
@@ -143,7 +143,7 @@ class CuFileLibraryGpuTest {
 
   @Test
   void statisticsCountAReadAndItsWay(@TempDir Path folder) throws IOException {
-    CuFileStatistics statistics = cuFile.statistics().orElseThrow(AssertionError::new);
+    CuFileStatistics statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
     cuFile.openDriver();
     statistics.setLevel(3);
     assertThat(statistics.level()).isEqualTo(3);

@@ -14,7 +14,6 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
-import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
@@ -56,6 +55,13 @@ class CuFilePageTest {
     }
   }
 
+  /// The texts of the bindings with such a name: those of the main code, and those that only tests call.
+  private static List<String> bindings(String name) throws IOException {
+    List<String> all = new ArrayList<>(sources(MAIN, name + "\\.java"));
+    all.addAll(sources(TESTS, name + "(?<!Test|Contract)\\.java"));
+    return all;
+  }
+
   private boolean hasRow(String... cells) {
     return rows.stream().anyMatch(row -> row.containsAll(List.of(cells)));
   }
@@ -63,7 +69,7 @@ class CuFilePageTest {
   @Test
   void everyFunctionThatIsBoundHasARow() throws IOException {
     Set<String> symbols = new TreeSet<>();
-    for (String source : sources(MAIN, "CuFile\\w*\\.java")) {
+    for (String source : bindings("CuFile\\w*")) {
       SYMBOL.matcher(source).results().map(found -> found.group(1)).forEach(symbols::add);
     }
     assertThat(symbols)
@@ -107,7 +113,7 @@ class CuFilePageTest {
     for (MatchResult found : MEMBER.matcher(page).results().toList()) {
       String type = found.group(1);
       String member = found.group(2);
-      String source = sources(MAIN, type + "\\.java").stream().collect(Collectors.joining());
+      String source = String.join("", bindings(type));
       if (!source.matches("(?s).*\\b" + member + "\\b.*")) {
         unknown.add(found.group());
       }

@@ -302,9 +302,10 @@ class CuFileTest {
 
     assertThat(old.version())
         .isEqualTo(new Absent<CuFile.Version>(old.libraryName() + " has no cuFileGetVersion"));
-    assertThat(old.parameters()).isInstanceOf(Absent.class);
-    assertThat(old.statistics()).isInstanceOf(Absent.class);
-    assertThat(old.limits().useCount()).isInstanceOf(Absent.class);
+    assertThat(old.hasFlags()).isFalse();
+    assertThat(CuFileParameters.of(old)).isInstanceOf(Absent.class);
+    assertThat(CuFileStatistics.of(old)).isInstanceOf(Absent.class);
+    assertThat(old.useCount()).isInstanceOf(Absent.class);
     assertThat(old.barSizeKib(0)).isInstanceOf(Absent.class);
     old.openDriver();
     assertThat(old.properties().allowsCompatMode()).isTrue();

@@ -18,8 +18,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFileParameters;
-import dev.gantry.core.internal.natives.CuFileParameters.Flag;
+import dev.gantry.core.internal.natives.CuFile.Flag;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.threads.WorkerThreads;
@@ -191,8 +190,7 @@ class DirectTransportStubTest extends TransportContract {
 
   @Test
   void othersInThisProcessHaveTheirOwnChoiceAfterASession() {
-    CuFileParameters parameters =
-        CuFile.find().then(CuFile::parameters).orElseThrow(AssertionError::new);
+    CuFile parameters = CuFile.find().orElseThrow(AssertionError::new);
     assertThat(load(direct().withTransport(Transport.GDS)).reads()).isPositive();
     assertThat(parameters.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE)).isFalse();
     assertThat(load(direct().withTransport(Transport.COMPAT)).reads()).isPositive();

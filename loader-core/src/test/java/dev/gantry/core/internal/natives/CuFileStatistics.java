@@ -92,7 +92,8 @@ public final class CuFileStatistics {
     this.library = library;
   }
 
-  static Availability<CuFileStatistics> bind(NativeLibrary library) {
+  static Availability<CuFileStatistics> of(CuFile cuFile) {
+    NativeLibrary library = CuFileLimits.library(cuFile);
     String last = GETTERS.getLast();
     return library.has(last)
         ? Availability.present(new CuFileStatistics(library))
@@ -102,14 +103,14 @@ public final class CuFileStatistics {
   /// @param level 0 (no counts) to 3
   // CUfileError_t cuFileSetStatsLevel(int level)
   public void setLevel(int level) {
-    CuFileFunction.require(library, "cuFileSetStatsLevel", JAVA_INT).call("level " + level, level);
+    CuFileLimits.function(library, "cuFileSetStatsLevel", JAVA_INT).call("level " + level, level);
   }
 
   // CUfileError_t cuFileGetStatsLevel(int *level)
   public int level() {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment level = arena.allocate(JAVA_INT);
-      CuFileFunction.require(library, "cuFileGetStatsLevel", ADDRESS).call("level", level);
+      CuFileLimits.function(library, "cuFileGetStatsLevel", ADDRESS).call("level", level);
       return level.get(JAVA_INT, 0);
     }
   }
@@ -117,17 +118,17 @@ public final class CuFileStatistics {
   /// Begins to count. The driver must be open and the level set.
   // CUfileError_t cuFileStatsStart(void)
   public void start() {
-    CuFileFunction.require(library, "cuFileStatsStart").call(library.name());
+    CuFileLimits.function(library, "cuFileStatsStart").call(library.name());
   }
 
   // CUfileError_t cuFileStatsStop(void)
   public void stop() {
-    CuFileFunction.require(library, "cuFileStatsStop").call(library.name());
+    CuFileLimits.function(library, "cuFileStatsStop").call(library.name());
   }
 
   // CUfileError_t cuFileStatsReset(void)
   public void reset() {
-    CuFileFunction.require(library, "cuFileStatsReset").call(library.name());
+    CuFileLimits.function(library, "cuFileStatsReset").call(library.name());
   }
 
   /// Reads the counts so far.
@@ -137,7 +138,7 @@ public final class CuFileStatistics {
   public Counts counts(int level) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment struct = arena.allocate(ROOM_BYTES, Long.BYTES);
-      CuFileFunction.require(library, GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
+      CuFileLimits.function(library, GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
       int sizes = LEVEL_1.size();
       int gpus = sizes + 2 * BUCKETS;
       return new Counts(

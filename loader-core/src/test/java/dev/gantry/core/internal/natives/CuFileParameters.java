@@ -7,8 +7,6 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
@@ -91,7 +89,8 @@ public final class CuFileParameters {
     this.library = library;
   }
 
-  static Availability<CuFileParameters> bind(NativeLibrary library) {
+  static Availability<CuFileParameters> of(CuFile cuFile) {
+    NativeLibrary library = CuFileLimits.library(cuFile);
     String first = "cuFileSetParameterBool";
     return library.has(first)
         ? Availability.present(new CuFileParameters(library))
@@ -179,18 +178,6 @@ public final class CuFileParameters {
     }
   }
 
-  /// The bounce buffers, if they have three sizes as libcufile configures them by default; absent otherwise.
-  public Availability<List<PoolSlab>> tryPool() {
-    if (!library.has("cuFileGetParameterPosixPoolSlabArray")) {
-      return Availability.absent(library.name() + " does not say how many bounce buffers it has");
-    }
-    try {
-      return Availability.present(pool(3));
-    } catch (TransferException e) {
-      return Availability.absent(String.valueOf(e.getMessage()));
-    }
-  }
-
   /// @param kinds the number of sizes, which the caller must know
   // CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
   //                                                    int len)
@@ -207,7 +194,6 @@ public final class CuFileParameters {
   }
 
   private CuFileFunction function(String symbol, MemoryLayout... arguments) {
-    return CuFileFunction.find(library, symbol, arguments)
-        .orElseThrow(DeviceUnavailableException::new);
+    return CuFileLimits.function(library, symbol, arguments);
   }
 }

@@ -4,7 +4,8 @@ package dev.gantry.core.internal.natives;
 import static java.lang.foreign.ValueLayout.JAVA_BOOLEAN;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
-import java.lang.foreign.FunctionDescriptor;
+import java.lang.foreign.MemoryLayout;
+import java.util.List;
 
 /// The setters of libcufile 1.0, which change an open driver, and open it first if it is not. `cufile.json` and
 /// [CuFileParameters] set the same for a driver that is not open yet. [CuFileProperties] reads the values back, but not
@@ -12,14 +13,14 @@ import java.lang.foreign.FunctionDescriptor;
 public final class CuFileLimits {
   private final NativeLibrary library;
 
-  CuFileLimits(NativeLibrary library) {
-    this.library = library;
+  CuFileLimits(CuFile cuFile) {
+    this.library = library(cuFile);
   }
 
   /// Sets whether reads and writes of up to `thresholdKib` KiB poll for their end instead of sleeping.
   // CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size)
   public void setPollMode(boolean poll, long thresholdKib) {
-    CuFileFunction.require(library, "cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
+    function(library, "cuFileDriverSetPollMode", JAVA_BOOLEAN, JAVA_LONG)
         .call(poll + ", " + thresholdKib + " KiB", poll, thresholdKib);
   }
 
@@ -41,21 +42,16 @@ public final class CuFileLimits {
     set("cuFileDriverSetMaxPinnedMemSize", kib);
   }
 
-  /// The number of the driver's users in this process; absent before libcufile 1.7.
-  // long cuFileUseCount(void)
-  public Availability<Long> useCount() {
-    return library
-        .function("cuFileUseCount", FunctionDescriptor.of(JAVA_LONG))
-        .then(function -> {
-          try {
-            return Availability.present((long) function.invokeExact());
-          } catch (Throwable thrown) {
-            throw NativeLibrary.unchecked(thrown);
-          }
-        });
+  /// The library of a binding, for functions that the main code has no use for.
+  static NativeLibrary library(CuFile cuFile) {
+    return NativeLibrary.load(List.of(cuFile.libraryName())).orElseThrow(AssertionError::new);
+  }
+
+  static CuFileFunction function(NativeLibrary library, String symbol, MemoryLayout... arguments) {
+    return CuFileFunction.find(library, symbol, arguments).orElseThrow(AssertionError::new);
   }
 
   private void set(String symbol, long kib) {
-    CuFileFunction.require(library, symbol, JAVA_LONG).call(kib + " KiB", kib);
+    function(library, symbol, JAVA_LONG).call(kib + " KiB", kib);
   }
 }
