@@ -147,24 +147,12 @@ public final class CudaDriver {
   /// A stream: a queue of work that a device does in order.
   public static final class Stream {
     /// The default stream of the current context, which libtorch uses by default.
-    public static final Stream DEFAULT = new Stream(new StreamHandle());
+    public static final Stream DEFAULT = new Stream(new CUstream());
 
-    final StreamHandle handle;
+    final CUstream handle;
 
-    private Stream(StreamHandle handle) {
+    private Stream(CUstream handle) {
       this.handle = handle;
-    }
-
-    /// The driver's own handle, for other libraries.
-    long opaque() {
-      return handle.raw();
-    }
-  }
-
-  /// A stream of JCuda that tells its native handle, which JCuda shows only to subclasses.
-  static final class StreamHandle extends CUstream {
-    long raw() {
-      return getNativePointer();
     }
   }
 
@@ -306,7 +294,7 @@ public final class CudaDriver {
   public record MemoryInfo(long freeBytes, long totalBytes) {}
 
   public Stream createStream() {
-    StreamHandle stream = new StreamHandle();
+    CUstream stream = new CUstream();
     check(
         JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate",

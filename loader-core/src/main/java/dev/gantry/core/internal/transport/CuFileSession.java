@@ -243,7 +243,8 @@ public final class CuFileSession implements AutoCloseable {
         cuFile.set(Flag.FORCE_COMPAT_MODE, on);
       }
     } catch (TransferException _) {
-      // Another user in this process has the driver open; objection() looks at the setting that is in force.
+      // Another user in this process has the driver open; objection() looks at the setting that is
+      // in force.
     }
   }
 
