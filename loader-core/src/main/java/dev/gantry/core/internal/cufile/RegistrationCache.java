@@ -28,21 +28,19 @@ import org.slf4j.LoggerFactory;
 /// registered for later. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
 ///
 /// 1. A registration takes room in the GPU's BAR1 window, so each device has a budget.
-/// 2. The window maps pages of 64 KiB, so a region begins and ends at such pages, or where its allocation does.
+/// 2. A mapping covers one allocation. Memory is registered with the whole allocation that has it, so that two
+///    regions never overlap nor share a page of the window; a [Slab] is registered by itself, since it has its
+///    allocation for itself.
 /// 3. Pinning is slow, so a region stays registered when its user is done. When another region needs the room,
 ///    the least recently used one is deregistered, but none that is in use.
-/// 4. Two regions never overlap. A new region takes in the idle regions of its allocation that it touches.
-/// 5. Memory that is freed and allocated again at the same address is other memory. The driver's
+/// 4. Memory that is freed and allocated again at the same address is other memory. The driver's
 ///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` shows that.
-/// 6. A [Slab] stays registered until it is freed, and is deregistered just before that. Other memory may be
+/// 5. A [Slab] stays registered until it is freed, and is deregistered just before that. Other memory may be
 ///    freed without notice; [#freeIdle] gives up its registrations that are not in use.
 ///
 /// A [Use] says why its memory is not registered, if it cannot be. Thread-safe.
 public final class RegistrationCache {
   private static final Logger LOG = LoggerFactory.getLogger(RegistrationCache.class);
-
-  /// The size of the window's pages: `GPU_PAGE_SIZE` of the GPUDirect RDMA guide.
-  static final long PAGE_BYTES = 64 << 10;
 
   /// How many regions that are not in use stay registered.
   private static final int MAX_IDLE = 16_384;
@@ -129,15 +127,14 @@ public final class RegistrationCache {
       return entry != null && entry.getValue().covers(address, bytes) ? entry.getValue() : null;
     }
 
-    /// Returns the regions that overlap this range or touch it.
-    List<Region> near(long start, long end) {
-      List<Region> near = new ArrayList<>();
+    /// Returns the regions that overlap this range.
+    List<Region> overlapping(long start, long end) {
+      List<Region> overlapping = new ArrayList<>(byStart.subMap(start, end).values());
       Map.Entry<Long, Region> before = byStart.lowerEntry(start);
-      if (before != null && before.getValue().end >= start) {
-        near.add(before.getValue());
+      if (before != null && before.getValue().end > start) {
+        overlapping.add(before.getValue());
       }
-      near.addAll(byStart.subMap(start, true, end, true).values());
-      return near;
+      return overlapping;
     }
 
     void addIdle(Region region) {
@@ -166,14 +163,12 @@ public final class RegistrationCache {
   public final class Use implements AutoCloseable {
     private final Device.Cuda device;
     private final @Nullable Region region;
-    private final long address;
     private final String refusal;
     private boolean closed;
 
-    private Use(Device.Cuda device, @Nullable Region region, long address, String refusal) {
+    private Use(Device.Cuda device, @Nullable Region region, String refusal) {
       this.device = device;
       this.region = region;
-      this.address = address;
       this.refusal = refusal;
     }
 
@@ -189,11 +184,6 @@ public final class RegistrationCache {
       return Objects.requireNonNull(region).memory();
     }
 
-    /// Returns the offset of the memory in [#base].
-    public long offset() {
-      return address - Objects.requireNonNull(region).start;
-    }
-
     @Override
     public void close() {
       synchronized (RegistrationCache.this) {
@@ -205,20 +195,27 @@ public final class RegistrationCache {
     }
   }
 
-  /// Begins a use of memory, and registers the memory if that is possible.
+  /// Begins a use of memory, and registers its allocation if that is possible.
   public synchronized Use use(Device.Cuda device, long address, long bytes) {
+    return use(device, address, bytes, false);
+  }
+
+  /// @param alone whether to register these bytes alone, and not the rest of their allocation
+  private Use use(Device.Cuda device, long address, long bytes, boolean alone) {
     Regions regions = regions(device);
     Region found = regions.holding(address, bytes);
     // Memory in use is not freed, so its allocation is still the same.
     if (found != null && (found.users > 0 || found.id == hardware.id(device, address))) {
-      return enter(device, regions, found, address);
+      return enter(device, regions, found);
     }
     return switch (hardware.allocation(device, address)) {
       case Availability.Absent<Hardware.Allocation>(String reason) -> refused(device, reason);
-      case Availability.Present<Hardware.Allocation>(Hardware.Allocation allocation) ->
-          address + bytes > allocation.base() + allocation.bytes()
+      case Availability.Present<Hardware.Allocation>(Hardware.Allocation all) ->
+          address + bytes > all.base() + all.bytes()
               ? refused(device, "it reaches past the end of its allocation")
-              : useNew(device, regions, address, bytes, allocation);
+              : alone
+                  ? useNew(device, regions, address, address + bytes, all.id())
+                  : useNew(device, regions, all.base(), all.base() + all.bytes(), all.id());
     };
   }
 
@@ -226,7 +223,7 @@ public final class RegistrationCache {
   public synchronized Use use(DeviceSlab slab) {
     Device.Cuda device = slab.context().device();
     if (!slabs.containsKey(slab)) {
-      Use held = use(device, slab.address(), slab.size());
+      Use held = use(device, slab.address(), slab.size(), true);
       if (held.region == null) {
         return held;
       }
@@ -238,7 +235,7 @@ public final class RegistrationCache {
           },
           () -> forget(slab));
     }
-    return use(device, slab.address(), slab.size());
+    return use(device, slab.address(), slab.size(), true);
   }
 
   private Regions regions(Device.Cuda device) {
@@ -246,13 +243,13 @@ public final class RegistrationCache {
   }
 
   private Use refused(Device.Cuda device, String reason) {
-    return new Use(device, null, 0, reason);
+    return new Use(device, null, reason);
   }
 
-  private Use enter(Device.Cuda device, Regions regions, Region region, long address) {
+  private Use enter(Device.Cuda device, Regions regions, Region region) {
     region.users++;
     regions.removeIdle(region);
-    return new Use(device, region, address, region.refusal);
+    return new Use(device, region, region.refusal);
   }
 
   private void leave(Device.Cuda device, Region region) {
@@ -271,55 +268,32 @@ public final class RegistrationCache {
     }
   }
 
-  private Use useNew(
-      Device.Cuda device,
-      Regions regions,
-      long address,
-      long bytes,
-      Hardware.Allocation allocation) {
-    long start = Math.max(allocation.base(), address & -PAGE_BYTES);
-    long end =
-        Math.min(
-            allocation.base() + allocation.bytes(),
-            (address + bytes + PAGE_BYTES - 1) & -PAGE_BYTES);
-    long unionStart = start;
-    long unionEnd = end;
-    List<Region> overlapping = new ArrayList<>();
-    List<Region> touching = new ArrayList<>();
-    for (Region near : regions.near(start, end)) {
-      boolean overlaps = near.start < end && start < near.end;
-      if (near.id != allocation.id()) {
-        if (overlaps) {
-          forgetStale(device, regions, near);
-        }
-      } else if (near.users == 0 && (overlaps || near.refusal.isEmpty())) {
-        (overlaps ? overlapping : touching).add(near);
-        unionStart = Math.min(unionStart, near.start);
-        unionEnd = Math.max(unionEnd, near.end);
-      } else if (overlaps) {
-        return refused(device, "a neighbour in the same page of 64 KiB is in use");
+  private Use useNew(Device.Cuda device, Regions regions, long start, long end, long id) {
+    List<Region> idle = new ArrayList<>();
+    for (Region old : regions.overlapping(start, end)) {
+      if (old.id != id) {
+        forgetStale(device, regions, old);
+      } else if (old.users > 0) {
+        return refused(device, "another part of its allocation is in use");
+      } else {
+        idle.add(old);
       }
     }
     if (end - start > regions.room()) {
       return refused(
           device,
-          bytes
+          (end - start)
               + " bytes of "
               + device
               + " are not registered with cuFile: its BAR1 window has room for "
               + regions.room()
               + " more");
     }
-    overlapping.forEach(near -> deregister(device, regions, near));
-    if (unionEnd - unionStart <= regions.room()) {
-      touching.forEach(near -> deregister(device, regions, near));
-      start = unionStart;
-      end = unionEnd;
-    }
+    idle.forEach(old -> deregister(device, regions, old));
     while (regions.bytesLeft < end - start) {
       deregister(device, regions, regions.idle.getFirst());
     }
-    return enter(device, regions, register(device, regions, start, end, allocation.id()), address);
+    return enter(device, regions, register(device, regions, start, end, id));
   }
 
   private Region register(Device.Cuda device, Regions regions, long start, long end, long id) {

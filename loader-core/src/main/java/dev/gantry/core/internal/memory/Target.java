@@ -39,9 +39,7 @@ public sealed interface Target {
   /// Rows of a read that go to one piece of memory.
   ///
   /// @param rows copies from an offset in the read to an offset in `memory`
-  /// @param region the memory to register with cuFile, if any is registered: it contains `memory`, and is of one
-  ///     allocation
-  record Piece(Copy2D rows, Memory memory, Memory region) {}
+  record Piece(Copy2D rows, Memory memory) {}
 
   /// The order of reads into memory that may still be in use.
   ///

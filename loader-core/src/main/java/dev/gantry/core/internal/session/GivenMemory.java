@@ -21,25 +21,21 @@ import java.util.function.ObjIntConsumer;
 final class GivenMemory implements Destination {
   private final Device device;
   private final List<Memory> memories;
-  private final List<Memory> regions;
   private final ReadIntoPlan plan;
   private final Runnable begin;
   private final ObjIntConsumer<Long> arrived;
 
-  /// @param regions the memory to register with cuFile for each part
   /// @param begin run when nothing uses the memory any more, before it changes
   /// @param arrived called on any thread with the number of bytes that have arrived, and their part; also before a
   ///     failure
   GivenMemory(
       Device device,
       List<ReadInto> parts,
-      List<Memory> regions,
       TransferOptions options,
       Runnable begin,
       ObjIntConsumer<Long> arrived) {
     this.device = device;
     this.memories = parts.stream().map(ReadInto::memory).toList();
-    this.regions = regions;
     this.plan =
         Planner.planInto(
             parts.stream()
@@ -56,13 +52,10 @@ final class GivenMemory implements Destination {
   /// The memory that a read fills.
   ///
   /// @param memories the memory of each part
-  /// @param regions the memory to register with cuFile for each part
-  static Target target(Step step, List<Memory> memories, List<Memory> regions) {
+  static Target target(Step step, List<Memory> memories) {
     return new Target.Scattered(
         step.pieces().stream()
-            .map(piece ->
-                new Target.Piece(
-                    piece.rows(), memories.get(piece.part()), regions.get(piece.part())))
+            .map(piece -> new Target.Piece(piece.rows(), memories.get(piece.part())))
             .toList());
   }
 
@@ -98,7 +91,7 @@ final class GivenMemory implements Destination {
     synchronize(device);
     begin.run();
     return plan.steps().stream()
-        .map(step -> new Task(step.read(), target(step, memories, regions), () -> tell(step)))
+        .map(step -> new Task(step.read(), target(step, memories), () -> tell(step)))
         .toList();
   }
 

@@ -16,22 +16,16 @@ import java.util.List;
 import java.util.Map;
 
 /// Checks memory of the caller before it is overwritten: each mistake has a message of one line, and nothing has
-/// changed then. Also finds out which device memory to register with cuFile together.
+/// changed then.
 final class MemoryCheck {
-  private static final long PAGE_BYTES = 64 << 10;
-
-  private final List<Memory> regions;
-
-  private MemoryCheck(List<Memory> regions) {
-    this.regions = regions;
-  }
+  private MemoryCheck() {}
 
   /// @throws MisuseException if a piece of memory has another length than its extent, is read-only or closed, is not on
   ///     the device that it names, or reaches past its allocation; or if two parts overlap
-  static MemoryCheck ofTargets(List<ReadInto> parts) {
+  static void ofTargets(List<ReadInto> parts) {
     parts.forEach(MemoryCheck::requireFits);
     requireApart(parts);
-    return new MemoryCheck(regions(parts));
+    requireAllocated(parts);
   }
 
   /// @throws MisuseException if memory is closed, is not on the device that it names, or reaches past its allocation
@@ -40,12 +34,7 @@ final class MemoryCheck {
     List<ReadInto> parts =
         memories.stream().map(memory -> new ReadInto("the write", nowhere, memory)).toList();
     parts.forEach(MemoryCheck::requireAlive);
-    var _ = regions(parts);
-  }
-
-  /// The memory to register for a part: that of the part and its neighbours in the same allocation.
-  Memory region(int part) {
-    return regions.get(part);
+    requireAllocated(parts);
   }
 
   private static void requireFits(ReadInto part) {
@@ -104,47 +93,21 @@ final class MemoryCheck {
     };
   }
 
-  private static List<Memory> regions(List<ReadInto> parts) {
-    List<Memory> regions = new ArrayList<>(parts.stream().map(ReadInto::memory).toList());
-    Map<Device.Cuda, List<Integer>> onDevices = new HashMap<>();
-    for (int i = 0; i < parts.size(); i++) {
-      if (parts.get(i).memory() instanceof Memory.OnDevice memory && memory.length() > 0) {
-        onDevices.computeIfAbsent(memory.device(), _ -> new ArrayList<>()).add(i);
-      }
-    }
-    onDevices.forEach((device, places) -> {
-      places.sort(Comparator.comparingLong(i -> address(parts.get(i).memory())));
-      joinNeighbours(device, parts, places, regions);
-    });
-    return regions;
-  }
-
-  /// Gives neighbours in one allocation the same region, since they may share a page of the registration.
-  private static void joinNeighbours(
-      Device.Cuda device, List<ReadInto> parts, List<Integer> sorted, List<Memory> regions) {
-    CudaPointers.Allocation allocation = null;
-    for (int first = 0; first < sorted.size(); ) {
-      ReadInto part = parts.get(sorted.get(first));
-      long from = address(part.memory());
-      if (allocation == null || from >= allocation.end()) {
-        allocation = allocation(device, part);
-      }
-      long end = end(part, allocation);
-      int next = first + 1;
-      while (next < sorted.size()) {
-        ReadInto neighbour = parts.get(sorted.get(next));
-        long start = address(neighbour.memory());
-        if (start >= allocation.end() || start / PAGE_BYTES > end / PAGE_BYTES) {
-          break;
-        }
-        end = end(neighbour, allocation);
-        next++;
-      }
-      Memory region = new Memory.OnDevice(device, from, end - from);
-      for (; first < next; first++) {
-        regions.set(sorted.get(first), region);
-      }
-    }
+  /// Checks the parts on devices in the order of their addresses, so that the driver is asked once for an allocation.
+  private static void requireAllocated(List<ReadInto> parts) {
+    Map<Device.Cuda, CudaPointers.Allocation> allocations = new HashMap<>();
+    parts.stream()
+        .filter(part -> part.memory() instanceof Memory.OnDevice && part.memory().length() > 0)
+        .sorted(Comparator.comparingLong(part -> address(part.memory())))
+        .forEach(part -> {
+          Device.Cuda device = ((Memory.OnDevice) part.memory()).device();
+          CudaPointers.Allocation allocation = allocations.get(device);
+          if (allocation == null || address(part.memory()) >= allocation.end()) {
+            allocation = allocation(device, part);
+            allocations.put(device, allocation);
+          }
+          requireWithin(part, allocation);
+        });
   }
 
   private static CudaPointers.Allocation allocation(Device.Cuda device, ReadInto part) {
@@ -170,8 +133,8 @@ final class MemoryCheck {
     return allocation;
   }
 
-  /// The end of a part's memory, which must be within its allocation. Only virtual memory may go on in another mapping.
-  private static long end(ReadInto part, CudaPointers.Allocation allocation) {
+  /// Only virtual memory may go on in another mapping.
+  private static void requireWithin(ReadInto part, CudaPointers.Allocation allocation) {
     long end = address(part.memory()) + part.memory().length();
     if (end > allocation.end() && allocation.kind() != CudaPointers.Kind.MAPPED) {
       throw new MisuseException(
@@ -181,6 +144,5 @@ final class MemoryCheck {
               + (end - allocation.end())
               + " bytes past the end of its allocation");
     }
-    return end;
   }
 }

@@ -164,8 +164,7 @@ abstract sealed class NewSlabs implements Destination {
       allocate();
       List<Memory> memories = regions().stream().flatMap(List::stream).map(Region::source).toList();
       return plan.steps().stream()
-          .map(
-              step -> new Task(step.read(), GivenMemory.target(step, memories, memories), () -> {}))
+          .map(step -> new Task(step.read(), GivenMemory.target(step, memories), () -> {}))
           .toList();
     }
 

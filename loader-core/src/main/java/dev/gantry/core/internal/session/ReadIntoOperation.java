@@ -19,7 +19,6 @@ final class ReadIntoOperation {
   private final TransferEngine engine;
   private final List<ReadInto> parts;
   private final TransferOptions options;
-  private final MemoryCheck memories;
 
   /// The number of bytes of each part that have not arrived yet.
   private final AtomicLongArray missing;
@@ -30,7 +29,7 @@ final class ReadIntoOperation {
     this.options = options;
     this.missing =
         new AtomicLongArray(parts.stream().mapToLong(part -> part.extent().length()).toArray());
-    this.memories = MemoryCheck.ofTargets(parts);
+    MemoryCheck.ofTargets(parts);
   }
 
   TransferReport run() {
@@ -83,7 +82,6 @@ final class ReadIntoOperation {
         new GivenMemory(
             device,
             which.stream().map(parts::get).toList(),
-            which.stream().map(memories::region).toList(),
             options,
             () -> begun[0] = true,
             (bytes, part) -> missing.addAndGet(which.get(part), -bytes));

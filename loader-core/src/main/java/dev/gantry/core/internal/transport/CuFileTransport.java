@@ -173,9 +173,9 @@ public final class CuFileTransport implements AutoCloseable {
   }
 
   private RegistrationCache.Use use(Target.Piece piece) {
-    Memory.OnDevice region = onDevice(piece.region());
+    Memory.OnDevice memory = onDevice(piece.memory());
     RegistrationCache.Use use =
-        driver.registrations().use(region.device(), region.address(), region.length());
+        driver.registrations().use(memory.device(), memory.address(), memory.length());
     noteRefusal(use.refusal());
     return use;
   }

@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 /// address, and a list of what is registered.
 class RegistrationCacheTest {
   private static final Device.Cuda GPU = new Device.Cuda(0);
-  private static final long PAGE = RegistrationCache.PAGE_BYTES;
+  private static final long PAGE = 64 << 10;
 
   private final Model model = new Model();
 
@@ -74,8 +74,8 @@ class RegistrationCacheTest {
       long start = region.address();
       long end = start + region.byteSize();
       Allocation allocation = allocation(device, start).orElseThrow(AssertionError::new);
-      assertThat(end).isLessThanOrEqualTo(allocation.base() + allocation.bytes());
-      assertThat(start == allocation.base() || start % PAGE == 0).isTrue();
+      assertThat(start).as("the whole allocation").isEqualTo(allocation.base());
+      assertThat(end).isEqualTo(allocation.base() + allocation.bytes());
       registered.forEach((from, entry) ->
           assertThat(from < end && start < entry[0]).as("registered twice").isFalse());
       registered.put(start, new long[] {end, allocation.id()});
@@ -126,8 +126,8 @@ class RegistrationCacheTest {
           long bytes = 1 + random.nextLong(some.bytes() - offset);
           RegistrationCache.Use use = cache.use(GPU, some.base() + offset, bytes);
           if (use.refusal().isEmpty()) {
-            assertThat(use.base().address() + use.offset()).isEqualTo(some.base() + offset);
-            assertThat(use.offset() + bytes).isLessThanOrEqualTo(use.base().byteSize());
+            assertThat(use.base().address()).isEqualTo(some.base());
+            assertThat(offset + bytes).isLessThanOrEqualTo(use.base().byteSize());
           }
           closings.add(use::close);
           inUse.add(
@@ -205,30 +205,28 @@ class RegistrationCacheTest {
   }
 
   @Test
-  void neighboursInOneAllocationBecomeOneRegion() {
+  void partsOfOneAllocationShareItsRegistration() {
     model.allocate(512, 8 * PAGE);
     RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 512, 100)).isEmpty();
-    assertThat(use(cache, 3 * PAGE, 100)).isEmpty();
-    assertThat(model.registered).hasSize(2);
+    try (RegistrationCache.Use _ = cache.use(GPU, 512, 100)) {
+      assertThat(use(cache, 550, PAGE)).isEmpty();
+      assertThat(use(cache, 3 * PAGE, 100)).isEmpty();
+    }
     assertThat(use(cache, PAGE, 2 * PAGE)).isEmpty();
 
-    assertThat(model.registered).hasSize(1);
-    assertThat(model.registered.firstKey()).as("not before its allocation").isEqualTo(512);
-    assertThat(model.registered.firstEntry().getValue()[0]).isEqualTo(4 * PAGE);
+    assertThat(model.registrations).isEqualTo(1);
+    assertThat(model.registered.firstKey()).isEqualTo(512);
+    assertThat(model.registered.firstEntry().getValue()[0]).isEqualTo(512 + 8 * PAGE);
     cache.clear();
   }
 
   @Test
-  void memoryInUseKeepsANeighbourFromItsPage() {
-    model.allocate(0, 8 * PAGE);
+  void anAllocationThatPassesTheBudgetIsNotRegistered() {
+    model.budget = 4 * PAGE;
+    model.allocate(0, 5 * PAGE);
     RegistrationCache cache = new RegistrationCache(model);
-    try (RegistrationCache.Use _ = cache.use(GPU, 0, 100)) {
-      assertThat(use(cache, 50, PAGE)).contains("64 KiB is in use");
-      assertThat(use(cache, 2 * PAGE, 100)).isEmpty();
-    }
-    assertThat(use(cache, 50, PAGE)).isEmpty();
-    cache.clear();
+    assertThat(use(cache, 0, PAGE)).contains("BAR1 window has room for " + 4 * PAGE + " more");
+    assertThat(model.registered).isEmpty();
   }
 
   @Test
