@@ -24,11 +24,13 @@ import java.util.stream.Stream;
 
 /// The architecture that a folder's `config.json` describes.
 ///
+/// @param settings what of `config.json` decides how the block computes: equal ones make blocks that answer alike
 /// @param labels of the classes; none if it does not classify
 /// @param ends tokens that end a text
 /// @param shapes of the inputs of a smallest batch, which initialise the block
 record Architecture(
     String name,
+    Object settings,
     Supplier<Block> block,
     ParameterNames names,
     List<Input> inputs,
@@ -199,6 +201,7 @@ record Architecture(
             new Input("token_type_ids", DataType.INT64, types, false));
     return new Architecture(
         chosen.name(),
+        sizes,
         sizes::block,
         HubNames.of(names, chosen.head()),
         inputs.limit(types == 0 ? 2 : 3).toList(),
@@ -331,6 +334,7 @@ record Architecture(
   /// @param size of an image on both sides
   private static Architecture image(
       Variant chosen,
+      Object settings,
       Supplier<Block> block,
       String names,
       List<String> labels,
@@ -338,6 +342,7 @@ record Architecture(
       int size) {
     return new Architecture(
         chosen.name(),
+        settings,
         block,
         HubNames.of(names, chosen.head()),
         List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
@@ -376,6 +381,7 @@ record Architecture(
             : labels.size();
     return image(
         chosen,
+        List.of(layers, channels, image, patch, chosen.head(), headSize),
         () -> new VitBlock(layers, channels, image, patch, chosen.head(), headSize),
         "vit",
         labels,
@@ -414,7 +420,8 @@ record Architecture(
             config.flag("downsample_in_first_stage", false),
             config.choice("hidden_act", "relu", Activations.KNOWN),
             labels.size());
-    return image(chosen, () -> new ResnetBlock(sizes), "resnet", labels, sizes.channels(), 224);
+    return image(
+        chosen, sizes, () -> new ResnetBlock(sizes), "resnet", labels, sizes.channels(), 224);
   }
 
   /// The names of the classes. Where `id2label` is missing, they are the names that the library itself makes

@@ -15,8 +15,10 @@ import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
+import java.util.Collections;
 import java.util.List;
 import java.util.Map;
+import java.util.WeakHashMap;
 import java.util.stream.Collectors;
 
 /// A model in a folder as the Hugging Face hub has it, with `config.json` and safetensors. Its architecture
@@ -39,6 +41,9 @@ public final class HubModel {
   /// @param required whether it must be given
   public record Input(String name, DataType type, long bound, boolean required) {}
 
+  /// The settings of blocks that were made here.
+  private static final Map<Block, Object> BUILT = Collections.synchronizedMap(new WeakHashMap<>());
+
   private final Path folder;
   private final Architecture architecture;
 
@@ -53,10 +58,11 @@ public final class HubModel {
   ///     breaks a rule; the message names the key, its value and what would be right
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   public static HubModel of(Path folder) {
-    MisuseException.requireGiven("folder", folder);
-    return new HubModel(
-        folder,
-        Architecture.of(new HubFolder(folder, HubConfig.read(folder.resolve("config.json")))));
+    return new HubModel(MisuseException.requireGiven("folder", folder), read(folder));
+  }
+
+  private static Architecture read(Path folder) {
+    return Architecture.of(new HubFolder(folder, HubConfig.read(folder.resolve("config.json"))));
   }
 
   /// The architecture's name, such as `LlamaForCausalLM`.
@@ -66,7 +72,9 @@ public final class HubModel {
 
   /// Makes a new block without weights.
   public Block newBlock() {
-    return architecture.block().get();
+    Block block = architecture.block().get();
+    BUILT.put(block, architecture.settings());
+    return block;
   }
 
   /// Names the tensors that fill the block's parameters. Each parameter must have one, also where `optPartial`
@@ -126,7 +134,7 @@ public final class HubModel {
           Block block = newBlock();
           block.freezeParameters(true);
           model.setBlock(block);
-          refresh(model, options);
+          var _ = fill(model, options);
           return model;
         },
         model::close);
@@ -135,11 +143,24 @@ public final class HubModel {
   /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay
   /// where they are and get new values. No prediction may run meanwhile.
   ///
+  /// @throws MisuseException if the folder's `config.json` by now describes a block that computes otherwise. The
+  ///     model is as it was
   /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; if the tensors do not
   ///     fit, the model is as it was
   public LoadReport refresh(Model model, LoadOptions options) {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("options", options);
+    // Read anew: the folder's files may have been replaced since this was made.
+    Architecture now = read(folder);
+    if (!now.settings().equals(BUILT.getOrDefault(model.getBlock(), architecture.settings()))) {
+      throw new MisuseException(
+          folder.resolve("config.json")
+              + " does not describe the block that the model has: load a new model of this folder");
+    }
+    return fill(model, options);
+  }
+
+  private LoadReport fill(Model model, LoadOptions options) {
     try (Weights weights = Weights.open(folder)) {
       return weights.load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());
     }

@@ -170,7 +170,7 @@ class HubModelTest {
           Weights weights = Weights.open(HUB.resolve(own));
           LiveWeights live = LiveWeights.of(model.getBlock())) {
         // As the other folder says, and as this one said before its files were replaced.
-        isRefused(() -> second.refresh(model, options), "matches no parameter");
+        isRefused(() -> second.refresh(model, options), "does not describe the block");
         isRefused(
             () -> live.refresh(weights, first.names(), options),
             "' is refused: the block's scores");
@@ -180,9 +180,35 @@ class HubModelTest {
         }
       }
       try (Model model = second.load(Device.fromName(""), options)) {
-        isRefused(() -> first.refresh(model, options), "there is no tensor for '");
+        isRefused(() -> first.refresh(model, options), "does not describe the block");
         reference(own).requireAnsweredBy(second, model);
       }
+    }
+  }
+
+  /// The tensors have the same names and shapes as before.
+  @ParameterizedTest
+  @CsvSource({
+    "llama, '\"hidden_act\": \"silu\"', '\"hidden_act\": \"gelu\"'",
+    "resnet, '\"hidden_act\": \"relu\"', '\"hidden_act\": \"gelu\"'",
+    "vit, '\"num_attention_heads\": 4', '\"num_attention_heads\": 2'"
+  })
+  void aRefreshFromAnotherArchitectureIsRefused(String name, String right, String wrong)
+      throws IOException, TranslateException {
+    Path folder = changed(name, _ -> {});
+    HubModel before = HubModel.of(folder);
+    try (Model model = before.load(Device.fromName(""), DEFAULTS)) {
+      before.refresh(model, DEFAULTS);
+      Path config = folder.resolve("config.json");
+      assertThat(Files.readString(config)).contains(right);
+      Files.writeString(config, Files.readString(config).replace(right, wrong));
+
+      for (HubModel hub : List.of(before, HubModel.of(folder))) {
+        isRefused(
+            () -> hub.refresh(model, DEFAULTS),
+            config + " does not describe the block that the model has");
+      }
+      reference(name).requireAnsweredBy(before, model);
     }
   }
 

@@ -64,7 +64,8 @@ public final class IntoLoad {
     boolean same = array.dtype() == tensor.dtype() && array.shape().equals(tensor.shape());
     if (!same && !raw) {
       throw new MisuseException(
-          "tensor '%s' is %s %s, and the array for it %s %s: copyTo changes neither"
+          ("tensor '%s' is %s %s, and the array for it %s %s: copyTo changes neither, so give an"
+                  + " array of the tensor's type and shape, or load the tensor and cast or reshape it")
               .formatted(
                   tensor.name(), tensor.dtype(), tensor.shape(), array.dtype(), array.shape()));
     }
