@@ -113,8 +113,9 @@ class CopyToTest {
     assertThatThrownBy(() -> weights.copyTo("grid", wrongShape))
         .isInstanceOf(MisuseException.class)
         .hasMessage(
-            "tensor 'grid' is F32 [3, 2], and the array for it F32 [2, 3]: copyTo changes"
-                + " neither");
+            "tensor 'grid' is F32 [3, 2], and the array for it F32 [2, 3]: copyTo changes neither,"
+                + " so give an array of the tensor's type and shape, or load the tensor and cast or"
+                + " reshape it");
     NDArray wrongType = manager.zeros(new Shape(3, 2), DataType.INT32);
     assertThatThrownBy(() -> weights.copyTo("grid", wrongType))
         .isInstanceOf(MisuseException.class)

@@ -5,7 +5,6 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.formats.spi.StoredTensor;
 import java.util.Set;
 
 /// Knows which casts exist.
@@ -44,11 +43,6 @@ public final class Casts {
       case F8_E5M2, F8_E4M3, F8_E4M3FNUZ, F8_E5M2FNUZ -> Kind.CONVERT;
       case F4, F6_E2M3, F6_E3M2, F8_E8M0 -> Kind.IMPOSSIBLE;
     };
-  }
-
-  static MisuseException impossible(StoredTensor tensor) {
-    return new MisuseException(
-        "tensor '" + tensor.name() + "' is " + tensor.dtype() + ", which cannot be cast");
   }
 
   /// Whether DJL has arrays of this dtype; the others come as raw bytes.

@@ -65,7 +65,7 @@ public final class IntoLoad {
     if (!same && !raw) {
       throw new MisuseException(
           ("tensor '%s' is %s %s, and the array for it %s %s: copyTo changes neither, so give an"
-                  + " array of the tensor's type and shape, or load the tensor and cast or reshape it")
+               + " array of the tensor's type and shape, or load the tensor and cast or reshape it")
               .formatted(
                   tensor.name(), tensor.dtype(), tensor.shape(), array.dtype(), array.shape()));
     }

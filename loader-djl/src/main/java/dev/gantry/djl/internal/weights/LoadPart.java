@@ -8,50 +8,40 @@ import java.util.function.ToLongFunction;
 
 /// Tensors that fit into a slab together: what a load has in memory at a time, beside its results.
 ///
-/// @param pieces of each device; each device has the same number
-record LoadPart(List<List<Piece>> pieces) {
-  /// Some rows of a tensor, or all of it.
-  ///
-  /// @param rows has the tensor's name
-  /// @param first the number of the first row
-  record Piece(TensorRequest rows, long first) {}
-
-  static List<Piece> whole(List<TensorRequest> requests) {
-    return requests.stream().map(request -> new Piece(request, 0)).toList();
-  }
-
-  /// @param pieces of each device
-  /// @param memory how many bytes a piece takes on the first device while it is used
+/// @param requests of each device; each device has the same number
+record LoadPart(List<List<TensorRequest>> requests) {
+  /// @param requests of each device
+  /// @param memory how many bytes a tensor takes on the first device while it is used
   static List<LoadPart> of(
-      List<List<Piece>> pieces, long slabBytes, ToLongFunction<TensorRequest> memory) {
+      List<List<TensorRequest>> requests, long slabBytes, ToLongFunction<TensorRequest> memory) {
     List<LoadPart> parts = new ArrayList<>();
-    int size = pieces.getFirst().size();
+    List<TensorRequest> first = requests.getFirst();
     int begin = 0;
-    while (begin < size) {
-      long room = slabBytes;
-      int end = begin;
-      // A piece that is larger than a slab is a part of its own.
-      while (end == begin || (end < size && bytes(pieces, end, memory) <= room)) {
-        room -= bytes(pieces, end, memory);
-        end++;
+    long bytes = 0;
+    for (int i = 0; i < first.size(); i++) {
+      long more = memory.applyAsLong(first.get(i));
+      // A tensor that is larger than a slab is a part of its own.
+      if (i > begin && bytes + more > slabBytes) {
+        parts.add(part(requests, begin, i));
+        begin = i;
+        bytes = 0;
       }
-      int from = begin;
-      int to = end;
-      parts.add(new LoadPart(pieces.stream().map(each -> each.subList(from, to)).toList()));
-      begin = end;
+      bytes += more;
+    }
+    if (begin < first.size()) {
+      parts.add(part(requests, begin, first.size()));
     }
     return parts;
   }
 
-  private static long bytes(
-      List<List<Piece>> pieces, int place, ToLongFunction<TensorRequest> memory) {
-    return memory.applyAsLong(pieces.getFirst().get(place).rows());
+  private static LoadPart part(List<List<TensorRequest>> requests, int from, int to) {
+    return new LoadPart(requests.stream().map(each -> each.subList(from, to)).toList());
   }
 
   /// The tensors of each device.
   List<List<StoredTensor>> tensors() {
-    return pieces.stream()
-        .map(each -> each.stream().map(piece -> piece.rows().tensor()).toList())
+    return requests.stream()
+        .map(each -> each.stream().map(TensorRequest::tensor).toList())
         .toList();
   }
 
@@ -59,10 +49,41 @@ record LoadPart(List<List<Piece>> pieces) {
   ///
   /// @param replicated whether all devices have the same
   long bytes(boolean replicated) {
-    return tensors().stream()
-        .limit(replicated ? 1 : pieces.size())
+    return requests.stream()
+        .limit(replicated ? 1 : requests.size())
         .flatMap(List::stream)
-        .mapToLong(StoredTensor::bytes)
+        .mapToLong(request -> request.tensor().bytes())
         .sum();
+  }
+
+  /// Computes how much memory a pipelined load takes on the first device, whose arrays change their types: two parts
+  /// are in memory at a time, beside the results of those before. It leaves out the buffers
+  /// of readers and the arrays that DJL's engine makes: both are asked for when they are needed.
+  ///
+  /// @param kept bytes that stay from before the first part to behind the last
+  /// @param lazy whether tensors are mapped, which takes no memory
+  /// @param partBytes the least that a part takes
+  static long mostMemory(List<LoadPart> parts, long kept, boolean lazy, long partBytes) {
+    long most = kept;
+    long stayed = kept;
+    for (int i = 0; i < parts.size(); i++) {
+      long loaded = lazy ? 0 : Math.max(partBytes, parts.get(i).bytes(true));
+      boolean isLast = i + 1 == parts.size();
+      long next = lazy || isLast ? 0 : Math.max(partBytes, parts.get(i + 1).bytes(true));
+      long results = 0;
+      boolean resultsStay = false;
+      boolean loadedStays = false;
+      for (TensorRequest request : parts.get(i).requests.getFirst()) {
+        if (request.isConverted()) {
+          results = TypeChanges.endOf(results, request);
+          // A conversion to FLOAT64 leaves no result here: the engine casts it to another array.
+          resultsStay |= !request.isDouble();
+        }
+        loadedStays |= !request.changes();
+      }
+      most = Math.max(most, stayed + loaded + results + next);
+      stayed += (loadedStays ? loaded : 0) + (resultsStay ? results : 0);
+    }
+    return most;
   }
 }

@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDList;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
@@ -12,7 +13,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import java.util.function.IntFunction;
+import java.util.stream.LongStream;
 
 /// Loads parts while earlier ones are used; two are in memory at a time. While one is awaited both are
 /// being read, so that one load's requests go on where the other's begin or end. (Measured on an H200:
@@ -29,17 +30,32 @@ final class PipelinedLoad implements AutoCloseable {
     }
   }
 
-  private final int parts;
-  private final IntFunction<Arrays> loader;
+  /// Loads a part.
+  interface Loader {
+    /// @param part its number
+    /// @param options which tell the whole load's listener of the part's progress
+    Arrays load(int part, TransferOptions options);
+  }
+
+  private final TransferOptions options;
+  private final Loader loader;
+  private final long[] bytes;
+  private final long[] done;
+  private final long total;
   private final ExecutorService threads;
   private final Deque<Future<Arrays>> begun = new ArrayDeque<>();
   private int next;
 
-  /// @param loader loads a part by its number, several at once on threads of this class; a
-  ///     single part on the caller's
-  PipelinedLoad(int parts, IntFunction<Arrays> loader) {
-    this.parts = parts;
+  /// @param options of each part
+  /// @param bytes of each part; a part's reads take the blocks at its edges, too, which do not count
+  /// @param moreBytes that the load reads after the parts
+  /// @param loader loads several parts at once on threads of this class; a single one on the caller's
+  PipelinedLoad(TransferOptions options, long[] bytes, long moreBytes, Loader loader) {
+    this.options = options;
+    this.bytes = bytes.clone();
     this.loader = loader;
+    done = new long[bytes.length];
+    total = LongStream.of(bytes).sum() + moreBytes;
     threads =
         Executors.newFixedThreadPool(
             DEPTH, Thread.ofPlatform().daemon().name("gantry-part-", 0).factory());
@@ -49,12 +65,12 @@ final class PipelinedLoad implements AutoCloseable {
   ///
   /// @throws TransferException as the loader, or if the caller is interrupted
   Arrays next() {
-    if (parts == 1) {
-      return loader.apply(0);
+    if (bytes.length == 1) {
+      return load(0);
     }
-    while (next < parts && begun.size() < DEPTH) {
+    while (next < bytes.length && begun.size() < DEPTH) {
       int part = next++;
-      begun.add(threads.submit(() -> loader.apply(part)));
+      begun.add(threads.submit(() -> load(part)));
     }
     try {
       Arrays part = begun.element().get();
@@ -68,6 +84,15 @@ final class PipelinedLoad implements AutoCloseable {
       Cleanup.rethrow(e.getCause(), "a load failed");
       throw new IllegalStateException(e);
     }
+  }
+
+  private Arrays load(int part) {
+    return loader.load(part, options.withProgress((now, _) -> tell(part, now)));
+  }
+
+  private synchronized void tell(int part, long now) {
+    done[part] = Math.min(now, bytes[part]);
+    options.progress().onProgress(LongStream.of(done).sum(), total);
   }
 
   /// Ends loads that run, and closes what they loaded.

@@ -20,7 +20,6 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.weights.LoadPart.Piece;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.time.Duration;
@@ -103,12 +102,8 @@ public final class TensorLoad {
   /// @return the arrays of each device, in the devices' order
   public List<NDList> loadEach(List<SequencedMap<String, StoredTensor>> tensors) {
     PipelinedLoad.Arrays arrays = arraysOfEach(tensors.stream().map(this::requests).toList());
-    return Cleanup.orUndo(
-        () -> {
-          report();
-          return arrays.ofEach();
-        },
-        arrays::close);
+    Cleanup.orUndo(this::report, arrays::close);
+    return arrays.ofEach();
   }
 
   private List<TensorRequest> requests(SequencedMap<String, StoredTensor> tensors) {
@@ -134,8 +129,7 @@ public final class TensorLoad {
 
   private void requireRoom(List<TensorRequest> requests, Device device) {
     List<LoadPart> parts =
-        LoadPart.of(
-            List.of(LoadPart.whole(requests)), slabBytes(), request -> request.tensor().bytes());
+        LoadPart.of(List.of(requests), slabBytes(), request -> request.tensor().bytes());
     long factors =
         requests.stream()
             .filter(TensorRequest::isConverted)
@@ -144,7 +138,7 @@ public final class TensorLoad {
             .sum();
     long leastBytes = device instanceof Device.Cuda ? partTransfer(parts).slabCapacity() : 0;
     Admission.require(
-        MemoryUse.on(device, PartsMemory.most(parts, factors, settings.lazy(), leastBytes)),
+        MemoryUse.on(device, LoadPart.mostMemory(parts, factors, settings.lazy(), leastBytes)),
         device,
         "load fewer tensors at once (optSelection), or as they are stored");
   }
@@ -156,32 +150,26 @@ public final class TensorLoad {
 
   /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
   private PipelinedLoad.Arrays arraysOfEach(List<List<TensorRequest>> requests) {
-    List<List<Piece>> pieces = requests.stream().map(LoadPart::whole).toList();
     if (requests.getFirst().stream().noneMatch(TensorRequest::changes)) {
-      return loaded(new LoadPart(pieces), settings.transfer());
+      return loaded(new LoadPart(requests), settings.transfer());
     }
     for (int i = 0; i < devices.size(); i++) {
       requireRoom(requests.get(i), devices.get(i));
     }
     PipelinedLoad.Arrays arrays =
         new PipelinedLoad.Arrays(devices.stream().map(_ -> new NDList()).toList());
-    return Cleanup.orUndo(
-        () -> {
-          eachPart(
-              LoadPart.of(pieces, slabBytes(), request -> request.tensor().bytes()),
-              requests,
-              () -> {},
-              (part, loaded) -> {
-                for (int i = 0; i < devices.size(); i++) {
-                  NDList each = loaded.ofEach().get(i);
-                  TypeChanges.cast(part.pieces().get(i), each);
-                  arrays.ofEach().get(i).addAll(each);
-                  each.clear();
-                }
-              });
-          return arrays;
-        },
-        arrays::close);
+    PartUser cast =
+        (part, loaded) -> {
+          for (int i = 0; i < devices.size(); i++) {
+            NDList each = loaded.ofEach().get(i);
+            TypeChanges.cast(part.requests().get(i), each);
+            arrays.ofEach().get(i).addAll(each);
+            each.clear();
+          }
+        };
+    List<LoadPart> parts = LoadPart.of(requests, slabBytes(), request -> request.tensor().bytes());
+    Cleanup.orUndo(() -> eachPart(parts, requests, () -> {}, cast), arrays::close);
+    return arrays;
   }
 
   /// Hands all tensors to `taker`, part by part, so that they never take more memory than two slabs: a tensor
@@ -219,43 +207,43 @@ public final class TensorLoad {
       }
     }
     placedBytes = places.keySet().stream().mapToLong(StoredTensor::bytes).sum();
-    List<Piece> pieces = beside.stream().flatMap(request -> pieces(request, splits)).toList();
+    List<TensorRequest> pieces =
+        beside.stream().flatMap(request -> pieces(request, splits)).toList();
     eachPart(
         LoadPart.of(List.of(pieces), slabBytes(), TensorRequest::memoryBytes),
         List.of(beside),
         places.isEmpty() ? beforeLast : () -> {},
         (part, arrays) -> {
-          for (int i = 0; i < part.pieces().getFirst().size(); i++) {
-            Piece piece = part.pieces().getFirst().get(i);
-            String name = piece.rows().tensor().name();
-            taker.take(name, arrays.ofEach().getFirst().get(i), piece.first());
+          for (int i = 0; i < part.requests().getFirst().size(); i++) {
+            TensorRequest rows = part.requests().getFirst().get(i);
+            String name = rows.tensor().name();
+            taker.take(name, arrays.ofEach().getFirst().get(i), rows.first());
             taken.add(name);
           }
         });
     if (!places.isEmpty()) {
-      readInto(places, taker, beside.stream().mapToLong(one -> one.tensor().bytes()).sum());
+      readInto(places, beside.stream().mapToLong(one -> one.tensor().bytes()).sum());
       beforeLast.run();
     }
   }
 
-  private Stream<Piece> pieces(TensorRequest request, Predicate<StoredTensor> splits) {
+  private Stream<TensorRequest> pieces(TensorRequest request, Predicate<StoredTensor> splits) {
     StoredTensor tensor = request.tensor();
     long bytes = request.memoryBytes();
     if (bytes <= slabBytes()
         || tensor.shape().rank() == 0
         || !tensor.isPlain()
         || !splits.test(tensor)) {
-      return Stream.of(new Piece(request, 0));
+      return Stream.of(request);
     }
     long rows = tensor.shape().dimension(0);
     long step = scales.wholeBlocks(tensor, Math.max(1, slabBytes() / (bytes / rows)));
     return LongStream.iterate(0, first -> first < rows, first -> first + step)
-        .mapToObj(first -> new Piece(request.rows(first, Math.min(rows, first + step)), first));
+        .mapToObj(first -> request.rows(first, Math.min(rows, first + step)));
   }
 
   /// @param before how many bytes have been loaded before
-  private void readInto(
-      SequencedMap<StoredTensor, NDArray> places, TensorTaker taker, long before) {
+  private void readInto(SequencedMap<StoredTensor, NDArray> places, long before) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
     places.forEach((tensor, array) -> {
@@ -276,7 +264,6 @@ public final class TensorLoad {
       throw mixed(failed);
     }
     taken.addAll(tensors.keySet());
-    tensors.keySet().forEach(taker::placed);
   }
 
   /// Uses the arrays of a part, whose quantised ones have been converted. Arrays that it leaves in the lists
@@ -291,15 +278,14 @@ public final class TensorLoad {
       List<List<TensorRequest>> requests,
       Runnable beforeLast,
       PartUser user) {
-    PartsProgress progress =
-        new PartsProgress(
-            partTransfer(parts),
-            parts.stream().mapToLong(part -> part.bytes(replicated)).toArray(),
-            placedBytes);
     long begin = System.nanoTime();
     List<TypeChanges> changes = new ArrayList<>();
     try (PipelinedLoad ahead =
-        new PipelinedLoad(parts.size(), i -> loaded(parts.get(i), progress.of(i)))) {
+        new PipelinedLoad(
+            partTransfer(parts),
+            parts.stream().mapToLong(part -> part.bytes(replicated)).toArray(),
+            placedBytes,
+            (part, options) -> loaded(parts.get(part), options))) {
       for (int i = 0; i < devices.size(); i++) {
         changes.add(
             new TypeChanges(session, manager, devices.get(i), settings, scales, requests.get(i)));
@@ -313,7 +299,7 @@ public final class TensorLoad {
           for (int device = 0; device < devices.size(); device++) {
             changes
                 .get(device)
-                .convert(parts.get(i).pieces().get(device), arrays.ofEach().get(device));
+                .convert(parts.get(i).requests().get(device), arrays.ofEach().get(device));
           }
           user.use(parts.get(i), arrays);
         }
@@ -368,10 +354,10 @@ public final class TensorLoad {
     List<List<StoredTensor>> tensors = part.tensors();
     PipelinedLoad.Arrays arrays =
         new PipelinedLoad.Arrays(tensors.stream().map(each -> new NDList(each.size())).toList());
-    return Cleanup.orUndo(
-        () -> {
-          List<LoadedTensors> loaded = read(tensors, transfer);
-          try {
+    List<LoadedTensors> loaded = read(tensors, transfer);
+    try {
+      Cleanup.orUndo(
+          () -> {
             for (int i = 0; i < devices.size(); i++) {
               for (int j = 0; j < tensors.get(i).size(); j++) {
                 Region region = loaded.get(i).regions().get(j);
@@ -379,12 +365,12 @@ public final class TensorLoad {
               }
             }
             add(loaded.getFirst().report());
-          } finally {
-            Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
-          }
-          return arrays;
-        },
-        arrays::close);
+          },
+          arrays::close);
+    } finally {
+      Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
+    }
+    return arrays;
   }
 
   private List<LoadedTensors> read(List<List<StoredTensor>> tensors, TransferOptions transfer) {

@@ -19,7 +19,6 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.weights.LoadPart.Piece;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
@@ -30,7 +29,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
-import java.util.stream.IntStream;
 
 /// Gives loaded arrays the types that were asked for, on their device. Holds the scales of quantised
 /// tensors until it is closed. For one thread.
@@ -109,9 +107,9 @@ final class TypeChanges implements AutoCloseable {
   }
 
   /// Casts arrays by libtorch, and replaces them.
-  static void cast(List<Piece> pieces, NDList arrays) {
-    for (int i = 0; i < pieces.size(); i++) {
-      TensorRequest request = pieces.get(i).rows();
+  static void cast(List<TensorRequest> requests, NDList arrays) {
+    for (int i = 0; i < requests.size(); i++) {
+      TensorRequest request = requests.get(i);
       if (request.changes() && !request.isConverted()) {
         replace(arrays, i, arrays.get(i).toType(request.type().orElseThrow(), true));
       }
@@ -126,47 +124,46 @@ final class TypeChanges implements AutoCloseable {
 
   /// Replaces the arrays of quantised values by floating-point ones; neighbours share memory, as those of a
   /// load do. They belong to the manager.
-  void convert(List<Piece> pieces, NDList arrays) {
-    int[] places =
-        IntStream.range(0, pieces.size()).filter(i -> pieces.get(i).rows().isConverted()).toArray();
-    long[] offsets = new long[places.length];
+  void convert(List<TensorRequest> requests, NDList arrays) {
     long end = 0;
-    for (int i = 0; i < places.length; i++) {
-      TensorRequest rows = pieces.get(places[i]).rows();
-      end = endOf(end, rows);
-      offsets[i] = end - bytes(rows);
+    for (TensorRequest rows : requests) {
+      end = rows.isConverted() ? endOf(end, rows) : end;
     }
     Slab slab = end == 0 ? null : allocate(end);
-    NDList results = new NDList(places.length);
+    Map<Integer, NDArray> results = new LinkedHashMap<>();
     try {
       List<Conversion.Task> conversions = new ArrayList<>();
-      for (int i = 0; i < places.length; i++) {
-        Piece piece = pieces.get(places[i]);
-        TensorRequest rows = piece.rows();
-        Region region = new Region(slab, offsets[i], bytes(rows));
-        results.add(
-            TorchArrays.over(manager, region, device, target(rows), rows.tensor().shape(), null));
-        if (region.length() > 0) {
-          conversions.add(conversion(piece, arrays.get(places[i]), region.address()));
+      end = 0;
+      for (int i = 0; i < requests.size(); i++) {
+        TensorRequest rows = requests.get(i);
+        if (rows.isConverted()) {
+          end = endOf(end, rows);
+          Region region = new Region(slab, end - bytes(rows), bytes(rows));
+          results.put(
+              i,
+              TorchArrays.over(manager, region, device, target(rows), rows.tensor().shape(), null));
+          if (region.length() > 0) {
+            conversions.add(conversion(rows, arrays.get(i), region.address()));
+          }
         }
       }
       if (!conversions.isEmpty()) {
         session.convert(conversions, device, settings.transfer().cancellation());
       }
-      for (int i = 0; i < places.length; i++) {
-        if (pieces.get(places[i]).rows().isDouble()) {
-          try (NDArray floats = results.get(i)) {
-            results.set(i, floats.toType(DataType.FLOAT64, true));
-          }
-        }
-        replace(arrays, places[i], results.get(i));
-      }
+      results.replaceAll((i, floats) -> requests.get(i).isDouble() ? widened(floats) : floats);
+      results.forEach((i, result) -> replace(arrays, i, result));
       results.clear();
     } finally {
-      results.close();
+      results.values().forEach(NDArray::close);
       if (slab != null) {
         slab.release();
       }
+    }
+  }
+
+  private static NDArray widened(NDArray floats) {
+    try (floats) {
+      return floats.toType(DataType.FLOAT64, true);
     }
   }
 
@@ -194,9 +191,9 @@ final class TypeChanges implements AutoCloseable {
     return rows.isDouble() ? DType.F32 : PyTorch.dtype(rows.type().orElseThrow());
   }
 
-  private Conversion.Task conversion(Piece piece, NDArray values, long target) {
-    StoredTensor rows = piece.rows().tensor();
-    DType type = target(piece.rows());
+  private Conversion.Task conversion(TensorRequest request, NDArray values, long target) {
+    StoredTensor rows = request.tensor();
+    DType type = target(request);
     long source = TorchArrays.address(values);
     Scaled scales = scaled.get(rows.name());
     if (scales == null) {
@@ -204,7 +201,7 @@ final class TypeChanges implements AutoCloseable {
           Conversion.plain(rows.dtype(), type, rows.shape().elements().orElseThrow());
       return new Conversion.Task(plain, source, 0, target);
     }
-    long skipped = skippedScales(scales.grid(), rows, piece.first());
+    long skipped = skippedScales(scales.grid(), rows, request.first());
     return new Conversion.Task(
         new Conversion(rows.dtype(), type, part(scales.grid(), rows), scales.type()),
         source,
