@@ -62,8 +62,7 @@ public final class TorchArrays {
         release);
   }
 
-  /// An array over memory, without a copy, of any dtype that
-  /// [TorchLibrary#holds][dev.gantry.djl.internal.torch.TorchLibrary#holds]. It belongs to `manager`,
+  /// An array over memory, without a copy, of any dtype for which [PyTorch#dataType] is present. It belongs to `manager`,
   /// which closes it at the latest; the manager may be for another device.
   ///
   /// `release` runs once, when the array and all views of it are closed, on the thread that closes
@@ -157,7 +156,7 @@ public final class TorchArrays {
     TorchLibrary library = PyTorch.library();
     long to = target.getHandle();
     Optional<DType> dtype = library.dtype(to);
-    if (dtype.filter(TorchLibrary::holds).isEmpty()) {
+    if (dtype.isEmpty()) {
       library.copy(to, source.getHandle());
       return;
     }

@@ -11,9 +11,11 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
+import java.util.Optional;
 
 /// Wraps memory as DLPack tensors, which other native libraries take over. Thread-safe.
 ///
@@ -53,8 +55,32 @@ public final class DlPack {
     return managed;
   }
 
+  /// Wraps by `at::fromDLPack`, which libtorch exports up to 2.10; empty if it does not. The function reports failure
+  /// by a C++ exception, which would end the JVM, so [TorchLibrary] checks dtype, shape and address first.
+  static Optional<TensorWrapper> wrapper(NativeSymbols symbols) {
+    // at::Tensor at::fromDLPack(DLManagedTensor *src);
+    // at::Tensor is not trivial, so the C++ ABI returns it through a hidden first argument:
+    // at::Tensor *f(at::Tensor *result, DLManagedTensor *src);
+    return symbols
+        .optional("_ZN2at10fromDLPackEP15DLManagedTensor")
+        .map(fromDlPack ->
+            (address, device, dtype, shape, strides, release) -> {
+              // The caller's to delete, with C++ `delete`; glibc's operator new and delete are
+              // malloc and free.
+              MemorySegment tensor = NativeHeap.allocate(Long.BYTES);
+              Cleanup.orUndo(
+                  () -> {
+                    MemorySegment managed =
+                        managed(address, device, dtype, shape, strides, release);
+                    long _ = fromDlPack.call(tensor.address(), managed.address());
+                  },
+                  () -> NativeHeap.free(tensor));
+              return tensor.address();
+            });
+  }
+
   /// @param release its number in [Releases]
-  static MemorySegment managed(
+  private static MemorySegment managed(
       long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     byte code = typeCode(dtype);
     long[] dimensions = shape.toArray();

@@ -7,7 +7,8 @@ import dev.gantry.core.TensorShape;
 
 /// A native function that makes a tensor over memory which libtorch does not own. Which one there is
 /// depends on libtorch's version.
-sealed interface TensorWrapper permits DlPackWrapper, FromBlobWrapper {
+@FunctionalInterface
+interface TensorWrapper {
   /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies,
   /// `Releases.run(release)` runs, on the thread where that happens.
   ///

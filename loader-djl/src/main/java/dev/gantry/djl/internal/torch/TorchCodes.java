@@ -23,10 +23,8 @@ public final class TorchCodes {
 
   TorchCodes(NativeSymbols symbols) {
     for (DType dtype : DType.values()) {
-      String name = nameOrEmpty(dtype);
-      if (!name.isEmpty()) {
-        dtypes.put(dtype, symbols.required("aoti_torch_dtype_" + name));
-      }
+      name(dtype)
+          .ifPresent(name -> dtypes.put(dtype, symbols.required("aoti_torch_dtype_" + name)));
     }
     cpu = symbols.required("aoti_torch_device_type_cpu");
     cuda = symbols.required("aoti_torch_device_type_cuda");
@@ -35,20 +33,16 @@ public final class TorchCodes {
 
   /// libtorch's name for a dtype. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
   /// has no type, and those smaller than a byte.
-  static Optional<String> name(DType dtype) {
-    String name = nameOrEmpty(dtype);
-    return name.isEmpty() ? Optional.empty() : Optional.of(name);
-  }
-
-  private static String nameOrEmpty(DType dtype) {
+  private static Optional<String> name(DType dtype) {
     return switch (dtype) {
-      case BOOL -> "bool";
-      case U8, U16, U32, U64 -> "uint" + dtype.bits();
-      case I8, I16, I32, I64 -> "int" + dtype.bits();
-      case F16, F32, F64 -> "float" + dtype.bits();
-      case BF16 -> "bfloat16";
-      case C64 -> "complex64";
-      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ -> "";
+      case BOOL -> Optional.of("bool");
+      case U8, U16, U32, U64 -> Optional.of("uint" + dtype.bits());
+      case I8, I16, I32, I64 -> Optional.of("int" + dtype.bits());
+      case F16, F32, F64 -> Optional.of("float" + dtype.bits());
+      case BF16 -> Optional.of("bfloat16");
+      case C64 -> Optional.of("complex64");
+      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ ->
+          Optional.empty();
     };
   }
 

@@ -2,7 +2,6 @@
 package dev.gantry.djl.internal.torch;
 
 import static java.lang.foreign.ValueLayout.ADDRESS;
-import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.DType;
@@ -11,9 +10,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
-import java.lang.foreign.AddressLayout;
 import java.lang.foreign.Arena;
-import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.nio.file.Files;
@@ -28,9 +25,6 @@ import org.jspecify.annotations.Nullable;
 /// long as the last of them. All functions called here report failure by their return value, never
 /// by a C++ exception. Thread-safe, as long as different threads use different handles.
 public final class TorchLibrary {
-  private static final AddressLayout LONGS =
-      ADDRESS.withTargetLayout(MemoryLayout.sequenceLayout(Integer.MAX_VALUE, JAVA_LONG));
-
   // All of these return AOTITorchError: 0 for success.
   // AOTITorchError aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
   private final NativeFunction delete;
@@ -79,8 +73,7 @@ public final class TorchLibrary {
     empty = symbols.required("aoti_torch_empty_strided");
     copy = symbols.required("aoti_torch_copy_");
     codes = new TorchCodes(symbols);
-    Optional<TensorWrapper> dlPack = DlPackWrapper.find(symbols);
-    wrapper = dlPack.isPresent() ? dlPack : FromBlobWrapper.find(symbols, codes);
+    wrapper = DlPack.wrapper(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
     this.symbols = symbols;
     this.cudaSymbols = cudaSymbols;
     this.folder = folder;
@@ -142,12 +135,6 @@ public final class TorchLibrary {
     return Files.exists(folder.resolve(System.mapLibraryName("torch_cuda")));
   }
 
-  /// Whether a tensor in DJL can have this dtype. It cannot be FP8 or smaller than a byte: such bytes
-  /// go into a tensor of [DType#U8].
-  public static boolean holds(DType dtype) {
-    return TorchCodes.name(dtype).isPresent();
-  }
-
   /// The native function that [#wrap] calls.
   TensorWrapper wrapper() {
     return wrapper.orElseThrow();
@@ -169,7 +156,7 @@ public final class TorchLibrary {
   /// @param address of the first element, aligned to it; ignored where there are no elements
   /// @return a new handle
   /// @throws MisuseException if the address or the shape is impossible, or no tensor holds the
-  ///     dtype (see [#holds])
+  ///     dtype
   /// @throws TransferException if libtorch refuses
   public long wrap(long address, Device device, DType dtype, TensorShape shape, Runnable release) {
     return wrap(address, device, dtype, shape, TorchCodes.denseStrides(shape), release);
@@ -234,9 +221,7 @@ public final class TorchLibrary {
 
   /// A second handle for the same tensor.
   public long share(long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      return query(newHandle, handle, arena).get(JAVA_LONG, 0);
-    }
+    return query(newHandle, handle);
   }
 
   public void delete(long handle) {
@@ -245,9 +230,7 @@ public final class TorchLibrary {
 
   /// The address of the first element.
   public long address(long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      return query(dataPointer, handle, arena).get(JAVA_LONG, 0);
-    }
+    return query(dataPointer, handle);
   }
 
   /// The dtype, or empty for one that only libtorch knows, such as complex128.
@@ -256,11 +239,7 @@ public final class TorchLibrary {
   }
 
   public Device device(long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      return codes.device(
-          query(deviceType, handle, arena).get(JAVA_INT, 0),
-          query(deviceIndex, handle, arena).get(JAVA_INT, 0));
-    }
+    return codes.device((int) query(deviceType, handle), (int) query(deviceIndex, handle));
   }
 
   public TensorShape shape(long handle) {
@@ -335,27 +314,23 @@ public final class TorchLibrary {
   }
 
   private int dtypeCode(long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      return query(dtype, handle, arena).get(JAVA_INT, 0);
-    }
+    return (int) query(dtype, handle);
   }
 
   private long[] perAxis(NativeFunction function, long handle) {
-    try (Arena arena = Arena.ofConfined()) {
-      long axes = query(rank, handle, arena).get(JAVA_LONG, 0);
-      // The result points into the tensor, so it is copied before anything else can change it.
-      return query(function, handle, arena)
-          .get(LONGS, 0)
-          .asSlice(0, axes * Long.BYTES)
-          .toArray(JAVA_LONG);
-    }
+    long bytes = query(rank, handle) * Long.BYTES;
+    // The result points into the tensor, so it is copied before anything else can change it.
+    return MemorySegment.ofAddress(query(function, handle)).reinterpret(bytes).toArray(JAVA_LONG);
   }
 
-  /// Calls `function(handle, &result)` and returns the 8 bytes of result.
-  private static MemorySegment query(NativeFunction function, long handle, Arena arena) {
-    MemorySegment result = arena.allocate(Long.BYTES, Long.BYTES);
-    check(function, function.call(handle, result.address()), "a tensor");
-    return result;
+  /// Calls `function(handle, &result)` and returns the 8 bytes of result; if that is an `int`, only the lower half
+  /// counts.
+  private static long query(NativeFunction function, long handle) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment result = arena.allocate(Long.BYTES, Long.BYTES);
+      check(function, function.call(handle, result.address()), "a tensor");
+      return result.get(JAVA_LONG, 0);
+    }
   }
 
   private static void check(NativeFunction function, long error, String subject) {
