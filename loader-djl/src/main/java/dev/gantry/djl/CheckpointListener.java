@@ -7,7 +7,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.internal.datasets.ResumedPosition;
 import dev.gantry.djl.internal.training.EarlierListeners;
-import dev.gantry.djl.internal.training.StepCounter;
+import dev.gantry.djl.internal.training.OptimizerState;
 import dev.gantry.djl.internal.training.TrainerParts;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import java.time.Duration;
@@ -72,7 +72,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   private long savedStep;
 
   /// Null before the first batch.
-  private @Nullable StepCounter counter;
+  private @Nullable OptimizerState counter;
 
   private Instant lastSave;
   private @Nullable Due due;
@@ -153,9 +153,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     Due now = due;
     // The end of an epoch is saved by onEpoch.
     if (now != null && !epochOver) {
-      StepCounter counts = counter(trainer);
+      OptimizerState counts = counter(trainer);
       if (counts.isStepped()) {
-        counts.take();
+        counts.takeCounts();
         step++;
         saveStep(trainer, now);
         drop();
@@ -266,19 +266,19 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  private StepCounter counter(Trainer trainer) {
-    StepCounter known = counter;
+  private OptimizerState counter(Trainer trainer) {
+    OptimizerState known = counter;
     if (known == null) {
-      known = StepCounter.of(trainer);
+      known = OptimizerState.of(trainer);
       counter = known;
     }
     return known;
   }
 
   private boolean countStep(Trainer trainer) {
-    StepCounter counts = counter(trainer);
+    OptimizerState counts = counter(trainer);
     boolean stepped = counts.isStepped();
-    counts.take();
+    counts.takeCounts();
     if (stepped) {
       step++;
     }

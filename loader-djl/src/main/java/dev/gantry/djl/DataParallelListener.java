@@ -4,7 +4,7 @@ package dev.gantry.djl;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.Trainer;
 import ai.djl.training.listener.TrainingListenerAdapter;
-import dev.gantry.djl.internal.training.DeviceShares;
+import dev.gantry.djl.internal.training.OneUpdate;
 import dev.gantry.djl.internal.training.TrainerParts;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -35,7 +35,7 @@ public final class DataParallelListener extends TrainingListenerAdapter {
             .mapToInt(device -> samples(batchData.getLabels().get(device)))
             .toArray();
     if (IntStream.of(samples).anyMatch(count -> count > 0)) {
-      DeviceShares.set(trainer.getManager(), samples);
+      OneUpdate.share(trainer.getManager(), samples);
     }
   }
 

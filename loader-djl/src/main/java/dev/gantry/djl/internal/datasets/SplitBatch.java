@@ -8,7 +8,7 @@ import ai.djl.training.dataset.Batch;
 import ai.djl.translate.Batchifier;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.djl.internal.training.DeviceShares;
+import dev.gantry.djl.internal.training.OneUpdate;
 import java.util.Arrays;
 import java.util.List;
 
@@ -65,7 +65,7 @@ final class SplitBatch extends Batch {
               .formatted(this.devices, Arrays.toString(devices)));
     }
     List<SlotBatch> split = parts.subList(0, used);
-    DeviceShares.set(
+    OneUpdate.share(
         getManager().getParentManager(), split.stream().mapToInt(Batch::getSize).toArray());
     return split.toArray(Batch[]::new);
   }

@@ -6,12 +6,24 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterServer;
 import ai.djl.training.optimizer.Optimizer;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
+import java.util.Collections;
+import java.util.Map;
+import java.util.Objects;
+import java.util.WeakHashMap;
+import java.util.stream.IntStream;
 
 /// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, each
 /// weighted by its device's samples, and copies it to the others. DJL's own parameter server adds the
 /// gradients up and updates each device as a step of its own, so that the devices' parameters drift apart
 /// (source: DJL 0.35.1, `LocalParameterServer`).
-final class OneUpdate implements ParameterServer {
+public final class OneUpdate implements ParameterServer {
+  private static final int[] EQUAL = {};
+
+  /// How many samples of the current batch each device has, by the training's manager. A batch says so when it is
+  /// split.
+  private static final Map<NDManager, int[]> SHARES =
+      Collections.synchronizedMap(new WeakHashMap<>());
+
   private final Optimizer optimizer;
   private final NDManager manager;
 
@@ -30,7 +42,7 @@ final class OneUpdate implements ParameterServer {
 
   @Override
   public void update(String parameter, NDArray[] gradients, NDArray[] values) {
-    float[] weights = DeviceShares.weights(manager, gradients.length);
+    float[] weights = weights(manager, gradients.length);
     try (NDArray mean = gradients[0].mul(weights[0])) {
       for (int i = 1; i < gradients.length; i++) {
         // A device without samples still has the gradient of an earlier batch.
@@ -46,6 +58,27 @@ final class OneUpdate implements ParameterServer {
       TorchArrays.copy(values[0], values[i], 0);
       TrainerParts.clearGradient(TorchArrays.torchArray(values[i]));
     }
+  }
+
+  /// Tells how a batch was split.
+  ///
+  /// @param manager the training's, from which the batch was taken
+  /// @param samples of the first devices; the others have none
+  public static void share(NDManager manager, int[] samples) {
+    SHARES.put(manager, samples.clone());
+  }
+
+  /// The factor of each device's gradient, which is a mean over that device's samples: with these factors the
+  /// sum is the mean over the batch. All factors are equal if no batch has said how it was split.
+  private static float[] weights(NDManager manager, int devices) {
+    int[] samples = Objects.requireNonNullElse(SHARES.get(manager), EQUAL);
+    long all = IntStream.of(samples).asLongStream().sum();
+    float[] weights = new float[devices];
+    for (int i = 0; i < devices; i++) {
+      int own = i < samples.length ? samples[i] : 0;
+      weights[i] = all == 0 ? 1f / devices : (float) ((double) own / all);
+    }
+    return weights;
   }
 
   @Override

@@ -11,8 +11,13 @@ import ai.djl.training.optimizer.Nag;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.optimizer.RmsProp;
 import ai.djl.training.optimizer.Sgd;
+import ai.djl.training.tracker.ParameterTracker;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.torch.PrivateField;
+import java.lang.invoke.MethodType;
+import java.lang.reflect.Field;
+import java.lang.reflect.Modifier;
+import java.lang.reflect.RecordComponent;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -110,12 +115,64 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
     Set<String> known =
         Stream.concat(kind.states.stream().map(State::name), OptimizerState.FIELDS.stream())
             .collect(Collectors.toSet());
-    new UnknownState(kind.type, known).requireNone(optimizer.getClass());
+    requireNoUnknownState(kind.type, known, optimizer.getClass());
     return kind;
   }
 
   /// DJL's name for it, such as `AdamW`.
   String djlName() {
     return type.getSimpleName();
+  }
+
+  /// Looks for fields in which an optimizer may keep state that Gantry does not know. A checkpoint would
+  /// lack that state, and the resumed training would silently differ.
+  ///
+  /// @param djl one of DJL's own classes, whose fields are settings unless they hold objects
+  /// @param known the names of the fields of DJL's classes that are saved
+  /// @param type `djl` or a class derived from it
+  private static void requireNoUnknownState(
+      Class<? extends Optimizer> djl, Set<String> known, Class<?> type) {
+    for (Class<?> each = type; each != Object.class; each = each.getSuperclass()) {
+      boolean own = each != djl && each != Optimizer.class;
+      for (Field field : each.getDeclaredFields()) {
+        if (own ? mayChange(field) : mayHoldState(field, known)) {
+          throw new MisuseException(
+              field.getDeclaringClass().getName()
+                  + "."
+                  + field.getName()
+                  + " may be state of the optimizer, and only that of DJL's "
+                  + djl.getSimpleName()
+                  + " is saved. If it is not state, make it transient, or final and of a"
+                  + " primitive type, String, enum, tracker or record of these");
+        }
+      }
+    }
+  }
+
+  private static boolean mayHoldState(Field field, Set<String> known) {
+    return !known.contains(field.getName())
+        && !Modifier.isStatic(field.getModifiers())
+        && !isValue(field.getType());
+  }
+
+  private static boolean mayChange(Field field) {
+    int modifiers = field.getModifiers();
+    boolean outerInstance = field.isSynthetic() && field.getName().startsWith("this$");
+    return !Modifier.isStatic(modifiers)
+        && !Modifier.isTransient(modifiers)
+        && !outerInstance
+        && !(Modifier.isFinal(modifiers) && isValue(field.getType()));
+  }
+
+  private static boolean isValue(Class<?> type) {
+    return MethodType.methodType(type).unwrap().returnType().isPrimitive()
+        || type.isEnum()
+        || type == String.class
+        || type == Class.class
+        || ParameterTracker.class.isAssignableFrom(type)
+        || (type.isRecord()
+            && Stream.of(type.getRecordComponents())
+                .map(RecordComponent::getType)
+                .allMatch(OptimizerKind::isValue));
   }
 }

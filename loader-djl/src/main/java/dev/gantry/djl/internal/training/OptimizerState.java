@@ -12,6 +12,7 @@ import dev.gantry.djl.internal.names.Names;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.torch.PrivateField;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -46,10 +47,13 @@ public final class OptimizerState {
       PrivateField.of(Optimizer.class, "beginNumUpdate", "int");
 
   /// Stands for the count of a parameter that is not updated.
-  static final int NO_COUNT = -1;
+  private static final int NO_COUNT = -1;
 
   private final TrainerParts parts;
   private final OptimizerKind kind;
+
+  /// The counts at the last [#takeCounts]; empty before the first one.
+  private int[] counts = {};
 
   private OptimizerState(TrainerParts parts, OptimizerKind kind) {
     this.parts = parts;
@@ -68,7 +72,7 @@ public final class OptimizerState {
   /// step raises all of these counts.
   ///
   /// @throws MisuseException if the optimizer does not count updates
-  int[] countsNow() {
+  private int[] countsNow() {
     if (!kind.countsUpdates()) {
       throw new MisuseException(
           "DJL's " + kind.djlName() + " does not count updates, so its steps cannot be noticed");
@@ -81,6 +85,29 @@ public final class OptimizerState {
           parameter.requiresGradient() ? byId.getOrDefault(parameter.getId(), 0) : NO_COUNT;
     }
     return counts;
+  }
+
+  /// Remembers how often each parameter was updated until now.
+  public void takeCounts() {
+    counts = countsNow();
+  }
+
+  /// Whether a step was made since [#takeCounts]. All counts must rise: a step that failed halfway does not
+  /// count.
+  public boolean isStepped() {
+    int[] now = countsNow();
+    for (int i = 0; i < counts.length; i++) {
+      // A parameter that was frozen has no count.
+      if (counts[i] != NO_COUNT && now[i] != NO_COUNT && now[i] <= counts[i]) {
+        return false;
+      }
+    }
+    return counts.length > 0;
+  }
+
+  /// Whether no count has changed since [#takeCounts], as a step or a restore would.
+  public boolean isUnchanged() {
+    return Arrays.equals(counts, countsNow());
   }
 
   /// The optimizer's state now. The arrays are the optimizer's own: the next step changes them. With several
@@ -103,48 +130,43 @@ public final class OptimizerState {
   ///
   /// @param device its number among the trainer's
   SequencedMap<String, NDArray> values(int device) {
-    return arrays((state, parameter) ->
-        Optional.ofNullable(byDevice(state, parameter).get(parts.devices().get(device))));
+    return arrays((state, path) ->
+        Optional.ofNullable(byDevice(state, path).get(parts.devices().get(device))));
   }
 
   private SequencedMap<String, NDArray> arrays(
-      BiFunction<OptimizerKind.State, Parameter, Optional<NDArray>> value) {
+      BiFunction<OptimizerKind.State, String, Optional<NDArray>> value) {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
     for (OptimizerKind.State state : kind.states()) {
-      parts
-          .parameters()
-          .forEach((path, parameter) ->
-              value.apply(state, parameter).ifPresent(array -> arrays.put(state.key(path), array)));
+      for (String path : parts.parameters().keySet()) {
+        value.apply(state, path).ifPresent(array -> arrays.put(state.key(path), array));
+      }
     }
     return arrays;
   }
 
-  private Map<Device, NDArray> byDevice(OptimizerKind.State state, Parameter parameter) {
-    return state.arrays().get(parts.optimizer()).getOrDefault(parameter.getId(), Map.of());
+  private Map<Device, NDArray> byDevice(OptimizerKind.State state, String path) {
+    return state.arrays().get(parts.optimizer()).getOrDefault(parameter(path).getId(), Map.of());
+  }
+
+  private Parameter parameter(String path) {
+    return Objects.requireNonNull(parts.parameters().get(path), path);
   }
 
   /// Arrays like those that [#values] will have when all parameters have been updated, to learn their sizes:
   /// for each array that does not exist yet, its parameter's, which has the same shape and type.
   SequencedMap<String, NDArray> expected() {
     Map<String, NDArray> parameters = parts.values();
-    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
-    for (OptimizerKind.State state : kind.states()) {
-      parts
-          .parameters()
-          .forEach((path, parameter) -> {
-            Optional<NDArray> value = value(state, parameter);
-            if (value.isPresent()) {
-              arrays.put(state.key(path), value.get());
-            } else if (parameter.requiresGradient() && state.isUsedBy(parts.optimizer())) {
-              arrays.put(state.key(path), Objects.requireNonNull(parameters.get(path)));
-            }
-          });
-    }
-    return arrays;
+    return arrays((state, path) ->
+        value(state, path)
+            .or(() ->
+                parameter(path).requiresGradient() && state.isUsedBy(parts.optimizer())
+                    ? Optional.ofNullable(parameters.get(path))
+                    : Optional.empty()));
   }
 
-  private Optional<NDArray> value(OptimizerKind.State state, Parameter parameter) {
-    Map<Device, NDArray> byDevice = byDevice(state, parameter);
+  private Optional<NDArray> value(OptimizerKind.State state, String path) {
+    Map<Device, NDArray> byDevice = byDevice(state, path);
     return parts.devices().stream()
         .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
         .findFirst()
@@ -219,20 +241,18 @@ public final class OptimizerState {
   public StateReplacement replace(SavedOptimizer<ArrayKind> saved) {
     check(saved);
     StateReplacement replacement = new StateReplacement(parts);
-    return Cleanup.orUndo(
+    Cleanup.orUndo(
         () -> {
           for (OptimizerKind.State state : kind.states()) {
-            parts
-                .parameters()
-                .forEach((path, parameter) -> {
-                  String key = state.key(path);
-                  replacement.plan(state, key, parameter.getId(), saved.arrays().get(key));
-                });
+            for (String path : parts.parameters().keySet()) {
+              String key = state.key(path);
+              replacement.plan(state, key, parameter(path).getId(), saved.arrays().get(key));
+            }
           }
-          replacement.plan(() -> setCounts(saved));
-          return replacement;
         },
         replacement::close);
+    replacement.plan(() -> setCounts(saved));
+    return replacement;
   }
 
   /// The saved state with update counts as DJL would have counted them on the devices of this trainer.

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArray;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.util.ArrayList;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -28,7 +29,7 @@ public final class StateReplacement implements AutoCloseable {
   /// Plans that from [#apply] on, the optimizer's state of a parameter is an array of this kind on each
   /// device that the optimizer updates; if `kind` is null, that it has no such state.
   ///
-  /// @param key what [#take] calls it
+  /// @param key what [#targets()] calls it
   void plan(OptimizerKind.State state, String key, String parameterId, @Nullable ArrayKind kind) {
     Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
     Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());
@@ -59,29 +60,29 @@ public final class StateReplacement implements AutoCloseable {
     exchanges.add(exchange);
   }
 
-  /// Copies values into the arrays that the optimizer gets by [#apply]; it may use some of these already.
-  ///
-  /// @param key such as `means/01Linear_weight`
-  /// @param values of the array's rows from `firstRow` on; they stay the caller's
-  /// @throws dev.gantry.core.TransferException if libtorch refuses
-  public void take(String key, NDArray values, long firstRow) {
-    targets
-        .getOrDefault(key, Map.of())
-        .values()
-        .forEach(target -> TorchArrays.copy(values, target, firstRow));
+  /// The arrays that the optimizer gets by [#apply], by their keys, such as `means/01Linear_weight`; it may use some
+  /// of these already.
+  Map<String, Collection<NDArray>> targets() {
+    Map<String, Collection<NDArray>> all = new HashMap<>();
+    targets.forEach((key, byDevice) -> all.put(key, byDevice.values()));
+    return all;
   }
 
-  /// Does what [#take(String, NDArray, long)] does, on one device.
+  /// Returns the arrays of [#targets()] on one device, as far as it has any.
   ///
   /// @param device its number among the trainer's
-  void take(int device, String key, NDArray values, long firstRow) {
-    NDArray target = targets.getOrDefault(key, Map.of()).get(parts.devices().get(device));
-    if (target != null) {
-      TorchArrays.copy(values, target, firstRow);
-    }
+  Map<String, NDArray> targets(int device) {
+    Map<String, NDArray> all = new HashMap<>();
+    targets.forEach((key, byDevice) -> {
+      NDArray target = byDevice.get(parts.devices().get(device));
+      if (target != null) {
+        all.put(key, target);
+      }
+    });
+    return all;
   }
 
-  /// Gives all arrays to the optimizer. Call it when [#take] has had all values.
+  /// Gives all arrays to the optimizer. Call it when [#targets()] have all values.
   public void apply() {
     exchanges.forEach(Runnable::run);
     created.clear();

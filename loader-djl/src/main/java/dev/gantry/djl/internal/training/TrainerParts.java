@@ -16,18 +16,15 @@ import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.names.Names;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
-import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PrivateField;
-import dev.gantry.djl.internal.weights.TensorTaker;
-import dev.gantry.formats.spi.StoredTensor;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 
@@ -36,7 +33,7 @@ import java.util.Set;
 /// model's arrays are out of date until it is closed.
 ///
 /// Call it on the thread that steps the trainer.
-public final class TrainerParts implements TensorTaker {
+public final class TrainerParts {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =
@@ -165,13 +162,6 @@ public final class TrainerParts implements TensorTaker {
     return values;
   }
 
-  /// Does what [#take(String, NDArray, long)] does, on one device.
-  void take(int device, String path, NDArray values, long firstRow) {
-    NDArray target = arrays(path).get(device);
-    TorchArrays.copy(values, target, firstRow);
-    clearGradient(TorchArrays.torchArray(target));
-  }
-
   /// Checks that saved values could be those of the parameters.
   ///
   /// @param saved what each is, by path
@@ -198,33 +188,21 @@ public final class TrainerParts implements TensorTaker {
     }
   }
 
-  /// Copies values into a parameter, on all devices of the trainer and in the model, and clears a
-  /// gradient that waits for a step, because it belongs to other values.
+  /// The arrays of each parameter: those on all devices of the trainer, and the model's.
   ///
-  /// @param values of the parameter's rows from `firstRow` on; they stay the caller's
-  /// @throws MisuseException if the parameter is not initialised
-  /// @throws dev.gantry.core.TransferException if libtorch refuses
-  @Override
-  public void take(String path, NDArray values, long firstRow) {
-    for (NDArray target : targets(path)) {
-      TorchArrays.copy(values, target, firstRow);
-      clearGradient(TorchArrays.torchArray(target));
-    }
+  /// @throws MisuseException if a parameter is not initialised
+  Map<String, Set<NDArray>> targets() {
+    Map<String, Set<NDArray>> all = new HashMap<>();
+    parameters.keySet().forEach(path -> all.put(path, targets(path)));
+    return all;
   }
 
-  @Override
-  public Optional<NDArray> place(StoredTensor tensor) {
-    Set<NDArray> targets = targets(tensor.name());
-    return targets.size() == 1
-        ? targets.stream()
-            .filter(array -> ArrayMemory.holds(array, tensor.dtype(), tensor.shape()))
-            .findFirst()
-        : Optional.empty();
-  }
-
-  @Override
-  public void placed(String path) {
-    targets(path).forEach(target -> clearGradient(TorchArrays.torchArray(target)));
+  /// Clears gradients that wait for a step, because they belong to values that are no longer there.
+  void clearGradients() {
+    targets().values().stream()
+        .flatMap(Set::stream)
+        .map(TorchArrays::torchArray)
+        .forEach(TrainerParts::clearGradient);
   }
 
   private Set<NDArray> targets(String path) {

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
 import java.util.LinkedHashMap;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
@@ -63,11 +64,15 @@ public record TrainingContents(
     contents.groups.put(OPTIMIZER, optimizer.arrays());
     int devices = parts.devices().size();
     if (devices > 1) {
-      SequencedMap<String, NDArray> replicas = new LinkedHashMap<>();
-      for (int i = 1; i < devices; i++) {
-        Replicas.addDifferent(i, MODEL, parameters, values(parts, i, moment), replicas);
-        Replicas.addDifferent(i, OPTIMIZER, optimizer.arrays(), state.values(i), replicas);
-      }
+      SequencedMap<String, NDArray> replicas =
+          Replicas.named(devices, i -> values(parts, i, moment), state::values);
+      SequencedMap<String, NDArray> first =
+          Replicas.named(devices, _ -> parameters, _ -> optimizer.arrays());
+      replicas
+          .entrySet()
+          .removeIf(each ->
+              Replicas.sameValues(
+                  Objects.requireNonNull(first.get(each.getKey())), each.getValue()));
       contents.putReplicas(replicas);
       contents.state.put(SavedState.DEVICES, Integer.toString(devices));
       contents.state.put(
@@ -107,15 +112,7 @@ public record TrainingContents(
     TrainingContents contents = new TrainingContents().with(parameters, 0, Optional.empty());
     SequencedMap<String, NDArray> states = OptimizerState.of(trainer).expected();
     contents.groups.put(OPTIMIZER, states);
-    SequencedMap<String, NDArray> replicas = new LinkedHashMap<>();
-    for (int i = 1; i < trainer.getDevices().length; i++) {
-      int device = i;
-      parameters.forEach(
-          (name, array) -> replicas.put(new Replicas.Key(device, MODEL, name).text(), array));
-      states.forEach(
-          (name, array) -> replicas.put(new Replicas.Key(device, OPTIMIZER, name).text(), array));
-    }
-    contents.putReplicas(replicas);
+    contents.putReplicas(Replicas.named(trainer.getDevices().length, _ -> parameters, _ -> states));
     return contents;
   }
 

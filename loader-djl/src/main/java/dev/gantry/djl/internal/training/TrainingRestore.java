@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.nn.ParameterList;
 import ai.djl.training.Trainer;
@@ -17,6 +18,7 @@ import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.StoreFolder;
 import dev.gantry.formats.spi.StoredTensor;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -100,30 +102,22 @@ public final class TrainingRestore {
         optimizer.counted(state.optimizer(kinds(states)), state.countingDevices());
     parameters.check(kinds(values));
     optimizer.check(saved);
+    int devices = parameters.devices().size();
     SequencedMap<String, StoredTensor> replicas =
-        replicas(
-            parameters.devices().size(),
-            Map.of(
-                TrainingContents.MODEL, kinds(values),
-                TrainingContents.OPTIMIZER, kinds(states)));
+        replicas(devices, Replicas.named(devices, _ -> kinds(values), _ -> kinds(states)));
     verify(values);
     verify(states);
     verify(replicas);
     try (StateReplacement replacement = optimizer.replace(saved);
         NDManager temporary = trainer.getManager().newSubManager()) {
       TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
-      load.eachPart(List.copyOf(values.values()), parameters);
-      load.eachPart(List.copyOf(states.values()), replacement::take);
-      load.eachPart(
-          List.copyOf(replicas.values()),
-          (name, rows, first) -> {
-            Replicas.Key key = Replicas.Key.parse(name).orElseThrow();
-            if (key.group().equals(TrainingContents.MODEL)) {
-              parameters.take(key.device(), key.name(), rows, first);
-            } else {
-              replacement.take(key.device(), key.name(), rows, first);
-            }
-          });
+      load.eachPart(List.copyOf(values.values()), new ArrayTargets(parameters.targets()));
+      parameters.clearGradients();
+      load.eachPart(List.copyOf(states.values()), new ArrayTargets(replacement.targets()));
+      Map<String, List<NDArray>> others = new HashMap<>();
+      Replicas.named(devices, parameters::values, replacement::targets)
+          .forEach((name, array) -> others.put(name, List.of(array)));
+      load.eachPart(List.copyOf(replicas.values()), new ArrayTargets(others));
       replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
@@ -133,19 +127,26 @@ public final class TrainingRestore {
 
   /// The arrays that devices but the first had different from it. Empty if the checkpoint was saved on
   /// another number of devices: then all devices get the first one's.
-  private SequencedMap<String, StoredTensor> replicas(
-      int devices, Map<String, SequencedMap<String, ArrayKind>> kinds) {
+  ///
+  /// @param kinds what each replica must be
+  private SequencedMap<String, StoredTensor> replicas(int devices, Map<String, ArrayKind> kinds) {
     if (devices != state.devices() || !checkpoint.has(Replicas.GROUP)) {
       return new LinkedHashMap<>();
     }
     SequencedMap<String, StoredTensor> replicas = checkpoint.open(Replicas.GROUP).tensors();
     kinds(replicas)
-        .forEach((name, kind) ->
-            Replicas.misfit(name, kind, devices, kinds)
-                .ifPresent(why -> {
-                  throw new MalformedFileException(
-                      StoreFolder.manifest(checkpoint.folder()), 0, "invalid-replica", why);
-                }));
+        .forEach((name, kind) -> {
+          ArrayKind first = kinds.get(name);
+          if (!kind.equals(first)) {
+            throw new MalformedFileException(
+                StoreFolder.manifest(checkpoint.folder()),
+                0,
+                "invalid-replica",
+                first == null
+                    ? "'" + name + "' is no replica on one of " + devices + " devices"
+                    : "'" + name + "' is " + kind + ", and the first device's is " + first);
+          }
+        });
     return replicas;
   }
 

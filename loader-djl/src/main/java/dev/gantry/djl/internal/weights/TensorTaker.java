@@ -16,7 +16,4 @@ public interface TensorTaker {
   default Optional<NDArray> place(StoredTensor tensor) {
     return Optional.empty();
   }
-
-  /// Is told that the tensor was read into its [#place].
-  default void placed(String tensor) {}
 }

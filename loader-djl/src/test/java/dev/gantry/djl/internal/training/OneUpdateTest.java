@@ -19,7 +19,7 @@ class OneUpdateTest {
   private static float step(int devices, int... samples) {
     try (NDManager manager = NDManager.newBaseManager()) {
       if (samples.length > 0) {
-        DeviceShares.set(manager, samples);
+        OneUpdate.share(manager, samples);
       }
       NDArray[] gradients =
           IntStream.range(0, devices)

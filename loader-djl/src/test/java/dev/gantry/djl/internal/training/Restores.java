@@ -16,14 +16,17 @@ final class Restores {
         new SavedOptimizer<>(
             saved.kind(), kinds(saved.arrays()), saved.updateCounts(), saved.updates());
     try (StateReplacement replacement = state.replace(withoutValues)) {
-      saved.arrays().forEach((key, values) -> replacement.take(key, values, 0));
+      ArrayTargets targets = new ArrayTargets(replacement.targets());
+      saved.arrays().forEach((key, values) -> targets.take(key, values, 0));
       replacement.apply();
     }
   }
 
   static void parameters(TrainerParts parameters, Map<String, NDArray> saved) {
     parameters.check(kinds(saved));
-    saved.forEach((path, values) -> parameters.take(path, values, 0));
+    ArrayTargets targets = new ArrayTargets(parameters.targets());
+    saved.forEach((path, values) -> targets.take(path, values, 0));
+    parameters.clearGradients();
   }
 
   private static SequencedMap<String, ArrayKind> kinds(Map<String, NDArray> arrays) {
