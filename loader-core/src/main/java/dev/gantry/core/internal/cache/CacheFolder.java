@@ -41,9 +41,6 @@ import org.jspecify.annotations.Nullable;
 /// total size of all cached files. This total may be too high after a crash; whoever makes room next counts
 /// anew. Thread-safe.
 final class CacheFolder {
-  /// How many files are in a folder, and how many bytes they take.
-  record Use(long files, long bytes) {}
-
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
   private static final long LOCK_PAUSE_NANOS = 1_000_000;
   private static final int LOCK_PAUSES = 10_000;
@@ -145,9 +142,10 @@ final class CacheFolder {
   /// Counts what is in the folder now.
   ///
   /// @throws TransferException if the folder cannot be listed
-  Use use() {
+  RemoteCache.Use use() {
     List<Found> found = list();
-    return new Use(found.size(), found.stream().mapToLong(Found::bytes).sum());
+    return new RemoteCache.Use(
+        folder, found.size(), found.stream().mapToLong(Found::bytes).sum(), mostBytes);
   }
 
   private List<Found> list() {

@@ -5,12 +5,12 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
 
 /// The state of a cached file in this process: which blocks are good, and which are in hand. A block is in hand
 /// while one reader checks or fetches it. All readers of the file in a session share this. Thread-safe.
@@ -25,7 +25,7 @@ final class CachedFile implements AutoCloseable {
     FETCH,
     /// Fetch the block from its store, and do not put it into the cache.
     PASS,
-    /// Wait for the reader that has the block in hand: it runs `again`.
+    /// Try again when the reader that has the block in hand has settled it: see [#settled].
     WAIT,
     /// Try again after a short while, since another process fetches the block.
     WAIT_FOR_OTHERS
@@ -34,17 +34,14 @@ final class CachedFile implements AutoCloseable {
   /// How long to wait for another process: as long as a server may take for a block.
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
-  private enum State {
-    UNKNOWN,
-    /// One reader has the block in hand.
-    TAKEN,
-    GOOD
-  }
-
   private final String key;
+  private final CacheFolder folder;
   private final CacheEntry entry;
-  private final State[] states;
-  private final Map<Integer, List<Runnable>> waiting = new HashMap<>();
+  private final int blocks;
+  private final BitSet good = new BitSet();
+
+  /// The blocks in hand, each with what is completed when it is settled.
+  private final Map<Integer, CompletableFuture<Void>> inHand = new HashMap<>();
 
   /// When this process first saw that another process fetches a block, by block and in [System#nanoTime].
   private final Map<Integer, Long> othersSince = new HashMap<>();
@@ -52,16 +49,16 @@ final class CachedFile implements AutoCloseable {
   /// Whether another process took too long for a block; this one waits for no other process then.
   private boolean othersAreLate;
 
-  private int good;
   private int users = 1;
   private boolean sealed;
   private boolean failed;
 
-  CachedFile(String key, CacheEntry entry) {
+  /// @param entry closed with this
+  CachedFile(String key, CacheFolder folder, CacheEntry entry) {
     this.key = key;
+    this.folder = folder;
     this.entry = entry;
-    this.states = new State[CacheEntry.blocks(entry.size())];
-    Arrays.fill(states, State.UNKNOWN);
+    this.blocks = CacheEntry.blocks(entry.size());
     this.sealed = entry.isSealed();
   }
 
@@ -75,24 +72,19 @@ final class CachedFile implements AutoCloseable {
 
   /// Whether all bytes are there and known to be right.
   synchronized boolean isWhole() {
-    return !failed && (sealed || good == states.length);
+    return !failed && (sealed || good.cardinality() == blocks);
   }
 
   /// Takes a block in hand, unless it is good or another reader has it in hand.
   ///
   /// @param mayPut whether the cache takes new blocks
-  /// @param again runs when the block is settled, on the thread that settles it, if this returns [Turn#WAIT]
-  Turn take(int block, boolean mayPut, Runnable again) {
+  Turn take(int block, boolean mayPut) {
     synchronized (this) {
-      switch (states[block]) {
-        case GOOD -> {
-          return Turn.GOOD;
-        }
-        case TAKEN -> {
-          waiting.computeIfAbsent(block, _ -> new ArrayList<>()).add(again);
-          return Turn.WAIT;
-        }
-        case UNKNOWN -> states[block] = State.TAKEN;
+      if (good.get(block)) {
+        return Turn.GOOD;
+      }
+      if (inHand.putIfAbsent(block, new CompletableFuture<>()) != null) {
+        return Turn.WAIT;
       }
     }
     Turn turn = Turn.PASS;
@@ -101,7 +93,7 @@ final class CachedFile implements AutoCloseable {
       return turn;
     } finally {
       if (turn == Turn.PASS || turn == Turn.WAIT_FOR_OTHERS) {
-        settle(block, false);
+        boolean _ = settle(block, false);
       }
     }
   }
@@ -150,23 +142,28 @@ final class CachedFile implements AutoCloseable {
     return othersAreLate ? Turn.PASS : Turn.WAIT_FOR_OTHERS;
   }
 
-  /// Ends the time that a reader has a block in hand, and wakes readers that wait for it.
+  /// Returns what is completed when a block is not in hand any more. The caller may complete it earlier.
+  synchronized CompletableFuture<Void> settled(int block) {
+    CompletableFuture<Void> present = inHand.get(block);
+    return present == null ? CompletableFuture.completedFuture(null) : present.copy();
+  }
+
+  /// Ends the time that a reader has a block in hand.
   ///
   /// @return whether the file has just become whole
   boolean settle(int block, boolean isGood) {
-    List<Runnable> told;
+    @Nullable CompletableFuture<Void> told;
     boolean whole;
     synchronized (this) {
-      states[block] = isGood ? State.GOOD : State.UNKNOWN;
       if (isGood) {
+        good.set(block);
         othersSince.remove(block);
       }
-      good += isGood ? 1 : 0;
-      whole = isGood && good == states.length;
-      told = waiting.remove(block);
+      whole = isGood && good.cardinality() == blocks;
+      told = inHand.remove(block);
     }
     if (told != null) {
-      told.forEach(Runnable::run);
+      told.complete(null);
     }
     return whole;
   }
@@ -182,11 +179,6 @@ final class CachedFile implements AutoCloseable {
     }
     Cleanup.orUndo(entry::seal, () -> setSealed(false));
     setSealed(true);
-  }
-
-  /// Whether the disk failed to seal the file.
-  synchronized boolean hasFailed() {
-    return failed;
   }
 
   private synchronized void setSealed(boolean done) {
@@ -208,8 +200,15 @@ final class CachedFile implements AutoCloseable {
     return users == 0;
   }
 
+  /// Closes the entry, and marks it as used now; removes it if the disk failed to seal it.
   @Override
-  public void close() {
+  public synchronized void close() {
     entry.close();
+    // The entry can be removed only after this process has given up its own lock.
+    if (failed) {
+      folder.remove(key);
+    } else {
+      folder.touch(key);
+    }
   }
 }

@@ -2,73 +2,76 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
-import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.cache.CachedFile.Turn;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileCache;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
-import java.util.concurrent.atomic.AtomicBoolean;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A remote file of which the cache has some blocks: reads fetch the missing blocks, each once, and write them
 /// to the disk. Thread-safe.
 final class FillingFile implements FileCache.Filling {
+  /// How long to wait before a block is tried again that another process fetches.
+  private static final long RETRY_MILLIS = 2;
+
+  private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
+
   private final RemoteCache cache;
-  private final Location.Remote location;
   private final StoredFile remote;
   private final CachedFile cached;
   private final CacheEntry entry;
-  private final Supplier<SourceFile> past;
+  private final WholeFile.Version version;
+  private final Supplier<StoredFile> open;
 
   /// @param remote the file in its store; closed with this
   /// @param cached the blocks in the cache; [#close] ends this use of them
-  /// @param past opens the remote file again
+  /// @param open opens the remote file again
   FillingFile(
       RemoteCache cache,
-      Location.Remote location,
       StoredFile remote,
       CachedFile cached,
-      Supplier<SourceFile> past) {
+      WholeFile.Version version,
+      Supplier<StoredFile> open) {
     this.cache = cache;
-    this.location = location;
     this.remote = remote;
     this.cached = cached;
     this.entry = cached.entry();
-    this.past = past;
+    this.version = version;
+    this.open = open;
   }
 
   @Override
   public long size() {
-    return remote.size();
+    return version.size();
   }
 
   @Override
   public Object identity() {
-    return remote.identity();
+    return version.identity();
   }
 
   @Override
   public Optional<Instant> modified() {
-    return remote.modified();
+    return version.modified();
   }
 
   @Override
   public String version() {
-    return remote.version();
+    return version.text();
   }
 
   @Override
@@ -83,8 +86,7 @@ final class FillingFile implements FileCache.Filling {
 
   @Override
   public LocalFile local(CachePolicy policy) {
-    return cache.local(
-        cached, policy, remote.identity(), remote.version(), remote.modified(), past);
+    return cache.local(cached, policy, version, open);
   }
 
   @Override
@@ -94,10 +96,22 @@ final class FillingFile implements FileCache.Filling {
       request.completed();
       return;
     }
-    Reading reading = new Reading(request);
     int first = (int) (request.offset() / CacheEntry.BLOCK_BYTES);
-    int last = (int) ((request.offset() + length - 1) / CacheEntry.BLOCK_BYTES);
-    reading.run(first, last);
+    int end = CacheEntry.blocks(request.offset() + length);
+    var _ =
+        new Reading(request)
+            .bring(first, end)
+            .whenComplete((_, failure) -> {
+              if (failure == null) {
+                request.completed();
+              } else {
+                request.failed(failure instanceof CompletionException ? cause(failure) : failure);
+              }
+            });
+  }
+
+  private static Throwable cause(Throwable failure) {
+    return failure.getCause() == null ? failure : failure.getCause();
   }
 
   @Override
@@ -105,16 +119,11 @@ final class FillingFile implements FileCache.Filling {
     Cleanup.runAll(List.of(remote::close, () -> cache.leave(cached)));
   }
 
-  /// One read of this file, which ends when all its parts have ended.
+  /// One read of this file.
   private final class Reading {
     private final ReadRequest request;
     private final long from;
     private final long to;
-
-    /// Counts the parts that have not ended. The thread that starts them counts as one.
-    private final AtomicInteger parts = new AtomicInteger(1);
-
-    private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
 
     Reading(ReadRequest request) {
       this.request = request;
@@ -122,122 +131,90 @@ final class FillingFile implements FileCache.Filling {
       this.to = from + request.target().byteSize();
     }
 
-    void end() {
-      if (parts.decrementAndGet() == 0) {
-        Throwable reason = failure.get();
-        if (reason == null) {
-          request.completed();
-        } else {
-          request.failed(reason);
-        }
-      }
-    }
-
-    private void fail(Throwable reason) {
-      failure.compareAndSet(null, reason);
-    }
-
-    /// Brings blocks as one part, which the caller has counted.
-    void run(int first, int last) {
-      try {
-        serve(first, last);
-      } catch (RuntimeException | Error e) {
-        fail(e);
-      }
-      end();
-    }
-
-    private void serve(int first, int last) {
-      if (request.cancellation().isCancelled()) {
-        fail(new TransferException("read", location.toString(), new Failure.Cancelled()));
-        return;
-      }
-      Turn[] turns = new Turn[last - first + 1];
+    /// Brings the wanted bytes of some blocks.
+    ///
+    /// @return is completed, also by a failure, when nothing touches the read's target any more
+    CompletableFuture<Void> bring(int first, int end) {
+      List<CompletableFuture<Void>> parts = new ArrayList<>();
+      Turn[] turns = new Turn[end - first];
       Arrays.fill(turns, Turn.WAIT);
-      try {
-        for (int i = 0; i < turns.length; i++) {
-          turns[i] = turn(first + i);
+      parts.add(
+          begun(() -> {
+            if (request.cancellation().isCancelled()) {
+              throw new TransferException(
+                  "read", version.file().toString(), new Failure.Cancelled());
+            }
+            for (int i = 0; i < turns.length; i++) {
+              turns[i] = turn(first + i, parts);
+            }
+            return DONE;
+          }));
+      // Requests what is missing first, so that it is under way while this thread reads the rest from the disk.
+      for (int i = 0; i < turns.length; ) {
+        Turn turn = turns[i];
+        int begin = first + i;
+        do {
+          i++;
+        } while (i < turns.length && turns[i] == turn && isOneRequest(turn, first + i));
+        int next = first + i;
+        if (turn == Turn.FETCH) {
+          parts.add(begun(() -> fetch(begin, next)));
+        } else if (turn == Turn.PASS) {
+          parts.add(begun(() -> pass(begin, next)));
         }
-        // Requests what is missing first, so that it is under way while this thread reads the rest
-        // from the disk.
-        for (int i = 0; i < turns.length; ) {
-          int end = turns[i] == Turn.FETCH ? endOfFetch(turns, i, first) : i + 1;
-          if (turns[i] == Turn.FETCH) {
-            Arrays.fill(turns, i, end, Turn.WAIT);
-            fetch(first + i, first + end);
-          }
-          i = end;
-        }
-        for (int i = 0; i < turns.length; ) {
-          Turn turn = turns[i];
-          int end = i + 1;
-          while (turn != Turn.CHECK && end < turns.length && turns[end] == turn) {
-            end++;
-          }
-          turns[i] = Turn.WAIT;
-          switch (turn) {
-            case GOOD -> readGood(first + i, first + end);
-            case CHECK -> check(first + i);
-            case PASS -> pass(first + i, first + end);
-            case FETCH, WAIT, WAIT_FOR_OTHERS -> {}
-          }
-          i = end;
-        }
-      } catch (RuntimeException | Error e) {
-        giveBack(turns, first);
-        throw e;
       }
-    }
-
-    /// Returns the index after the blocks that one request fetches: several only if this read wants all of each.
-    private int endOfFetch(Turn[] turns, int i, int first) {
-      int end = i + 1;
-      while (isWithin(first + i)
-          && end < turns.length
-          && turns[end] == Turn.FETCH
-          && isWithin(first + end)) {
-        end++;
-      }
-      return end;
-    }
-
-    private void giveBack(Turn[] turns, int first) {
       for (int i = 0; i < turns.length; i++) {
-        switch (turns[i]) {
-          case FETCH -> give(first + i, false);
-          case CHECK -> cache.settle(cached, first + i, false);
-          case GOOD, PASS, WAIT, WAIT_FOR_OTHERS -> {}
+        int block = first + i;
+        if (turns[i] == Turn.GOOD) {
+          parts.add(begun(() -> readGood(block)));
+        } else if (turns[i] == Turn.CHECK) {
+          parts.add(begun(() -> check(block)));
         }
+      }
+      return CompletableFuture.allOf(parts.toArray(CompletableFuture[]::new));
+    }
+
+    private static CompletableFuture<Void> begun(Supplier<CompletableFuture<Void>> part) {
+      try {
+        return part.get();
+      } catch (RuntimeException | Error e) {
+        return CompletableFuture.failedFuture(e);
       }
     }
 
-    private Turn turn(int block) {
-      parts.incrementAndGet();
+    /// Whether one request brings a block and the one before, which has the same turn. Blocks are fetched together
+    /// only if this read wants all of each.
+    private boolean isOneRequest(Turn turn, int block) {
+      return turn == Turn.PASS || (turn == Turn.FETCH && isWithin(block - 1) && isWithin(block));
+    }
+
+    /// @param parts gets what brings the block later if this read has to wait for it
+    private Turn turn(int block, List<CompletableFuture<Void>> parts) {
       Turn turn = Turn.PASS;
-      Waiter waiter = new Waiter(block);
       try {
-        turn = cached.take(block, cache.mayPut(), waiter);
-        if (turn == Turn.WAIT) {
-          waiter.endWith(request.cancellation());
-        }
+        turn = cached.take(block, cache.mayPut());
       } catch (TransferException e) {
         cache.refuse(e);
-      } finally {
-        if (turn != Turn.WAIT) {
-          parts.decrementAndGet();
-        }
       }
-      return turn == Turn.WAIT_FOR_OTHERS ? comeAgain(block) : turn;
+      if (turn == Turn.WAIT) {
+        parts.add(bringAfter(cached.settled(block), block));
+      } else if (turn == Turn.WAIT_FOR_OTHERS) {
+        parts.add(bringLater(block));
+      }
+      return turn;
     }
 
-    /// Tries a block again later, since another process fetches it. Reads past the cache if no thread can do that.
-    private Turn comeAgain(int block) {
-      parts.incrementAndGet();
-      if (cache.later(() -> run(block, block))) {
-        return Turn.WAIT_FOR_OTHERS;
-      }
-      parts.decrementAndGet();
-      return Turn.PASS;
+    private CompletableFuture<Void> bringLater(int block) {
+      return bringAfter(
+          new CompletableFuture<Void>()
+              .completeOnTimeout(null, RETRY_MILLIS, TimeUnit.MILLISECONDS),
+          block);
+    }
+
+    /// Tries a block again at some time, or when this read is cancelled.
+    private CompletableFuture<Void> bringAfter(CompletableFuture<Void> time, int block) {
+      Runnable forget = request.cancellation().whenCancelled(() -> time.complete(null));
+      return time.thenRun(forget).thenComposeAsync(_ -> bring(block, block + 1), cache::run);
     }
 
     private long start(int block) {
@@ -259,32 +236,36 @@ final class FillingFile implements FileCache.Filling {
       return request.target().asSlice(begin - from, Math.min(to, end(end - 1)) - begin);
     }
 
-    /// Copies the wanted bytes of a block to this read's target.
-    ///
-    /// @param whole all bytes of the block
-    private void copy(int block, MemorySegment whole) {
-      MemorySegment wanted = target(block, block + 1);
-      MemorySegment.copy(whole, Math.max(0, from - start(block)), wanted, 0, wanted.byteSize());
+    /// Returns where all bytes of some blocks go: the read's target, or the buffer of a block of which the read
+    /// wants a part.
+    private MemorySegment whole(int first, int end, @Nullable MemorySegment buffer) {
+      return buffer == null ? target(first, end) : buffer.asSlice(0, entry.bytesOf(first));
     }
 
-    private void readGood(int first, int end) {
-      if (!entry.read(target(first, end), Math.max(from, start(first)))) {
-        pass(first, end);
+    /// Copies the wanted bytes of a block from its buffer, if it has one, to this read's target.
+    private void copy(int block, @Nullable MemorySegment buffer) {
+      if (buffer != null) {
+        MemorySegment wanted = target(block, block + 1);
+        MemorySegment.copy(buffer, Math.max(0, from - start(block)), wanted, 0, wanted.byteSize());
       }
     }
 
-    private void check(int block) {
-      MemorySegment buffer = isWithin(block) ? null : cache.takeBuffer();
+    private CompletableFuture<Void> readGood(int block) {
+      boolean read = entry.read(target(block, block + 1), Math.max(from, start(block)));
+      return read ? DONE : pass(block, block + 1);
+    }
+
+    private CompletableFuture<Void> check(int block) {
+      MemorySegment buffer = null;
       boolean right = false;
       Turn next = Turn.PASS;
       try {
-        MemorySegment whole =
-            buffer == null ? target(block, block + 1) : buffer.asSlice(0, entry.bytesOf(block));
+        buffer = isWithin(block) ? null : cache.takeBuffer();
+        MemorySegment whole = whole(block, block + 1, buffer);
         right = entry.read(whole, start(block)) && cached.isRight(block, whole);
-        if (right && buffer != null) {
-          copy(block, whole);
-        }
-        if (!right) {
+        if (right) {
+          copy(block, buffer);
+        } else {
           next = cached.forget(block, cache.mayPut());
         }
       } catch (TransferException e) {
@@ -296,136 +277,76 @@ final class FillingFile implements FileCache.Filling {
         }
       }
       if (right) {
-        return;
+        return DONE;
       }
-      if (next == Turn.WAIT_FOR_OTHERS) {
-        next = comeAgain(block);
-      }
-      switch (next) {
+      return switch (next) {
         case FETCH -> fetch(block, block + 1);
-        case WAIT_FOR_OTHERS -> {}
+        case WAIT_FOR_OTHERS -> bringLater(block);
         case GOOD, CHECK, PASS, WAIT -> pass(block, block + 1);
-      }
+      };
     }
 
     /// Reads the wanted bytes of some blocks from the store, past the cache.
-    private void pass(int first, int end) {
-      begin(new Part(target(first, end), Math.max(from, start(first)), () -> {}, () -> {}));
+    private CompletableFuture<Void> pass(int first, int end) {
+      return ask(target(first, end), Math.max(from, start(first)));
     }
 
     /// Fetches blocks in hand, and puts them into the cache: one block, or several that this read wants whole.
-    private void fetch(int first, int end) {
+    private CompletableFuture<Void> fetch(int first, int end) {
       MemorySegment buffer =
-          isWithin(first) ? null : Cleanup.orUndo(cache::takeBuffer, () -> giveUp(first, end));
-      MemorySegment bytes =
-          buffer == null ? target(first, end) : buffer.asSlice(0, entry.bytesOf(first));
-      Runnable put =
-          () -> {
-            if (buffer != null) {
-              copy(first, bytes);
-            }
-            for (int block = first; block < end; block++) {
-              boolean good = false;
-              try {
-                if (cache.mayPut()) {
-                  entry.put(
-                      block, bytes.asSlice(start(block) - start(first), entry.bytesOf(block)));
-                  good = true;
+          isWithin(first)
+              ? null
+              : Cleanup.orUndo(cache::takeBuffer, () -> settle(first, end, null));
+      MemorySegment bytes = whole(first, end, buffer);
+      // The cache's threads do what follows, since a store's threads must not wait for a disk.
+      return ask(bytes, start(first))
+          .whenCompleteAsync(
+              (_, failure) -> {
+                if (failure == null) {
+                  copy(first, buffer);
                 }
-              } catch (TransferException e) {
-                cache.refuse(e);
-              }
-              give(block, good);
-            }
-            cache.giveBack(buffer);
-          };
-      Runnable giveUp =
-          () -> {
-            giveUp(first, end);
-            cache.giveBack(buffer);
-          };
-      begin(new Part(bytes, start(first), put, giveUp));
+                settle(first, end, failure == null ? bytes : null);
+                cache.giveBack(buffer);
+              },
+              cache::run);
     }
 
-    private void giveUp(int first, int end) {
+    /// @param bytes what to put into the cache; null if the blocks did not come
+    private void settle(int first, int end, @Nullable MemorySegment bytes) {
       for (int block = first; block < end; block++) {
-        give(block, false);
-      }
-    }
-
-    private void give(int block, boolean good) {
-      entry.unlock(block);
-      cache.settle(cached, block, good);
-    }
-
-    private void begin(Part part) {
-      parts.incrementAndGet();
-      try {
-        remote.read(part);
-      } catch (RuntimeException | Error e) {
-        part.failed(e);
-      }
-    }
-
-    /// Waits until another reader settles a block, or this read is cancelled; then this read tries the block again.
-    private final class Waiter implements Runnable {
-      private final int block;
-      private final AtomicBoolean told = new AtomicBoolean();
-      private volatile Runnable forget = () -> {};
-
-      Waiter(int block) {
-        this.block = block;
-      }
-
-      void endWith(Cancellation cancellation) {
-        forget = cancellation.whenCancelled(this);
-        if (told.get()) {
-          forget.run();
-        }
-      }
-
-      @Override
-      public void run() {
-        if (told.compareAndSet(false, true)) {
-          forget.run();
-          cache.run(() -> Reading.this.run(block, block));
-        }
-      }
-    }
-
-    /// A request to the remote file. The cache's threads do what follows it, since a store's threads must not
-    /// wait for a disk.
-    private final class Part extends ReadRequest {
-      private final Runnable done;
-      private final Runnable giveUp;
-
-      Part(MemorySegment target, long offset, Runnable done, Runnable giveUp) {
-        super(target, offset, request.cancellation());
-        this.done = done;
-        this.giveUp = giveUp;
-      }
-
-      @Override
-      public void completed() {
-        follow(done);
-      }
-
-      @Override
-      public void failed(Throwable reason) {
-        fail(reason);
-        follow(giveUp);
-      }
-
-      private void follow(Runnable work) {
-        cache.run(() -> {
-          try {
-            work.run();
-          } catch (RuntimeException | Error e) {
-            fail(e);
+        boolean good = false;
+        try {
+          if (bytes != null && cache.mayPut()) {
+            entry.put(block, bytes.asSlice(start(block) - start(first), entry.bytesOf(block)));
+            good = true;
           }
-          end();
-        });
+        } catch (TransferException e) {
+          cache.refuse(e);
+        }
+        entry.unlock(block);
+        cache.settle(cached, block, good);
       }
+    }
+
+    private CompletableFuture<Void> ask(MemorySegment target, long offset) {
+      CompletableFuture<Void> answer = new CompletableFuture<>();
+      try {
+        remote.read(
+            new ReadRequest(target, offset, request.cancellation()) {
+              @Override
+              public void completed() {
+                boolean _ = answer.complete(null);
+              }
+
+              @Override
+              public void failed(Throwable reason) {
+                boolean _ = answer.completeExceptionally(reason);
+              }
+            });
+      } catch (RuntimeException | Error e) {
+        boolean _ = answer.completeExceptionally(e);
+      }
+      return answer;
     }
   }
 }

@@ -12,7 +12,6 @@ import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.PosixFile;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.Arena;
@@ -22,15 +21,15 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
-import java.time.Instant;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
+import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Supplier;
@@ -49,7 +48,6 @@ public final class RemoteCache implements FileCache {
   private static final int THREADS = 4;
 
   private static final long IDLE_SECONDS = 10;
-  private static final long RETRY_MILLIS = 2;
   private static final long MAX_BUFFERS_BYTES = 32L << 20;
   private static final int MAX_KNOWN = 65_536;
 
@@ -65,21 +63,20 @@ public final class RemoteCache implements FileCache {
   private final Pool<MemorySegment> buffers =
       new Pool<>(IDLE_SECONDS, () -> MAX_BUFFERS_BYTES, _ -> {});
 
-  private final ScheduledThreadPoolExecutor threads;
+  private final ThreadPoolExecutor threads;
   private final Map<String, CachedFile> open = new HashMap<>();
   private final AtomicBoolean warned = new AtomicBoolean();
   private volatile boolean mayPut = true;
 
-  /// The identity, version and size that files had when they were last opened.
-  private final Map<URI, Known> known =
-      new LinkedHashMap<>(16, 0.75f, true) {
-        @Override
-        protected boolean removeEldestEntry(Map.Entry<URI, Known> eldest) {
-          return size() > MAX_KNOWN;
-        }
-      };
-
-  private record Known(Object identity, String version, long size) {}
+  /// The versions that files had when they were last opened.
+  private final Map<URI, WholeFile.Version> known =
+      Collections.synchronizedMap(
+          new LinkedHashMap<>(16, 0.75f, true) {
+            @Override
+            protected boolean removeEldestEntry(Map.Entry<URI, WholeFile.Version> eldest) {
+              return size() > MAX_KNOWN;
+            }
+          });
 
   /// What is in a cache's folder.
   ///
@@ -95,9 +92,13 @@ public final class RemoteCache implements FileCache {
     this.folder = folder.toAbsolutePath();
     this.mostBytes = mostBytes;
     threads =
-        new ScheduledThreadPoolExecutor(
-            THREADS, Thread.ofPlatform().daemon().name("gantry-cache-", 0).factory());
-    threads.setKeepAliveTime(IDLE_SECONDS, TimeUnit.SECONDS);
+        new ThreadPoolExecutor(
+            THREADS,
+            THREADS,
+            IDLE_SECONDS,
+            TimeUnit.SECONDS,
+            new LinkedBlockingQueue<>(),
+            Thread.ofPlatform().daemon().name("gantry-cache-", 0).factory());
     threads.allowCoreThreadTimeOut(true);
     files = folder();
   }
@@ -115,8 +116,7 @@ public final class RemoteCache implements FileCache {
   ///
   /// @throws dev.gantry.core.TransferException if the folder cannot be listed
   public Use use() {
-    CacheFolder.Use use = files == null ? new CacheFolder.Use(0, 0) : files.use();
-    return new Use(folder, use.files(), use.bytes(), mostBytes);
+    return files == null ? new Use(folder, 0, 0, mostBytes) : files.use();
   }
 
   @Override
@@ -125,64 +125,58 @@ public final class RemoteCache implements FileCache {
     if (files == null) {
       return openRemote.get();
     }
-    Known seen = known(file.uri());
-    if (seen != null && seen.identity.equals(file.version())) {
-      CachedFile present = acquire(key(file.uri(), seen.version), seen.size, false);
-      if (present != null) {
-        try {
-          if (present.isWhole()) {
-            return local(
-                present,
-                policy,
-                seen.identity,
-                seen.version,
-                Optional.empty(),
-                past(file, openRemote));
-          }
-        } catch (GantryException e) {
-          refuse(e);
-        } finally {
-          leave(present);
-        }
+    WholeFile.Version seen = known.get(file.uri());
+    if (seen != null && seen.identity().equals(file.version())) {
+      StoredFile whole = cached(seen, policy, null, openRemote);
+      if (whole != null) {
+        return whole;
       }
     }
     StoredFile remote = openRemote.get();
     return Cleanup.orUndo(
-        () -> through(file, policy, remote, past(file, openRemote)), remote::close);
+        () -> {
+          String version = remote.version();
+          if (version.isEmpty() || remote.size() == 0) {
+            return remote;
+          }
+          WholeFile.Version found =
+              new WholeFile.Version(
+                  file, remote.identity(), version, remote.size(), remote.modified());
+          known.put(file.uri(), found);
+          StoredFile cached = cached(found, policy, remote, openRemote);
+          if (cached instanceof WholeFile) {
+            remote.close();
+          }
+          return cached == null ? remote : cached;
+        },
+        remote::close);
   }
 
-  /// Returns what opens the remote file itself, for reads on which the disk fails.
-  private static Supplier<SourceFile> past(Location.Remote file, Supplier<StoredFile> openRemote) {
-    return () -> {
-      StoredFile remote = openRemote.get();
-      return Cleanup.orUndo(() -> new SourceFile(file, remote), remote::close);
-    };
-  }
-
-  private StoredFile through(
-      Location.Remote file, CachePolicy policy, StoredFile remote, Supplier<SourceFile> past) {
-    String version = remote.version();
-    if (version.isEmpty() || remote.size() == 0) {
-      return remote;
-    }
-    know(file.uri(), new Known(remote.identity(), version, remote.size()));
-    CachedFile cached = acquire(key(file.uri(), version), remote.size(), true);
+  /// Opens a file out of the cache.
+  ///
+  /// @param remote the file in its store, which brings the blocks that are missing; null if only a file that the
+  ///     cache has as a whole is wanted
+  /// @param openRemote opens the remote file again
+  /// @return null if the cache does not serve the file
+  private @Nullable StoredFile cached(
+      WholeFile.Version version,
+      CachePolicy policy,
+      @Nullable StoredFile remote,
+      Supplier<StoredFile> openRemote) {
+    CachedFile cached = acquire(key(version), version.size(), remote != null);
     if (cached == null) {
-      return remote;
+      return null;
     }
     boolean filling = false;
     try {
       if (cached.isWhole()) {
-        LocalFile whole =
-            local(cached, policy, remote.identity(), version, remote.modified(), past);
-        remote.close();
-        return whole;
+        return local(cached, policy, version, openRemote);
       }
-      filling = true;
-      return new FillingFile(this, file, remote, cached, past);
+      filling = remote != null;
+      return remote == null ? null : new FillingFile(this, remote, cached, version, openRemote);
     } catch (GantryException e) {
       refuse(e);
-      return remote;
+      return null;
     } finally {
       if (!filling) {
         leave(cached);
@@ -191,25 +185,13 @@ public final class RemoteCache implements FileCache {
   }
 
   /// Returns the name of a file's entry: a hash, since a URI may hold a secret.
-  private static String key(URI uri, String version) {
+  private static String key(WholeFile.Version version) {
     try {
+      String name = version.file().uri() + "\n" + version.text();
       MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      return HexFormat.of()
-          .formatHex(digest.digest((uri + "\n" + version).getBytes(StandardCharsets.UTF_8)));
+      return HexFormat.of().formatHex(digest.digest(name.getBytes(StandardCharsets.UTF_8)));
     } catch (NoSuchAlgorithmException e) {
       throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
-  }
-
-  private @Nullable Known known(URI uri) {
-    synchronized (known) {
-      return known.get(uri);
-    }
-  }
-
-  private void know(URI uri, Known seen) {
-    synchronized (known) {
-      known.put(uri, seen);
     }
   }
 
@@ -229,7 +211,7 @@ public final class RemoteCache implements FileCache {
       if (entry == null) {
         return null;
       }
-      CachedFile opened = Cleanup.orUndo(() -> new CachedFile(key, entry), entry::close);
+      CachedFile opened = Cleanup.orUndo(() -> new CachedFile(key, folder, entry), entry::close);
       open.put(key, opened);
       return opened;
     } catch (GantryException e) {
@@ -245,43 +227,25 @@ public final class RemoteCache implements FileCache {
       }
       open.remove(file.key());
     }
-    if (files == null) {
-      file.close();
-    } else if (file.hasFailed()) {
-      // The file can be removed only after this process gives up its own lock.
-      file.close();
-      files.remove(file.key());
-    } else {
-      files.touch(file.key());
-      file.close();
-    }
+    file.close();
   }
 
   /// Opens a file that the cache has as a whole.
   ///
-  /// @param past opens the remote file, for reads on which the disk fails
+  /// @param openRemote opens the remote file, for reads on which the disk fails
   LocalFile local(
       CachedFile file,
       CachePolicy policy,
-      Object identity,
-      String version,
-      Optional<Instant> modified,
-      Supplier<SourceFile> past) {
+      WholeFile.Version version,
+      Supplier<StoredFile> openRemote) {
     PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
     if (!file.entry().isDataOf(opened.identity())) {
       opened.close();
       throw new MisuseException(file.entry().data() + " was replaced while it was in use");
     }
     synchronized (this) {
-      CachedFile _ = file.share();
+      return new WholeFile(this, file.share(), opened, version, openRemote);
     }
-    return new WholeFile(
-        opened,
-        identity,
-        version,
-        modified,
-        new PastReads(this, identity, past),
-        () -> leave(file));
   }
 
   /// Takes memory for one block; [#giveBack] returns it.
@@ -335,45 +299,10 @@ public final class RemoteCache implements FileCache {
   /// Runs `work` on a thread of the cache. If these threads have ended with their session, or none can be
   /// started, `work` runs on this thread, since a read that is under way must still end.
   void run(Runnable work) {
-    Once once = new Once(work);
     try {
-      threads.execute(once);
+      threads.execute(work);
     } catch (RejectedExecutionException | OutOfMemoryError _) {
-      once.run();
-    }
-  }
-
-  /// Runs `work` after a short pause, on a thread of the cache.
-  ///
-  /// @return false if `work` will not run, because the session has ended or no thread can be started
-  boolean later(Runnable work) {
-    Once once = new Once(work);
-    try {
-      var _ = threads.schedule(once, RETRY_MILLIS, TimeUnit.MILLISECONDS);
-      return true;
-    } catch (RejectedExecutionException | OutOfMemoryError _) {
-      return !once.begin();
-    }
-  }
-
-  /// Runs its work once at most: an executor that could not start a thread may still run the task later.
-  private static final class Once implements Runnable {
-    private final AtomicBoolean begun = new AtomicBoolean();
-    private final Runnable work;
-
-    Once(Runnable work) {
-      this.work = work;
-    }
-
-    boolean begin() {
-      return begun.compareAndSet(false, true);
-    }
-
-    @Override
-    public void run() {
-      if (begin()) {
-        work.run();
-      }
+      work.run();
     }
   }
 

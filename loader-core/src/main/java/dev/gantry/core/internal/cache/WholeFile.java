@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileCache;
@@ -9,26 +10,66 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Descriptors;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.Residency;
+import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
-/// A remote file that the cache has as a whole: a local file with the identity of the remote one.
-///
-/// @param past reads from the remote file what the disk fails to read
-/// @param leave ends this use of the cached file; until then, the file is not removed
-record WholeFile(
-    PosixFile file,
-    Object identity,
-    String version,
-    Optional<Instant> modified,
-    PastReads past,
-    Runnable leave)
-    implements LocalFile, FileCache.OnDisk {
+/// A remote file that the cache has as a whole: a local file with the identity of the remote one. When the disk
+/// fails to read it, the bytes come from the remote file, which the first such read opens. Thread-safe.
+final class WholeFile implements LocalFile, FileCache.OnDisk {
+  /// A version of a remote file, as its store names it.
+  record Version(
+      Location.Remote file,
+      Object identity,
+      String text,
+      long size,
+      Optional<Instant> modified) {}
+
+  private final RemoteCache cache;
+  private final CachedFile cached;
+  private final PosixFile file;
+  private final Version version;
+  private final Supplier<StoredFile> open;
+  private @Nullable SourceFile remote;
+
+  /// @param cached the file in the cache; [#close] ends this use of it, and it is not removed before that
+  /// @param open opens the remote file
+  WholeFile(
+      RemoteCache cache,
+      CachedFile cached,
+      PosixFile file,
+      Version version,
+      Supplier<StoredFile> open) {
+    this.cache = cache;
+    this.cached = cached;
+    this.file = file;
+    this.version = version;
+    this.open = open;
+  }
+
   @Override
   public long size() {
     return file.size();
+  }
+
+  @Override
+  public Object identity() {
+    return version.identity();
+  }
+
+  @Override
+  public String version() {
+    return version.text();
+  }
+
+  @Override
+  public Optional<Instant> modified() {
+    return version.modified();
   }
 
   @Override
@@ -56,18 +97,43 @@ record WholeFile(
     return file.inMemory();
   }
 
+  /// @throws TransferException if neither the disk nor the remote file gives the bytes; this is the disk's failure
+  ///     if the remote file has changed
   @Override
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
     try {
       return file.read(target, offset, required, direct);
     } catch (TransferException e) {
-      past.read(target, offset, required, e);
+      cache.refuse(e);
+      boolean _ = remote(e).read(target, offset, required, false);
       return false;
     }
   }
 
+  private synchronized SourceFile remote(TransferException reason) {
+    SourceFile present = remote;
+    if (present == null) {
+      try {
+        present = new SourceFile(version.file(), open.get());
+      } catch (RuntimeException | Error e) {
+        e.addSuppressed(reason);
+        throw e;
+      }
+      remote = present;
+    }
+    if (!present.identity().equals(version.identity())) {
+      throw reason;
+    }
+    return present;
+  }
+
   @Override
-  public void close() {
-    Cleanup.runAll(List.of(file::close, past::close, leave));
+  public synchronized void close() {
+    List<Runnable> closing = new ArrayList<>(List.of(file::close));
+    if (remote != null) {
+      closing.add(remote::close);
+    }
+    closing.add(() -> cache.leave(cached));
+    Cleanup.runAll(closing);
   }
 }
