@@ -6,6 +6,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
@@ -73,15 +74,23 @@ public final class PendingReads implements AutoCloseable {
     }
   }
 
-  private synchronized boolean awaited(int reads) {
+  private boolean awaited(int reads) {
     try {
-      while (underWay.size() > reads) {
-        wait();
-      }
-      return true;
+      return hasAtMost(reads) || WorkerThreads.await(() -> awaitOnce(reads));
     } catch (InterruptedException _) {
       return false;
     }
+  }
+
+  private synchronized boolean hasAtMost(int reads) {
+    return underWay.size() <= reads;
+  }
+
+  private synchronized boolean awaitOnce(int reads) throws InterruptedException {
+    while (underWay.size() > reads) {
+      wait();
+    }
+    return true;
   }
 
   private void fail(Throwable reason) {

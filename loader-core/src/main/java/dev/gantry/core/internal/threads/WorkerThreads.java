@@ -13,10 +13,12 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.SynchronousQueue;
 import java.util.concurrent.ThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
@@ -251,10 +253,42 @@ public final class WorkerThreads {
 
     /// @return whether the job has ended on all threads
     boolean join(long millis) throws InterruptedException {
-      boolean all = ended.tryAcquire(count, millis, TimeUnit.MILLISECONDS);
+      boolean all = await(() -> ended.tryAcquire(count, millis, TimeUnit.MILLISECONDS));
       ended.release(all ? count : 0);
       return all;
     }
+  }
+
+  /// Waits for something.
+  @FunctionalInterface
+  public interface Wait {
+    /// Returns whether it has come.
+    boolean once() throws InterruptedException;
+  }
+
+  /// Waits, so that the common pool starts another thread meanwhile if the caller is one of its threads: the JDK's
+  /// HTTP client ends its requests there.
+  ///
+  /// @return whether what was waited for has come
+  public static boolean await(Wait wait) throws InterruptedException {
+    AtomicBoolean come = new AtomicBoolean();
+    ForkJoinPool.managedBlock(
+        new ForkJoinPool.ManagedBlocker() {
+          private boolean over;
+
+          @Override
+          public boolean block() throws InterruptedException {
+            come.set(wait.once());
+            over = true;
+            return true;
+          }
+
+          @Override
+          public boolean isReleasable() {
+            return over;
+          }
+        });
+    return come.get();
   }
 
   /// Throws if the job has been cancelled. Callers call this after [#work], before a step that cannot be undone.

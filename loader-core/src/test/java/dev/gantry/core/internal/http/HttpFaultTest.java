@@ -29,7 +29,9 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -234,6 +236,16 @@ class HttpFaultTest {
               TransferException.class,
               e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
     }
+  }
+
+  /// The JDK's client ends its requests on the common pool's threads.
+  @Test
+  void loadsMayTakeAllThreadsOfTheCommonPool() {
+    List<CompletableFuture<TransferReport>> loads =
+        IntStream.range(0, ForkJoinPool.getCommonPoolParallelism())
+            .mapToObj(_ -> CompletableFuture.supplyAsync(this::load))
+            .toList();
+    assertThat(loads).allSatisfy(load -> assertThat(load.join().bytes()).isPositive());
   }
 
   @Test
