@@ -149,7 +149,8 @@ final class FillingFile implements FileCache.Filling {
             }
             return DONE;
           }));
-      // Requests what is missing first, so that it is under way while this thread reads the rest from the disk.
+      // Requests what is missing first, so that it is under way while this thread reads the rest
+      // from the disk.
       for (int i = 0; i < turns.length; ) {
         Turn turn = turns[i];
         int begin = first + i;

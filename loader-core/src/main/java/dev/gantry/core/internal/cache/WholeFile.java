@@ -24,11 +24,7 @@ import org.jspecify.annotations.Nullable;
 final class WholeFile implements LocalFile, FileCache.OnDisk {
   /// A version of a remote file, as its store names it.
   record Version(
-      Location.Remote file,
-      Object identity,
-      String text,
-      long size,
-      Optional<Instant> modified) {}
+      Location.Remote file, Object identity, String text, long size, Optional<Instant> modified) {}
 
   private final RemoteCache cache;
   private final CachedFile cached;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
-import dev.gantry.core.internal.http.Refusal.Kind;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Duration;
@@ -26,15 +25,14 @@ record FileVersion(String validator, long size) {
 
   /// Returns the version that the answer to a request for the first byte states.
   static FileVersion of(ResponseInfo answer) throws Refusal {
-    Optional<String> range = answer.headers().firstValue("Content-Range");
-    if (answer.statusCode() == 416) {
-      Matcher none = UNSATISFIED.matcher(range.orElse(""));
-      if (none.matches() && Long.parseLong(none.group(1)) == 0) {
-        return new FileVersion(validator(answer.headers()), 0);
-      }
+    HttpHeaders headers = answer.headers();
+    Matcher none = UNSATISFIED.matcher(headers.firstValue("Content-Range").orElse(""));
+    boolean isEmpty = answer.statusCode() == 416 && none.matches() && none.group(1).equals("0");
+    if (!isEmpty) {
+      checkStatus(answer);
     }
-    checkStatus(answer);
-    return new FileVersion(validator(answer.headers()), Long.parseLong(range(answer).group(3)));
+    long size = isEmpty ? 0 : Long.parseLong(range(answer).group(3));
+    return new FileVersion(validator(headers), size);
   }
 
   /// Checks that an answer brings this range of this version of the file.
@@ -72,12 +70,11 @@ record FileVersion(String validator, long size) {
       }
       case 200 ->
           throw new Refusal(
-              Kind.FINAL, status, "the server does not serve ranges; it sent the whole file");
-      case 416 -> throw new Refusal(Kind.FINAL, status, "the file ends before this range");
+              false, status, "the server does not serve ranges; it sent the whole file");
+      case 416 -> throw new Refusal(false, status, "the file ends before this range");
       default -> {
-        Kind kind = PASSING.contains(status) ? Kind.PASSING : Kind.FINAL;
         String reason = status / 100 == 3 ? "the redirect is not followed" : reason(status);
-        throw new Refusal(kind, status, reason, retryAfter(answer.headers()));
+        throw new Refusal(PASSING.contains(status), status, reason, retryAfter(answer.headers()));
       }
     }
   }
@@ -145,7 +142,7 @@ record FileVersion(String validator, long size) {
   }
 
   private static Refusal refusal(String reason) {
-    return new Refusal(Kind.FINAL, 0, reason);
+    return new Refusal(false, 0, reason);
   }
 
   /// Returns the version as messages show it.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
-import dev.gantry.core.internal.http.Refusal.Kind;
 import dev.gantry.core.internal.store.RemoteRequest;
 import java.lang.foreign.MemorySegment;
 import java.net.http.HttpResponse.BodySubscriber;
@@ -16,12 +15,6 @@ import org.jspecify.annotations.Nullable;
 
 /// Copies an answer's body straight to where it is wanted, as it comes.
 final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
-  /// Looks at an answer's head before its body is taken; throws to refuse it.
-  @FunctionalInterface
-  interface Check {
-    void run() throws Refusal;
-  }
-
   private final MemorySegment target;
   private final CompletableFuture<Void> body = new CompletableFuture<>();
   private @Nullable Subscription subscription;
@@ -34,15 +27,9 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     this.target = target;
   }
 
-  /// Returns this, which takes the body if `check` passes, and otherwise refuses it.
-  RangeBody after(Check check) {
+  /// Says that the answer has begun.
+  void begun() {
     progressNanos = System.nanoTime();
-    try {
-      check.run();
-    } catch (Refusal refusal) {
-      refuse(refusal);
-    }
-    return this;
   }
 
   /// Returns for how long nothing has come.
@@ -106,7 +93,7 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
       for (ByteBuffer buffer : buffers) {
         int count = buffer.remaining();
         if (count > target.byteSize() - received) {
-          refuse(new Refusal(Kind.FINAL, 0, "the server sent more bytes than it was asked for"));
+          refuse(new Refusal(false, 0, "the server sent more bytes than it was asked for"));
           break;
         }
         MemorySegment.copy(MemorySegment.ofBuffer(buffer), 0, target, received, count);
@@ -120,7 +107,8 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     }
   }
 
-  private void refuse(Refusal refusal) {
+  /// Refuses the body.
+  void refuse(Refusal refusal) {
     boolean _ = body.completeExceptionally(refusal);
   }
 
@@ -138,9 +126,7 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     if (count < target.byteSize()) {
       refuse(
           new Refusal(
-              Kind.PASSING,
-              0,
-              "the answer ended after " + count + " of " + target.byteSize() + " bytes"));
+              true, 0, "the answer ended after " + count + " of " + target.byteSize() + " bytes"));
     } else {
       boolean _ = body.complete(null);
     }

@@ -2,18 +2,16 @@
 package dev.gantry.core.internal.http;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.http.Refusal.Kind;
 import dev.gantry.core.internal.store.RemoteRequest;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.net.URI;
-import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Duration;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ThreadLocalRandom;
@@ -22,47 +20,35 @@ import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
 /// Asks a server for one range of a file.
-abstract class RangeRequest extends RemoteRequest {
-  final HttpClient client;
-  final HttpStore.Limits limits;
-  final Location.Remote location;
-  final ReadRequest request;
+final class RangeRequest extends RemoteRequest {
+  /// The statuses by which a server says that the address to which a redirect led has expired.
+  private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
+
+  private final HttpFile file;
+  private final ReadRequest request;
+
+  /// Whether the address to which a redirect led had expired, so that the redirect is followed anew.
+  private volatile boolean resolvedAgain;
 
   private volatile @Nullable URI answeredBy;
 
-  RangeRequest(
-      HttpClient client, HttpStore.Limits limits, Location.Remote location, ReadRequest request) {
+  RangeRequest(HttpFile file, ReadRequest request) {
     super(
         "GET",
-        subject(location, request.offset(), request.target().byteSize()),
+        subject(file.location, request.offset(), request.target().byteSize()),
         request.cancellation());
-    this.client = client;
-    this.limits = limits;
-    this.location = location;
+    this.file = file;
     this.request = request;
   }
 
-  /// Returns the address to ask.
-  abstract URI uri();
-
-  /// Returns the validator of the version that the range must be of; empty where that is not known yet.
-  abstract String ifRange();
-
-  /// Looks at an answer's head before its body comes; throws to refuse it.
-  abstract void check(ResponseInfo answer) throws Refusal;
-
-  /// Whether to ask again, at another [#uri].
-  abstract boolean triesAnotherPlace(Refusal refusal);
-
-  /// Called when the range is there, or the file is empty.
-  ///
-  /// @param from the address that redirects led to
-  abstract void arrived(URI from);
+  private URI uri() {
+    return resolvedAgain ? file.original : file.resolved();
+  }
 
   @Override
   protected void completed() {
     URI from = answeredBy;
-    arrived(from == null ? uri() : from);
+    file.resolved(from == null ? uri() : from);
     request.completed();
   }
 
@@ -79,7 +65,7 @@ abstract class RangeRequest extends RemoteRequest {
     }
     CompletableFuture<HttpResponse<Void>> sent;
     try {
-      sent = client.sendAsync(message(), answer -> body.after(() -> check(answer)));
+      sent = file.client.sendAsync(message(), answer -> checked(answer, body));
     } catch (RuntimeException | Error e) {
       boolean _ = end(body, e);
       return;
@@ -87,7 +73,7 @@ abstract class RangeRequest extends RemoteRequest {
     if (!body.comesBy(sent)) {
       return;
     }
-    watch(body, sent, limits.idle());
+    watch(body, sent, file.limits.idle());
     var _ =
         sent.whenComplete((answer, failure) -> {
           if (failure == null) {
@@ -98,6 +84,17 @@ abstract class RangeRequest extends RemoteRequest {
         });
   }
 
+  /// Returns the body, which refuses the answer's bytes if its head is wrong.
+  private RangeBody checked(ResponseInfo answer, RangeBody body) {
+    body.begun();
+    try {
+      file.check(answer, request.offset(), request.target().byteSize());
+    } catch (Refusal refusal) {
+      body.refuse(refusal);
+    }
+    return body;
+  }
+
   private HttpRequest message() {
     long offset = request.offset();
     long last = offset + request.target().byteSize() - 1;
@@ -106,8 +103,8 @@ abstract class RangeRequest extends RemoteRequest {
             .header("Range", "bytes=" + offset + "-" + last)
             .header("Accept-Encoding", "identity")
             .header("User-Agent", "gantry");
-    if (!ifRange().isEmpty()) {
-      builder.header("If-Range", ifRange());
+    if (!file.validator().isEmpty()) {
+      builder.header("If-Range", file.validator());
     }
     return builder.build();
   }
@@ -121,12 +118,12 @@ abstract class RangeRequest extends RemoteRequest {
             .orTimeout(wait.toNanos(), TimeUnit.NANOSECONDS)
             .whenComplete((_, late) -> {
               if (late instanceof TimeoutException) {
-                Duration left = limits.idle().minus(watched.idle());
+                Duration left = file.limits.idle().minus(watched.idle());
                 if (left.isPositive()) {
                   watch(watched, sent, left);
                 } else {
-                  String reason = "no byte came for " + limits.idle().toMillis() + " ms";
-                  fail(watched, new Refusal(Kind.PASSING, 0, reason));
+                  String reason = "no byte came for " + file.limits.idle().toMillis() + " ms";
+                  fail(watched, new Refusal(true, 0, reason));
                 }
               }
             });
@@ -144,18 +141,19 @@ abstract class RangeRequest extends RemoteRequest {
           case IOException e ->
               e.getCause() instanceof Refusal known
                   ? known
-                  : new Refusal(Kind.PASSING, 0, "connection failed: " + describe(e));
+                  : new Refusal(true, 0, "connection failed: " + describe(e));
           case null, default -> null;
         };
     if (refusal == null) {
       boolean _ = end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
-    } else if (refusal.kind() == Kind.EMPTY_FILE) {
+    } else if (file.isEmpty()) {
       succeed(attempt, uri());
-    } else if (refusal.kind() == Kind.PASSING
-        && attempts() < limits.attempts()
-        && !client.isTerminated()) {
+    } else if (refusal.isPassing()
+        && attempts() < file.limits.attempts()
+        && !file.client.isTerminated()) {
       retry(attempt, pause(refusal));
-    } else if (triesAnotherPlace(refusal)) {
+    } else if (EXPIRED.contains(refusal.status()) && !uri().equals(file.original)) {
+      resolvedAgain = true;
       retry(attempt, Duration.ZERO);
     } else {
       boolean _ = end(attempt, exception(refusal));
@@ -168,7 +166,7 @@ abstract class RangeRequest extends RemoteRequest {
   }
 
   private Duration pause(Refusal refusal) {
-    long millis = limits.pause().toMillis() << (2 * (attempts() - 1));
+    long millis = file.limits.pause().toMillis() << (2 * (attempts() - 1));
     Duration pause =
         Duration.ofMillis(millis + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
     return refusal.waiting().compareTo(pause) > 0 ? refusal.waiting() : pause;

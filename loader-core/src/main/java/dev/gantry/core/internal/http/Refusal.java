@@ -8,36 +8,27 @@ import java.time.Duration;
 final class Refusal extends IOException {
   private static final long serialVersionUID = 1L;
 
-  /// What to do about a refusal.
-  enum Kind {
-    /// Ask again.
-    PASSING,
-    /// Fail.
-    FINAL,
-    /// There is nothing to read.
-    EMPTY_FILE
-  }
-
-  private final Kind kind;
+  private final boolean passing;
   private final int status;
   private final Duration wait;
 
+  /// @param passing whether another attempt may succeed
   /// @param status the answer's status; 0 where the status is not to blame
   /// @param reason says why, in words
-  Refusal(Kind kind, int status, String reason) {
-    this(kind, status, reason, Duration.ZERO);
+  Refusal(boolean passing, int status, String reason) {
+    this(passing, status, reason, Duration.ZERO);
   }
 
   /// @param wait how long the server asks to wait before the next attempt
-  Refusal(Kind kind, int status, String reason, Duration wait) {
+  Refusal(boolean passing, int status, String reason, Duration wait) {
     super(reason);
-    this.kind = kind;
+    this.passing = passing;
     this.status = status;
     this.wait = wait;
   }
 
-  Kind kind() {
-    return kind;
+  boolean isPassing() {
+    return passing;
   }
 
   int status() {
