@@ -69,9 +69,6 @@ class ArchitectureTest {
 
   private static final String EXAMPLES = "dev.gantry.formats.internal.examples";
 
-  /// Generated.
-  private static final String PROTO = "dev.gantry.formats.tfrecord.proto";
-
   /// A package holds no more files than a reader takes in at a glance.
   private static final int MAX_FILES_OF_A_ROOM = 22;
 
@@ -291,11 +288,7 @@ class ArchitectureTest {
         Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH)),
         Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH, GUARD)),
         Arguments.of("jcuda..", List.of(NATIVES)),
-        // Messages and compression are the business of those who read and write records.
-        Arguments.of(PROTO, List.of(TFRECORD, EXAMPLES, PROTO)),
-        Arguments.of(
-            "com.google.protobuf..",
-            List.of(TFRECORD + "..", EXAMPLES, "dev.gantry.formats.internal.index")),
+        // Compression is the business of those who read and write records.
         Arguments.of(
             "org.apache.commons.compress..",
             List.of(TFRECORD, "dev.gantry.formats.internal.numpy")),
@@ -326,7 +319,6 @@ class ArchitectureTest {
     String internal = root + ".internal";
     String files = internal + ".files";
     String json = internal + ".json";
-    String protobuf = internal + ".protobuf";
     String order = internal + ".order";
     String batches = internal + ".batches";
     String safetensors = internal + ".safetensors";
@@ -345,10 +337,8 @@ class ArchitectureTest {
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
-        Arguments.of(PROTO, List.of()),
-        Arguments.of(protobuf, List.of()),
-        Arguments.of(TFRECORD, List.of(PROTO, protobuf, batches, files, root, spi)),
-        Arguments.of(EXAMPLES, List.of(PROTO, protobuf, TFRECORD, batches, root)),
+        Arguments.of(TFRECORD, List.of(batches, files, root, spi)),
+        Arguments.of(EXAMPLES, List.of(TFRECORD, batches, root)),
         Arguments.of(
             internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
         Arguments.of(
@@ -385,8 +375,7 @@ class ArchitectureTest {
                 root + "internal.batches..",
                 root + "internal.examples..",
                 root + "internal.streams..",
-                root + "internal.index..",
-                root + "internal.protobuf.."),
+                root + "internal.index.."),
             List.of(root + "checkpoint..", root + "internal.checkpoint.."));
     for (List<String> kind : kinds) {
       String[] others =

@@ -1,22 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.tfrecord;
 
-import com.google.protobuf.ByteString;
-import com.google.protobuf.CodedOutputStream;
-import com.google.protobuf.MessageLite;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.protobuf.ProtobufVersion;
-import dev.gantry.formats.tfrecord.proto.BytesList;
-import dev.gantry.formats.tfrecord.proto.Example;
-import dev.gantry.formats.tfrecord.proto.Feature;
-import dev.gantry.formats.tfrecord.proto.FeatureList;
-import dev.gantry.formats.tfrecord.proto.FeatureLists;
-import dev.gantry.formats.tfrecord.proto.Features;
-import dev.gantry.formats.tfrecord.proto.FloatList;
-import dev.gantry.formats.tfrecord.proto.Int64List;
-import dev.gantry.formats.tfrecord.proto.SequenceExample;
-import java.io.IOException;
-import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -25,13 +13,13 @@ import java.util.TreeMap;
 /// Makes a `tf.train.Example`, or a `SequenceExample`, feature by feature; a feature that is put
 /// twice has its last value. The same features give the same bytes. Not thread-safe.
 public final class ExampleBuilder {
-  private final boolean sorted;
-  private final Map<String, Feature> features;
-  private final Map<String, FeatureList> lists;
+  private static final int BYTES = 1;
+  private static final int FLOATS = 2;
+  private static final int INT64S = 3;
+  private final Map<String, WireMessage> features;
+  private final Map<String, WireMessage> lists;
 
   private ExampleBuilder(boolean sorted) {
-    ProtobufVersion.requireMessages();
-    this.sorted = sorted;
     features = sorted ? new TreeMap<>() : new LinkedHashMap<>();
     lists = sorted ? new TreeMap<>() : new LinkedHashMap<>();
   }
@@ -80,66 +68,70 @@ public final class ExampleBuilder {
     return steps(name, steps.stream().map(ExampleBuilder::feature).toList());
   }
 
-  private ExampleBuilder steps(String name, List<Feature> steps) {
-    lists.put(name, FeatureList.newBuilder().addAllFeature(steps).build());
+  private ExampleBuilder steps(String name, List<WireMessage> steps) {
+    WireMessage list = new WireMessage();
+    steps.forEach(step -> list.add(1, step));
+    lists.put(name, list);
     return this;
   }
 
-  private static Feature feature(byte[][] values) {
-    BytesList.Builder list = BytesList.newBuilder();
+  private static WireMessage feature(byte[][] values) {
+    WireMessage list = new WireMessage();
     for (byte[] value : values) {
-      list.addValue(ByteString.copyFrom(value));
+      list.add(1, value.clone());
     }
-    return Feature.newBuilder().setBytesList(list).build();
+    return new WireMessage().add(BYTES, list);
   }
 
-  private static Feature feature(float[] values) {
-    FloatList.Builder list = FloatList.newBuilder();
-    for (float value : values) {
-      list.addValue(value);
-    }
-    return Feature.newBuilder().setFloatList(list).build();
+  private static WireMessage feature(float[] values) {
+    byte[] packed = new byte[Math.multiplyExact(values.length, Float.BYTES)];
+    ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN).asFloatBuffer().put(values);
+    return packed(FLOATS, packed);
   }
 
-  private static Feature feature(long[] values) {
-    Int64List.Builder list = Int64List.newBuilder();
+  private static WireMessage feature(long[] values) {
+    int bytes = 0;
     for (long value : values) {
-      list.addValue(value);
+      bytes = Math.addExact(bytes, WireMessage.varintBytes(value));
     }
-    return Feature.newBuilder().setInt64List(list).build();
-  }
-
-  /// @throws MisuseException if features of several steps were put, for which an example has no
-  ///     place
-  public Example toExample() {
-    if (!lists.isEmpty()) {
-      throw new MisuseException("an example holds no features of several steps: " + lists.keySet());
+    ByteBuffer packed = ByteBuffer.allocate(bytes);
+    for (long value : values) {
+      WireMessage.putVarint(packed, value);
     }
-    return Example.newBuilder().setFeatures(Features.newBuilder().putAllFeature(features)).build();
+    return packed(INT64S, packed.array());
   }
 
-  /// The features of one step are the sequence's context.
-  public SequenceExample toSequenceExample() {
-    return SequenceExample.newBuilder()
-        .setContext(Features.newBuilder().putAllFeature(features))
-        .setFeatureLists(FeatureLists.newBuilder().putAllFeatureList(lists))
-        .build();
+  private static WireMessage packed(int kind, byte[] values) {
+    WireMessage list = new WireMessage();
+    return new WireMessage().add(kind, values.length == 0 ? list : list.add(1, values));
   }
 
-  /// The record: an example, or a sequence example where features of several steps were put.
+  /// The record: an example, or where features of several steps were put, a sequence example whose context has the
+  /// features of one step.
+  ///
+  /// @throws MisuseException if the record is longer than [TfRecordOptions#MAX_RECORD_BYTES]
   public byte[] toBytes() {
-    MessageLite message = lists.isEmpty() ? toExample() : toSequenceExample();
-    byte[] bytes = new byte[message.getSerializedSize()];
-    CodedOutputStream out = CodedOutputStream.newInstance(bytes);
-    if (sorted) {
-      out.useDeterministicSerialization();
+    WireMessage example = new WireMessage().add(1, map(features));
+    if (!lists.isEmpty()) {
+      example.add(2, map(lists));
     }
-    try {
-      message.writeTo(out);
-      out.checkNoSpaceLeft();
-    } catch (IOException e) {
-      throw new UncheckedIOException("memory of the right size cannot be written to", e);
+    if (example.bytes() > TfRecordOptions.MAX_RECORD_BYTES) {
+      throw new MisuseException(
+          "a record must have at most "
+              + TfRecordOptions.MAX_RECORD_BYTES
+              + " bytes (had "
+              + example.bytes()
+              + ")");
     }
-    return bytes;
+    ByteBuffer target = ByteBuffer.allocate((int) example.bytes());
+    example.writeTo(target);
+    return target.array();
+  }
+
+  private static WireMessage map(Map<String, WireMessage> values) {
+    WireMessage map = new WireMessage();
+    values.forEach((name, value) ->
+        map.add(1, new WireMessage().add(1, name.getBytes(StandardCharsets.UTF_8)).add(2, value)));
+    return map;
   }
 }

@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.examples;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -25,23 +24,15 @@ public final class ExampleDecoder {
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final List<FeatureLayout> features;
-  private final ExampleReader.Choice readers;
+  private final ExampleReader reader;
 
   ExampleDecoder(List<FeatureLayout> features) {
-    this(features, ExampleReader.usual(features));
+    this(features, ExampleReader.decoding(features));
   }
 
-  ExampleDecoder(List<FeatureLayout> features, ExampleReader.Choice readers) {
+  ExampleDecoder(List<FeatureLayout> features, ExampleReader reader) {
     this.features = features;
-    this.readers = readers;
-  }
-
-  private ExampleReader reader(RawRecord record) {
-    try {
-      return readers.read(record.data());
-    } catch (IOException e) {
-      throw record.fault(INVALID_PROTO, String.valueOf(e.getMessage()));
-    }
+    this.reader = reader;
   }
 
   /// Lengthens the rows of features that are padded to the batch's longest, so that they hold a record's
@@ -49,10 +40,10 @@ public final class ExampleDecoder {
   ///
   /// @param rows each feature's row length in units, which this changes
   public void extend(RawRecord record, long[] rows) {
-    ExampleReader values = reader(record);
+    reader.read(record);
     for (int i = 0; i < rows.length; i++) {
       if (features.get(i).toLongest()) {
-        rows[i] = Math.max(rows[i], units(values, i, record));
+        rows[i] = Math.max(rows[i], units(i, record));
       }
     }
   }
@@ -63,12 +54,12 @@ public final class ExampleDecoder {
   /// @param rows each feature's row length in units, long enough for the record
   public void decode(
       RawRecord record, MemorySegment batch, DecodedLayout layout, long[] rows, int sample) {
-    ExampleReader values = reader(record);
+    reader.read(record);
     for (int i = 0; i < rows.length; i++) {
       FeatureLayout feature = features.get(i);
       long offset = layout.offset(i, sample, rows);
       long end = offset + layout.rowBytes(i, rows);
-      long units = units(values, i, record);
+      long units = units(i, record);
       if (layout.hasLengths(i)) {
         batch.set(LENGTH, layout.lengthOffset(i, sample), units);
       }
@@ -77,7 +68,7 @@ public final class ExampleDecoder {
       } else if (units * feature.unitBytes() > end - offset) {
         throw new MisuseException("rows too short for feature '" + feature.name() + "'");
       } else {
-        write(values, i, units, batch, offset, record);
+        write(i, units, batch, offset, record);
         fill(batch, offset + units * feature.unitBytes(), end, feature.padding());
       }
     }
@@ -92,13 +83,13 @@ public final class ExampleDecoder {
 
   /// How many units of a feature a record has; -1 if it lacks a feature of a fixed length, 0 if it lacks
   /// any other.
-  private long units(ExampleReader values, int number, RawRecord where) {
+  private long units(int number, RawRecord where) {
     FeatureLayout feature = features.get(number);
     long units;
     if (feature.steps()) {
-      units = values.steps(number);
+      units = reader.steps(number);
     } else {
-      FeatureValue value = values.value(number);
+      FeatureValue value = reader.value(number);
       units = value.kind() == null ? -1 : elements(value, feature, where, "");
     }
     if (units < 0) {
@@ -111,22 +102,16 @@ public final class ExampleDecoder {
     return units;
   }
 
-  private void write(
-      ExampleReader values,
-      int number,
-      long units,
-      MemorySegment batch,
-      long offset,
-      RawRecord where) {
+  private void write(int number, long units, MemorySegment batch, long offset, RawRecord where) {
     FeatureLayout feature = features.get(number);
     if (!feature.steps()) {
       if (units > 0) {
-        values.value(number).copyTo(batch, offset);
+        reader.value(number).copyTo(batch, offset);
       }
       return;
     }
     for (long step = 0; step < units; step++) {
-      FeatureValue value = values.step(number, step);
+      FeatureValue value = reader.step(number);
       String which = "step " + step + ": ";
       if (value.kind() == null) {
         throw where.fault(

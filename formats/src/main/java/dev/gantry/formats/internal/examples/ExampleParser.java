@@ -5,13 +5,10 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import dev.gantry.formats.tfrecord.proto.Feature;
-import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
@@ -96,14 +93,12 @@ public final class ExampleParser {
   /// @throws dev.gantry.core.MalformedFileException of kind `unknown-feature` if the record has
   ///     one, or of kind `invalid-proto`
   public void requireNoOthers(RawRecord record) {
-    SequenceExample example = Schema.parse(record);
-    for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
-      if (entry.getValue().getKindCase() != Feature.KindCase.KIND_NOT_SET) {
-        requireWanted(entry.getKey(), false, record);
+    ExampleReader others = ExampleReader.ofAll();
+    others.read(record);
+    for (int i = 0; i < others.size(); i++) {
+      if (others.isList(i) || others.value(i).kind() != null) {
+        requireWanted(others.name(i), others.isList(i), record);
       }
-    }
-    for (String name : example.getFeatureLists().getFeatureListMap().keySet()) {
-      requireWanted(name, true, record);
     }
   }
 

@@ -1,48 +1,377 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
-import java.io.IOException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
+import java.nio.charset.CharsetDecoder;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Reads the wanted features of one record after the other. Features are named by their index among the
-/// wanted ones. A returned value is valid until the next step or record. Not thread-safe.
-interface ExampleReader {
-  /// Chooses the reader of a record.
-  @FunctionalInterface
-  interface Choice {
-    /// @return a reader that has read the record
-    /// @throws IOException if the record is no valid message
-    ExampleReader read(MemorySegment record) throws IOException;
+/// Finds the values of the features in one serialized `tf.train.Example` or `SequenceExample` after the other,
+/// in whatever form of protobuf's encoding a record is written.
+///
+/// It reads by protobuf's rules: it merges messages and lists that come in parts, keeps the last of several
+/// features of one name and the last kind of a feature's values, and skips unknown fields. Parsers differ on a
+/// feature that returns to a kind that it had before ([FeatureValue#isAmbiguous]): this one begins a new list,
+/// as C++'s does. Features are numbered in the order in which they were chosen or found. Not thread-safe.
+public final class ExampleReader {
+  /// The tag of field 1, length-delimited: an entry, a key, a step or a list of values.
+  private static final int FIRST = 0x0a;
+
+  private static final int SECOND = 0x12;
+  private static final int THIRD = 0x1a;
+
+  /// The tags of numbers of lists that are not packed.
+  private static final int FLOAT = 0x0d;
+
+  private static final int INT64 = 0x08;
+  private static final FeatureValue NONE = new FeatureValue();
+
+  /// @param features the most names of features, where all features are wanted
+  /// @param nameBytes the longest name, in bytes of UTF-8
+  public record Limits(int features, int nameBytes) {
+    public static final Limits NONE = new Limits(Integer.MAX_VALUE, Integer.MAX_VALUE);
   }
 
-  /// Chooses the fast reader for records that are written the usual way, else the complete one.
-  static Choice usual(List<FeatureLayout> features) {
-    FastReader fast = new FastReader(features);
-    return new Choice() {
-      private @Nullable CompleteReader complete;
+  private record Key(String name, boolean isList) {}
 
-      @Override
-      public ExampleReader read(MemorySegment record) throws IOException {
-        if (fast.reads(record)) {
-          return fast;
-        }
-        if (complete == null) {
-          complete = CompleteReader.of(features);
-        }
-        complete.read(record);
-        return complete;
+  /// A feature or a feature list, and its values in the record in which it was found last.
+  private static final class Slot {
+    final Key key;
+    final MemorySegment bytes;
+    final int number;
+
+    /// The values; for a feature list, the places of its parts.
+    FeatureValue value = new FeatureValue();
+
+    long record;
+
+    /// The part of a feature list that has the next step, and where in it.
+    int part;
+
+    long next;
+
+    Slot(Key key, int number) {
+      this.key = key;
+      this.number = number;
+      bytes = MemorySegment.ofArray(key.name().getBytes(StandardCharsets.UTF_8));
+    }
+  }
+
+  private final boolean all;
+  private final boolean checked;
+  private final boolean hasLists;
+  private final Limits limits;
+  private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
+  private final WireCursor cursor = new WireCursor();
+  private final List<Slot> slots = new ArrayList<>();
+  private final Map<Key, Slot> byKey = new HashMap<>();
+  private final FeatureValue step = new FeatureValue();
+  private FeatureValue spare = new FeatureValue();
+  private RawRecord where = RawRecord.NONE;
+  private MemorySegment record = MemorySegment.NULL;
+  private long records;
+
+  /// The slot that is tried first: records mostly have the same features in the same order.
+  private int guess;
+
+  private ExampleReader(boolean all, boolean checked, boolean hasLists, Limits limits) {
+    this.all = all;
+    this.checked = checked;
+    this.hasLists = hasLists;
+    this.limits = limits;
+  }
+
+  /// Makes a reader for decoding features, which skips the values of others unchecked.
+  static ExampleReader decoding(List<FeatureLayout> features) {
+    return of(features, false);
+  }
+
+  /// @param checked whether the values of other features are checked
+  static ExampleReader of(List<FeatureLayout> features, boolean checked) {
+    boolean lists = features.stream().anyMatch(FeatureLayout::steps);
+    ExampleReader reader = new ExampleReader(false, checked, lists, Limits.NONE);
+    features.forEach(feature -> reader.add(new Key(feature.name(), feature.steps())));
+    return reader;
+  }
+
+  /// Makes a reader of features without steps, which checks whole records.
+  ///
+  /// @param chosen the wanted features' names; empty for all
+  public static ExampleReader of(Collection<String> chosen, Limits limits) {
+    ExampleReader reader = new ExampleReader(chosen.isEmpty(), true, false, limits);
+    chosen.forEach(name -> reader.add(new Key(name, false)));
+    return reader;
+  }
+
+  /// Makes a reader of all features and feature lists, which checks whole records.
+  static ExampleReader ofAll() {
+    return new ExampleReader(true, true, true, Limits.NONE);
+  }
+
+  private Slot add(Key key) {
+    Slot slot = new Slot(key, slots.size());
+    slots.add(slot);
+    byKey.put(key, slot);
+    return slot;
+  }
+
+  /// Reads a record, whose bytes must stay valid until the next one is read.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException of kind `invalid-proto` if the record is no valid message
+  /// @throws MisuseException if a name is longer than the limit, or if all features are wanted and the records so
+  ///     far have more than the limit
+  public void read(RawRecord next) {
+    where = next;
+    record = next.data();
+    records++;
+    guess = 0;
+    cursor.start(next);
+    long end = record.byteSize();
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      if (tag == FIRST || (tag == SECOND && hasLists)) {
+        map(cursor.fieldEnd(end), tag == SECOND);
+      } else {
+        cursor.skip(tag, end);
       }
-    };
+    }
   }
 
-  /// How many steps a feature list has; -1 if the record lacks the list.
-  long steps(int feature);
+  private void map(long end, boolean lists) {
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      if (tag == FIRST) {
+        entry(cursor.fieldEnd(end), lists, checked);
+      } else {
+        cursor.skip(tag, end);
+      }
+    }
+  }
 
-  /// Returns a feature that has no steps.
-  FeatureValue value(int feature);
+  /// Reads a name and its value, in either order; the last name counts.
+  ///
+  /// @param whole whether to read also the value of a feature that is not wanted
+  private void entry(long end, boolean list, boolean whole) {
+    long start = cursor.at();
+    Slot slot = null;
+    String name = "";
+    boolean named = false;
+    boolean skipped = false;
+    spare.clear();
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      if (tag == FIRST) {
+        long nameEnd = cursor.fieldEnd(end);
+        slot = expected(nameEnd, list);
+        name = slot == null && checked ? name(nameEnd) : "";
+        named = true;
+        cursor.moveTo(nameEnd);
+      } else if (tag != SECOND) {
+        cursor.skip(tag, end);
+      } else if (named && slot == null && !whole) {
+        skipped = true;
+        cursor.skip(tag, end);
+      } else {
+        value(cursor.fieldEnd(end), list);
+      }
+    }
+    if (slot == null && (checked || !named)) {
+      slot = slot(new Key(name, list));
+    }
+    if (slot != null && skipped) {
+      cursor.moveTo(start);
+      entry(end, list, true);
+    } else if (slot != null) {
+      keep(slot);
+    }
+  }
 
-  /// Returns a step of a feature list; steps must be asked for in order, from the first.
-  FeatureValue step(int feature, long step);
+  /// Looks for the feature whose name comes next in the record; null for another name.
+  private @Nullable Slot expected(long nameEnd, boolean list) {
+    long start = cursor.at();
+    int count = slots.size();
+    // Checked names are looked up in a map, if the order is not the expected one.
+    int tries = checked ? Math.min(1, count) : count;
+    for (int i = 0; i < tries; i++) {
+      Slot slot = slots.get(guess + i < count ? guess + i : guess + i - count);
+      MemorySegment key = slot.bytes;
+      if (key.byteSize() == nameEnd - start
+          && slot.key.isList() == list
+          && MemorySegment.mismatch(record, start, nameEnd, key, 0, key.byteSize()) < 0) {
+        expectAfter(slot);
+        return slot;
+      }
+    }
+    return null;
+  }
+
+  private void expectAfter(Slot slot) {
+    guess = slot.number + 1 == slots.size() ? 0 : slot.number + 1;
+  }
+
+  private @Nullable Slot slot(Key key) {
+    Slot slot = byKey.get(key);
+    if (slot == null && all) {
+      if (slots.size() == limits.features()) {
+        throw refused("more than " + limits.features() + " features; choose some of them");
+      }
+      slot = add(key);
+    }
+    if (slot != null) {
+      expectAfter(slot);
+    }
+    return slot;
+  }
+
+  private String name(long end) {
+    long length = end - cursor.at();
+    if (length > limits.nameBytes()) {
+      throw refused("a feature's name has " + length + " bytes, more than " + limits.nameBytes());
+    }
+    byte[] bytes = record.asSlice(cursor.at(), length).toArray(ValueLayout.JAVA_BYTE);
+    try {
+      return utf8.decode(ByteBuffer.wrap(bytes)).toString();
+    } catch (CharacterCodingException _) {
+      throw cursor.fault("a feature's name is not UTF-8");
+    }
+  }
+
+  private MisuseException refused(String detail) {
+    return new MisuseException(where.file() + ": record " + where.number() + ": " + detail);
+  }
+
+  /// Keeps the values that were read in place of earlier ones of the feature.
+  private void keep(Slot slot) {
+    FeatureValue former = slot.value;
+    slot.value = spare;
+    slot.record = records;
+    slot.part = 0;
+    slot.next = spare.start(0);
+    spare = former;
+  }
+
+  private void value(long end, boolean list) {
+    if (!list) {
+      feature(spare, end);
+      return;
+    }
+    long start = cursor.at();
+    long count = 0;
+    while (nextStep(end)) {
+      count++;
+    }
+    spare.add(start, end - start, count);
+  }
+
+  /// Reads the next step of a part of a feature list.
+  ///
+  /// @return whether there is one
+  private boolean nextStep(long end) {
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      if (tag == FIRST) {
+        step.clear();
+        feature(step, cursor.fieldEnd(end));
+        return true;
+      }
+      cursor.skip(tag, end);
+    }
+    return false;
+  }
+
+  private void feature(FeatureValue value, long end) {
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      switch (tag) {
+        case FIRST -> list(value, FeatureSpec.Kind.BYTES, cursor.fieldEnd(end));
+        case SECOND -> list(value, FeatureSpec.Kind.FLOAT, cursor.fieldEnd(end));
+        case THIRD -> list(value, FeatureSpec.Kind.INT64, cursor.fieldEnd(end));
+        default -> cursor.skip(tag, end);
+      }
+    }
+  }
+
+  private void list(FeatureValue value, FeatureSpec.Kind kind, long end) {
+    value.become(record, kind);
+    while (cursor.at() < end) {
+      int tag = cursor.tag(end);
+      if (tag == FIRST) {
+        packed(value, kind, cursor.fieldEnd(end));
+      } else {
+        long start = cursor.at();
+        cursor.skip(tag, end);
+        if (kind == FeatureSpec.Kind.FLOAT && tag == FLOAT) {
+          value.addUnpackedFloat(start);
+        } else if (kind == FeatureSpec.Kind.INT64 && tag == INT64) {
+          value.add(start, cursor.at() - start, 1);
+        }
+      }
+    }
+  }
+
+  /// Reads one string, or numbers that lie end to end.
+  private void packed(FeatureValue value, FeatureSpec.Kind kind, long end) {
+    long start = cursor.at();
+    long length = end - start;
+    long count =
+        switch (kind) {
+          case BYTES -> 1;
+          case FLOAT -> {
+            if (length % Float.BYTES != 0) {
+              throw cursor.fault("packed floats of " + length + " bytes");
+            }
+            yield length / Float.BYTES;
+          }
+          case INT64 -> cursor.varints(end);
+        };
+    if (count > 0) {
+      value.add(start, length, count);
+    }
+    cursor.moveTo(end);
+  }
+
+  /// How many features are wanted, or were found so far if all are wanted.
+  public int size() {
+    return slots.size();
+  }
+
+  public String name(int feature) {
+    return slots.get(feature).key.name();
+  }
+
+  boolean isList(int feature) {
+    return slots.get(feature).key.isList();
+  }
+
+  /// How many steps the record's feature list has; -1 if the record lacks the list.
+  long steps(int feature) {
+    return value(feature) == NONE ? -1 : value(feature).count();
+  }
+
+  /// Returns the record's values of a feature without steps.
+  public FeatureValue value(int feature) {
+    Slot slot = slots.get(feature);
+    return slot.record == records ? slot.value : NONE;
+  }
+
+  /// Returns the next step of a feature list, which has one; the values are valid until another step is read.
+  FeatureValue step(int feature) {
+    Slot slot = slots.get(feature);
+    cursor.moveTo(slot.next);
+    while (!nextStep(slot.value.end(slot.part))) {
+      cursor.moveTo(slot.value.start(++slot.part));
+    }
+    slot.next = cursor.at();
+    return step;
+  }
 }

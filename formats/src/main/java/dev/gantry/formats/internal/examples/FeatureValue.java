@@ -6,6 +6,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.EnumSet;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// One feature of a record, or one step of its feature list: its kind, and where its values lie in
@@ -25,21 +27,32 @@ public final class FeatureValue {
 
   private int used;
 
-  /// Integers that a reader has decoded already; pieces do not include them.
-  private long[] integers = {};
+  /// The kinds that the values have had so far.
+  private final Set<FeatureSpec.Kind> before = EnumSet.noneOf(FeatureSpec.Kind.class);
+
+  private boolean ambiguous;
 
   /// Forgets all values.
   void clear() {
     begin(MemorySegment.NULL, null);
+    before.clear();
+    ambiguous = false;
   }
 
-  /// Begins an empty list in a record.
-  void begin(MemorySegment bytes, FeatureSpec.@Nullable Kind of) {
+  private void begin(MemorySegment bytes, FeatureSpec.@Nullable Kind of) {
     record = bytes;
     kind = of;
     count = 0;
     unpacked = false;
     used = 0;
+  }
+
+  /// Begins a list in a record. It continues a list of the same kind, and replaces one of another kind.
+  void become(MemorySegment bytes, FeatureSpec.Kind next) {
+    if (kind != next) {
+      ambiguous |= !before.add(next);
+      begin(bytes, next);
+    }
   }
 
   /// Adds values that lie end to end in the record.
@@ -60,14 +73,6 @@ public final class FeatureValue {
     unpacked = true;
   }
 
-  /// Adds an integer that a reader has decoded.
-  void addInteger(long value) {
-    if (count == integers.length) {
-      integers = Arrays.copyOf(integers, 2 * (int) Math.max(1, count));
-    }
-    integers[(int) count++] = value;
-  }
-
   /// The list's kind; null if the record lacks the feature, or it holds no list.
   public FeatureSpec.@Nullable Kind kind() {
     return kind;
@@ -83,6 +88,11 @@ public final class FeatureValue {
     return unpacked;
   }
 
+  /// Whether the values return to a kind that they had before; parsers differ on such a feature.
+  public boolean isAmbiguous() {
+    return ambiguous;
+  }
+
   /// In how many places the values lie.
   public int pieces() {
     return used / 2;
@@ -90,7 +100,7 @@ public final class FeatureValue {
 
   /// The offset of the first piece, in bytes from the record's start; 0 if there is no piece.
   public long offset() {
-    return used == 0 ? 0 : pieces[0];
+    return start(0);
   }
 
   /// The first piece's length in bytes (for BYTES, the first string's); 0 if there is no piece.
@@ -107,31 +117,50 @@ public final class FeatureValue {
         .toArray(ValueLayout.JAVA_BYTE);
   }
 
+  /// The values of a list of kind INT64.
+  public long[] int64s() {
+    long[] values = new long[Math.toIntExact(count)];
+    copyTo(MemorySegment.ofArray(values), 0);
+    return values;
+  }
+
+  /// The values of a list of kind FLOAT.
+  public float[] floats() {
+    float[] values = new float[Math.toIntExact(count)];
+    copyTo(MemorySegment.ofArray(values), 0);
+    return values;
+  }
+
+  /// Where a piece begins in the record; 0 if there is no piece.
+  long start(int piece) {
+    return used == 0 ? 0 : pieces[2 * piece];
+  }
+
+  /// Where a piece ends in the record.
+  long end(int piece) {
+    return pieces[2 * piece] + pieces[2 * piece + 1];
+  }
+
   /// Writes all values, little endian; for BYTES, the first string alone.
   public void copyTo(MemorySegment target, long offset) {
-    if (kind == FeatureSpec.Kind.INT64) {
-      if (used > 0) {
-        copyVarints(target, offset);
-      } else {
-        for (int i = 0; i < count; i++) {
-          target.set(LONG, offset + (long) i * Long.BYTES, integers[i]);
-        }
-      }
-      return;
-    }
     long at = offset;
     int end = kind == FeatureSpec.Kind.BYTES ? Math.min(2, used) : used;
     for (int piece = 0; piece < end; piece += 2) {
-      MemorySegment.copy(record, pieces[piece], target, at, pieces[piece + 1]);
-      at += pieces[piece + 1];
+      if (kind == FeatureSpec.Kind.INT64) {
+        at = copyVarints(pieces[piece], pieces[piece] + pieces[piece + 1], target, at);
+      } else {
+        MemorySegment.copy(record, pieces[piece], target, at, pieces[piece + 1]);
+        at += pieces[piece + 1];
+      }
     }
   }
 
   /// Decodes the integers of one piece, whose varints a reader has checked.
-  private void copyVarints(MemorySegment target, long offset) {
+  ///
+  /// @return the offset after the last one in `target`
+  private long copyVarints(long start, long end, MemorySegment target, long offset) {
     long to = offset;
-    long end = pieces[0] + pieces[1];
-    for (long at = pieces[0]; at < end; to += Long.BYTES) {
+    for (long at = start; at < end; to += Long.BYTES) {
       long value = 0;
       int shift = 0;
       byte b;
@@ -142,5 +171,6 @@ public final class FeatureValue {
       } while (b < 0);
       target.set(LONG, to, value);
     }
+    return to;
   }
 }

@@ -12,6 +12,9 @@ import java.nio.file.Path;
 /// @param offset the file offset of the record's header
 /// @param data the record's data, in the CPU's memory
 public record RawRecord(Location file, long number, long offset, MemorySegment data) {
+  /// Stands for no record.
+  static final RawRecord NONE = new RawRecord(Path.of(""), 0, 0, MemorySegment.NULL);
+
   public RawRecord(Path file, long number, long offset, MemorySegment data) {
     this(Location.of(file), number, offset, data);
   }

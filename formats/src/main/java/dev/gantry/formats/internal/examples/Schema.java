@@ -1,24 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
-import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.protobuf.ProtobufVersion;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import dev.gantry.formats.tfrecord.proto.Feature;
-import dev.gantry.formats.tfrecord.proto.FeatureList;
-import dev.gantry.formats.tfrecord.proto.SequenceExample;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
-import java.util.TreeMap;
 
 /// Infers the features of a file's records from the first records.
 public final class Schema {
@@ -40,8 +34,8 @@ public final class Schema {
   ///     refuses a file
   public static List<FeatureSpec> infer(
       GantrySession session, List<Location> files, TfRecordOptions options, long records) {
-    Map<String, Seen> values = new TreeMap<>();
-    Map<String, Seen> lists = new TreeMap<>();
+    ExampleReader features = ExampleReader.ofAll();
+    List<Seen> seen = new ArrayList<>();
     long looked = 0;
     for (Location file : files) {
       if (looked >= records) {
@@ -50,13 +44,12 @@ public final class Schema {
       try (TfRecordReader reader = TfRecordReader.open(session, file, options)) {
         while (looked < records && reader.next()) {
           RawRecord where = new RawRecord(file, reader.number(), reader.offset(), reader.record());
-          SequenceExample example = parse(where);
-          for (Map.Entry<String, Feature> entry : example.getContext().getFeatureMap().entrySet()) {
-            values.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
-          }
-          for (Map.Entry<String, FeatureList> entry :
-              example.getFeatureLists().getFeatureListMap().entrySet()) {
-            lists.computeIfAbsent(entry.getKey(), Seen::new).add(entry.getValue(), where);
+          features.read(where);
+          for (int i = 0; i < features.size(); i++) {
+            if (i == seen.size()) {
+              seen.add(new Seen(features.name(i), features.isList(i)));
+            }
+            seen.get(i).add(features, i, where);
           }
           looked++;
         }
@@ -66,29 +59,17 @@ public final class Schema {
       throw new MalformedFileException(
           files.getFirst(), 0, "no-records", "nothing to tell features from");
     }
-    List<FeatureSpec> specs = new ArrayList<>();
-    for (Seen seen : values.values()) {
-      seen.feature(looked).ifPresent(specs::add);
-    }
-    for (Seen seen : lists.values()) {
-      seen.steps(looked).ifPresent(specs::add);
-    }
-    return specs;
-  }
-
-  /// Parses a record as a sequence example; an example parses as one without lists.
-  static SequenceExample parse(RawRecord record) {
-    ProtobufVersion.requireMessages();
-    try {
-      return SequenceExample.parseFrom(record.data().asByteBuffer());
-    } catch (InvalidProtocolBufferException e) {
-      throw record.fault(ExampleDecoder.INVALID_PROTO, String.valueOf(e.getMessage()));
-    }
+    long all = looked;
+    return seen.stream()
+        .sorted(Comparator.comparing((Seen one) -> one.isList).thenComparing(one -> one.name))
+        .flatMap(one -> one.spec(all).stream())
+        .toList();
   }
 
   /// Collects what the records show of one feature.
   private static final class Seen {
     private final String name;
+    private final boolean isList;
     private Optional<FeatureSpec.Kind> kind = Optional.empty();
     private boolean plural;
     private boolean varies;
@@ -100,48 +81,46 @@ public final class Schema {
     private boolean stepsVary;
     private long records;
 
-    Seen(String name) {
+    Seen(String name, boolean isList) {
       this.name = name;
+      this.isList = isList;
     }
 
-    void add(Feature feature, RawRecord where) {
-      Optional<FeatureSpec.Kind> found =
-          switch (feature.getKindCase()) {
-            case BYTES_LIST -> Optional.of(FeatureSpec.Kind.BYTES);
-            case FLOAT_LIST -> Optional.of(FeatureSpec.Kind.FLOAT);
-            case INT64_LIST -> Optional.of(FeatureSpec.Kind.INT64);
-            case KIND_NOT_SET -> Optional.empty();
-          };
-      if (found.isEmpty()) {
+    void add(ExampleReader features, int number, RawRecord where) {
+      if (!isList) {
+        add(features.value(number), where);
         return;
       }
-      if (kind.isPresent() && !kind.equals(found)) {
-        throw where.fault(
-            ExampleDecoder.WRONG_KIND,
-            "feature '" + name + "' is of kind " + found.get() + ", before of " + kind.get());
+      long count = features.steps(number);
+      if (count < 0) {
+        return;
       }
-      kind = found;
-      records++;
-      long here =
-          switch (found.get()) {
-            case BYTES -> {
-              int strings = feature.getBytesList().getValueCount();
-              plural |= strings > 1;
-              yield strings == 0 ? 0 : feature.getBytesList().getValue(0).size();
-            }
-            case FLOAT -> feature.getFloatList().getValueCount();
-            case INT64 -> feature.getInt64List().getValueCount();
-          };
-      varies |= length >= 0 && here != length;
-      length = Math.max(length, here);
+      stepsVary |= steps >= 0 && steps != count;
+      steps = Math.max(steps, count);
+      long before = records;
+      for (long step = 0; step < count; step++) {
+        add(features.step(number), where);
+      }
+      records = before + 1;
     }
 
-    void add(FeatureList list, RawRecord where) {
-      stepsVary |= steps >= 0 && steps != list.getFeatureCount();
-      steps = Math.max(steps, list.getFeatureCount());
-      long before = records;
-      list.getFeatureList().forEach(feature -> add(feature, where));
-      records = before + 1;
+    private void add(FeatureValue value, RawRecord where) {
+      FeatureSpec.Kind found = value.kind();
+      if (found == null) {
+        return;
+      }
+      if (kind.isPresent() && kind.get() != found) {
+        throw where.fault(
+            ExampleDecoder.WRONG_KIND,
+            "feature '" + name + "' is of kind " + found + ", before of " + kind.get());
+      }
+      kind = Optional.of(found);
+      records++;
+      boolean isBytes = found == FeatureSpec.Kind.BYTES;
+      plural |= isBytes && value.count() > 1;
+      long here = isBytes ? value.length() : value.count();
+      varies |= length >= 0 && here != length;
+      length = Math.max(length, here);
     }
 
     private DType dtype(FeatureSpec.Kind of) {
@@ -158,7 +137,11 @@ public final class Schema {
           : TensorShape.of(length);
     }
 
-    Optional<FeatureSpec> feature(long looked) {
+    Optional<FeatureSpec> spec(long looked) {
+      return isList ? steps(looked) : feature(looked);
+    }
+
+    private Optional<FeatureSpec> feature(long looked) {
       return kind.filter(_ -> !plural)
           .map(of ->
               varies || records < looked
@@ -167,7 +150,7 @@ public final class Schema {
                   : new FeatureSpec.FixedLength(name, of, dtype(of), shape(of), Optional.empty()));
     }
 
-    Optional<FeatureSpec> steps(long looked) {
+    private Optional<FeatureSpec> steps(long looked) {
       return kind.filter(_ -> !plural && !varies)
           .map(of ->
               stepsVary || records < looked

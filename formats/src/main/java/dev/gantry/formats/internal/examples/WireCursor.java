@@ -1,31 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.examples;
 
+import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Walks over a message in protobuf's wire format that is written the usual way, and throws [Unusual] at
-/// anything else.
+/// Walks over a record in protobuf's wire format, and accepts what protobuf's parsers accept. For one thread.
 final class WireCursor {
-  /// Says that [CompleteReader] must read the message; this is not an error.
-  static final class Unusual extends RuntimeException {
-    private static final long serialVersionUID = 1L;
+  /// The deepest nesting of groups, the same as in protobuf's parsers.
+  private static final int MAX_GROUPS = 100;
 
-    Unusual() {
-      // It has no stack trace, since it is caught nearby and may be thrown for every record.
-      super(null, null, false, false);
-    }
-  }
+  private static final int MAX_VARINT_BYTES = 10;
 
-  private static final int LENGTH_SHIFTS = 28;
-  private static final int VARINT_SHIFTS = 63;
-
-  private MemorySegment message = MemorySegment.NULL;
+  private RawRecord record = RawRecord.NONE;
+  private MemorySegment bytes = MemorySegment.NULL;
   private long at;
 
-  /// Begins at a message's start.
-  void start(MemorySegment bytes) {
-    message = bytes;
+  /// Begins at a record's start.
+  void start(RawRecord begun) {
+    record = begun;
+    bytes = begun.data();
     at = 0;
   }
 
@@ -37,58 +31,100 @@ final class WireCursor {
     at = offset;
   }
 
-  /// Reads a field's tag, which must be one byte.
+  /// Reads a field's tag.
+  ///
+  /// @param end the end of the message, which the field may not pass
   int tag(long end) {
-    return Byte.toUnsignedInt(next(end));
+    int tag = (int) varint(end);
+    if (tag >>> 3 == 0) {
+      throw fault("a field of number 0");
+    }
+    return tag;
   }
 
   /// Reads the length of a field.
   ///
-  /// @param end the end of the message, which the field may not pass
   /// @return where the field ends
   long fieldEnd(long end) {
-    int length = 0;
-    int shift = 0;
-    byte b;
-    do {
-      if (shift > LENGTH_SHIFTS) {
-        throw new Unusual();
-      }
-      b = next(end);
-      length |= (b & 0x7f) << shift;
-      shift += 7;
-    } while (b < 0);
+    int length = (int) varint(end);
     if (length < 0 || length > end - at) {
-      throw new Unusual();
+      throw fault(
+          "a field of " + Integer.toUnsignedString(length) + " bytes is longer than its message");
     }
     return at + length;
   }
 
-  /// Skips all varints up to `end`, of up to ten bytes each. A tenth byte may hold only the number's
-  /// highest bit: protobuf's parsers differ about its other bits.
+  /// Reads a varint, of which only the low 64 bits count.
+  long varint(long end) {
+    long value = 0;
+    for (int shift = 0; shift < Long.SIZE; shift += 7) {
+      if (at >= end) {
+        throw fault("the message ends within a field");
+      }
+      byte b = bytes.get(ValueLayout.JAVA_BYTE, at++);
+      value |= (b & 0x7fL) << shift;
+      if (b >= 0) {
+        return value;
+      }
+    }
+    throw fault("a number of more than " + MAX_VARINT_BYTES + " bytes");
+  }
+
+  /// Skips all varints up to `end`.
   ///
-  /// @return how many integers there are
+  /// @return how many there are
   long varints(long end) {
     long count = 0;
+    long first = at;
     while (at < end) {
-      int shift = 0;
-      byte b;
-      do {
-        b = next(end);
-        if (shift == VARINT_SHIFTS && b != 1) {
-          throw new Unusual();
-        }
-        shift += 7;
-      } while (b < 0);
-      count++;
+      if (bytes.get(ValueLayout.JAVA_BYTE, at++) >= 0) {
+        count++;
+        first = at;
+      } else if (at - first == MAX_VARINT_BYTES) {
+        throw fault("a number of more than " + MAX_VARINT_BYTES + " bytes");
+      }
+    }
+    if (first < end) {
+      throw fault("the list ends within a number");
     }
     return count;
   }
 
-  private byte next(long end) {
-    if (at >= end) {
-      throw new Unusual();
+  /// Skips a field after its tag.
+  void skip(int tag, long end) {
+    skip(tag, end, MAX_GROUPS);
+  }
+
+  private void skip(int tag, long end, int groups) {
+    switch (tag & 7) {
+      case 0 -> {
+        long _ = varint(end);
+      }
+      case 1 -> skipBytes(Long.BYTES, end);
+      case 2 -> at = fieldEnd(end);
+      case 3 -> {
+        if (groups == 0) {
+          throw fault("more than " + MAX_GROUPS + " nested groups");
+        }
+        // The tag that ends a group is its own number, with wire type 4.
+        for (int inner = tag(end); inner != tag + 1; inner = tag(end)) {
+          skip(inner, end, groups - 1);
+        }
+      }
+      case 5 -> skipBytes(Integer.BYTES, end);
+      default -> throw fault("no field begins with wire type " + (tag & 7));
     }
-    return message.get(ValueLayout.JAVA_BYTE, at++);
+  }
+
+  private void skipBytes(int count, long end) {
+    if (count > end - at) {
+      throw fault("the message ends within a field");
+    }
+    at += count;
+  }
+
+  /// Makes an error of kind `invalid-proto` about the byte that is read next.
+  MalformedFileException fault(String detail) {
+    return record.fault(ExampleDecoder.INVALID_PROTO, "byte " + at + ": " + detail);
   }
 }

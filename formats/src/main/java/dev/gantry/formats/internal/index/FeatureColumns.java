@@ -39,8 +39,7 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// @param ambiguous whether parsers differ on the feature's kind
-  void add(long record, FeatureValue feature, boolean ambiguous) {
+  void add(long record, FeatureValue feature) {
     FeatureSpec.Kind found = feature.kind();
     if (found == null) {
       missing++;
@@ -51,7 +50,7 @@ final class FeatureColumns implements AutoCloseable {
     kind = first;
     String reason =
         found == first
-            ? obstacle(found, feature, ambiguous)
+            ? obstacle(found, feature)
             : "it is of kind " + IndexFormat.text(found) + ", not " + IndexFormat.text(first);
     if (!reason.isEmpty()) {
       giveUp(record, reason);
@@ -61,9 +60,9 @@ final class FeatureColumns implements AutoCloseable {
   }
 
   /// Says why the value neither lies in one place nor is a few integers; empty if it does.
-  static String obstacle(FeatureSpec.Kind kind, FeatureValue feature, boolean ambiguous) {
+  static String obstacle(FeatureSpec.Kind kind, FeatureValue feature) {
     long count = feature.count();
-    if (ambiguous) {
+    if (feature.isAmbiguous()) {
       return "its kind changes to and fro, which not all parsers read alike";
     }
     if (count == 0) {

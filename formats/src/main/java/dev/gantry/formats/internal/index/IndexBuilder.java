@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
-import com.google.protobuf.InvalidProtocolBufferException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
@@ -13,7 +12,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.examples.ExampleReader;
+import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -23,12 +23,10 @@ import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalInt;
-import java.util.SequencedMap;
 import java.util.zip.CRC32C;
 
 /// Builds an index: reads the file once from beginning to end, and writes the index. For one use.
@@ -45,9 +43,9 @@ final class IndexBuilder implements AutoCloseable {
   private final TfRecordIndex.Options options;
   private final GantrySession session;
   private final FileStamp stamp;
-  private final CompleteReader reader;
+  private final ExampleReader reader;
   private final Column offsets = new Column();
-  private final SequencedMap<String, FeatureColumns> features = new LinkedHashMap<>();
+  private final List<FeatureColumns> features = new ArrayList<>();
   private final CRC32C recordsSum = new CRC32C();
   private long records;
 
@@ -60,8 +58,8 @@ final class IndexBuilder implements AutoCloseable {
       var _ = session.writable(remote);
     }
     stamp = FileStamp.of(file, session);
-    reader = CompleteReader.of(options.features(), TfRecordIndex.Options.LIMITS);
-    options.features().forEach(name -> features.put(name, new FeatureColumns(name, 0)));
+    reader = ExampleReader.of(options.features(), TfRecordIndex.Options.LIMITS);
+    options.features().forEach(name -> features.add(new FeatureColumns(name, 0)));
   }
 
   TfRecordIndex.Summary build() {
@@ -123,23 +121,14 @@ final class IndexBuilder implements AutoCloseable {
   }
 
   private void add(TfRecordReader source) {
-    try {
-      reader.read(source.record());
-    } catch (InvalidProtocolBufferException e) {
-      throw new MalformedFileException(
-          file,
-          source.offset(),
-          "invalid-proto",
-          "record " + source.number() + ": byte " + reader.position() + ": " + e.getMessage());
-    } catch (CompleteReader.LimitException e) {
-      throw new MisuseException(file + ": record " + source.number() + ": " + e.getMessage());
-    }
+    reader.read(new RawRecord(file, source.number(), source.offset(), source.record()));
     recordsSum.update(source.record().asByteBuffer());
     offsets.addLong(source.offset() + IndexFormat.HEADER_BYTES);
-    for (String name : reader.names()) {
-      features
-          .computeIfAbsent(name, one -> new FeatureColumns(one, records))
-          .add(records, reader.feature(name), reader.isAmbiguous(name));
+    for (int i = 0; i < reader.size(); i++) {
+      if (i == features.size()) {
+        features.add(new FeatureColumns(reader.name(i), records));
+      }
+      features.get(i).add(records, reader.value(i));
     }
     records++;
   }
@@ -153,7 +142,7 @@ final class IndexBuilder implements AutoCloseable {
             DType.U64,
             TensorShape.of(records),
             new Memory.OnHost(offsets.bytes())));
-    features.values().forEach(feature -> tensors.addAll(feature.tensors(records)));
+    features.forEach(feature -> tensors.addAll(feature.tensors(records)));
     Map<String, Integer> checksums = new HashMap<>();
     for (NewTensor tensor : tensors) {
       if (tensor.source() instanceof Memory.OnHost(var bytes)) {
@@ -164,8 +153,7 @@ final class IndexBuilder implements AutoCloseable {
   }
 
   private IndexNotes notes(Map<String, Integer> checksums) {
-    List<TfRecordIndex.Feature> summaries =
-        features.values().stream().map(FeatureColumns::summary).toList();
+    List<TfRecordIndex.Feature> summaries = features.stream().map(FeatureColumns::summary).toList();
     return new IndexNotes(
         stamp, records, OptionalInt.of((int) recordsSum.getValue()), summaries, checksums);
   }
@@ -173,6 +161,6 @@ final class IndexBuilder implements AutoCloseable {
   @Override
   public void close() {
     offsets.close();
-    features.values().forEach(FeatureColumns::close);
+    features.forEach(FeatureColumns::close);
   }
 }

@@ -7,7 +7,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
@@ -182,8 +182,8 @@ public final class TfRecordIndex implements AutoCloseable {
     /// The longest name of a feature, in bytes of UTF-8.
     public static final int MAX_NAME_BYTES = 4096;
 
-    static final CompleteReader.Limits LIMITS =
-        new CompleteReader.Limits(MAX_FEATURES, MAX_NAME_BYTES);
+    static final ExampleReader.Limits LIMITS =
+        new ExampleReader.Limits(MAX_FEATURES, MAX_NAME_BYTES);
 
     public Options {
       features = features.stream().distinct().toList();

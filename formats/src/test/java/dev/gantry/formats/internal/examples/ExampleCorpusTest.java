@@ -142,23 +142,6 @@ class ExampleCorpusTest {
     }
   }
 
-  /// The way around protobuf is taken where it can be.
-  @ParameterizedTest
-  @MethodSource("examples")
-  void onlyWhatIsNotPackedNeedsProtobuf(Map.Entry<String, Verdict> entry) {
-    List<FeatureLayout> layouts =
-        entry.getValue().features().getFirst().entrySet().stream()
-            .map(feature ->
-                variable(feature.getKey(), feature.getValue().kind(), FeatureSpec.PadTo.MOST))
-            .map(FeatureLayout::of)
-            .toList();
-    FastReader scan = new FastReader(layouts);
-    assertThat(records(Verdict.CORPUS.resolve(entry.getKey())))
-        .allMatch(record ->
-            scan.reads(record.data())
-                != entry.getKey().equals("examples-floats-unpacked.tfrecord"));
-  }
-
   private static void parse(String file, FeatureSpec... specs) {
     List<RawRecord> records = records(Verdict.CORPUS.resolve(file));
     ExampleParser parser = new ExampleParser(List.of(specs));

@@ -3,9 +3,10 @@ package dev.gantry.formats.internal.index;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import com.google.protobuf.InvalidProtocolBufferException;
-import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.internal.examples.FeatureValue;
+import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.proto.Example;
 import dev.gantry.formats.tfrecord.proto.Feature;
@@ -14,11 +15,13 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
 import java.util.TreeSet;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
@@ -28,7 +31,7 @@ class FeaturePlacesPropertiesTest {
   private static final ValueLayout.OfInt FLOAT_BITS = Column.INT;
 
   /// @return whether both took the bytes
-  private static boolean compare(byte[] bytes) throws CompleteReader.LimitException {
+  private static boolean compare(byte[] bytes) {
     try (Arena arena = Arena.ofConfined()) {
       // Native and at an odd address, as in a file.
       MemorySegment record = arena.allocate(bytes.length + 1L).asSlice(1);
@@ -39,45 +42,49 @@ class FeaturePlacesPropertiesTest {
         // more than 64 bits than its decoder of streams.
         expected = Example.parseFrom(new ByteArrayInputStream(bytes)).getFeatures().getFeatureMap();
       } catch (IOException _) {
-        assertThat(scans(CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))
+        assertThat(scans(ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS), record))
             .isFalse();
-        assertThat(scans(CompleteReader.of(List.of("label"), TfRecordIndex.Options.LIMITS), record))
+        assertThat(scans(ExampleReader.of(List.of("label"), TfRecordIndex.Options.LIMITS), record))
             .isFalse();
         return false;
       }
-      CompleteReader all = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
-      CompleteReader some =
-          CompleteReader.of(List.of("x", "absent", "image"), TfRecordIndex.Options.LIMITS);
+      if (WireMessages.hasLongVarint(bytes)
+          && !scans(ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS), record)) {
+        return false;
+      }
+      ExampleReader all = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+      ExampleReader some =
+          ExampleReader.of(List.of("x", "absent", "image"), TfRecordIndex.Options.LIMITS);
       // What a record had is gone with the next one.
-      for (CompleteReader scanner : List.of(all, some)) {
+      for (ExampleReader scanner : List.of(all, some)) {
         assertThat(scans(scanner, record)).isTrue();
         assertThat(scans(scanner, arena.allocate(0))).isTrue();
-        scanner.names().forEach(name -> assertThat(scanner.feature(name).kind()).isNull());
+        IntStream.range(0, scanner.size())
+            .forEach(i -> assertThat(scanner.value(i).kind()).isNull());
         assertThat(scans(scanner, record)).isTrue();
       }
-      assertThat(new TreeSet<>(all.names())).isEqualTo(new TreeSet<>(expected.keySet()));
-      assertThat(some.names()).containsExactly("x", "absent", "image");
+      assertThat(new TreeSet<>(names(all))).isEqualTo(new TreeSet<>(expected.keySet()));
+      assertThat(names(some)).containsExactly("x", "absent", "image");
       expected.forEach((name, feature) -> requireEqual(feature, all, name, record));
-      for (String name : some.names()) {
+      for (String name : names(some)) {
         requireEqual(expected.getOrDefault(name, Feature.getDefaultInstance()), some, name, record);
       }
       return true;
     }
   }
 
-  private static boolean scans(CompleteReader scanner, MemorySegment record)
-      throws CompleteReader.LimitException {
+  private static boolean scans(ExampleReader scanner, MemorySegment record) {
     try {
-      scanner.read(record);
+      scanner.read(new RawRecord(Path.of("file"), 0, 0, record));
       return true;
-    } catch (InvalidProtocolBufferException _) {
+    } catch (MalformedFileException _) {
       return false;
     }
   }
 
   private static void requireEqual(
-      Feature expected, CompleteReader reader, String name, MemorySegment record) {
-    FeatureValue found = reader.feature(name);
+      Feature expected, ExampleReader reader, String name, MemorySegment record) {
+    FeatureValue found = reader.value(names(reader).indexOf(name));
     FeatureSpec.Kind kind =
         switch (expected.getKindCase()) {
           case BYTES_LIST -> FeatureSpec.Kind.BYTES;
@@ -89,14 +96,16 @@ class FeaturePlacesPropertiesTest {
     if (kind == null) {
       return;
     }
-    String obstacle = FeatureColumns.obstacle(kind, found, reader.isAmbiguous(name));
-    if (reader.isAmbiguous(name)) {
+    String obstacle = FeatureColumns.obstacle(kind, found);
+    if (found.isAmbiguous()) {
+      // C++'s parser begins a new list, and Java's continues the former one.
       assertThat(obstacle).startsWith("its kind changes");
+      return;
     }
     switch (kind) {
       case BYTES -> {
         assertThat(found.count()).isEqualTo(expected.getBytesList().getValueCount());
-        assertThat(obstacle.isEmpty()).isEqualTo(isPlain(reader, name) && found.count() == 1);
+        assertThat(obstacle.isEmpty()).isEqualTo(found.count() == 1);
         if (found.count() == 1) {
           assertThat(payload(found, record))
               .isEqualTo(expected.getBytesList().getValue(0).toByteArray());
@@ -122,19 +131,18 @@ class FeaturePlacesPropertiesTest {
         List<Long> integers = expected.getInt64List().getValueList();
         assertThat(found.count()).isEqualTo(integers.size());
         assertThat(obstacle.isEmpty())
-            .isEqualTo(
-                isPlain(reader, name)
-                    && !integers.isEmpty()
-                    && integers.size() <= TfRecordIndex.Options.MAX_VALUES);
+            .isEqualTo(!integers.isEmpty() && integers.size() <= TfRecordIndex.Options.MAX_VALUES);
         long[] values = new long[integers.size()];
         found.copyTo(MemorySegment.ofArray(values), 0);
-        assertThat(LongStream.of(values).boxed().toList()).isEqualTo(integers);
+        if (!WireMessages.hasLongVarint(record.toArray(ValueLayout.JAVA_BYTE))) {
+          assertThat(LongStream.of(values).boxed().toList()).isEqualTo(integers);
+        }
       }
     }
   }
 
-  private static boolean isPlain(CompleteReader reader, String name) {
-    return !reader.isAmbiguous(name);
+  private static List<String> names(ExampleReader reader) {
+    return IntStream.range(0, reader.size()).mapToObj(reader::name).toList();
   }
 
   private static byte[] payload(FeatureValue found, MemorySegment record) {
@@ -142,13 +150,12 @@ class FeaturePlacesPropertiesTest {
   }
 
   @Property(tries = 3000)
-  void anyMessage(@ForAll long seed) throws CompleteReader.LimitException {
+  void anyMessage(@ForAll long seed) {
     assertThat(compare(new WireMessages(new Random(seed)).example())).isTrue();
   }
 
   @Property(tries = 6000)
-  void anyMessageWithSomeBytesChangedOrCutOff(@ForAll long seed)
-      throws CompleteReader.LimitException {
+  void anyMessageWithSomeBytesChangedOrCutOff(@ForAll long seed) {
     Random random = new Random(seed);
     byte[] bytes = new WireMessages(random).example();
     if (random.nextInt(4) == 0) {
@@ -167,7 +174,7 @@ class FeaturePlacesPropertiesTest {
   }
 
   @Property(tries = 3000)
-  void anyBytes(@ForAll byte[] bytes) throws CompleteReader.LimitException {
+  void anyBytes(@ForAll byte[] bytes) {
     compare(bytes);
   }
 }

@@ -4,12 +4,15 @@ package dev.gantry.formats.internal.index;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import com.google.protobuf.InvalidProtocolBufferException;
-import dev.gantry.formats.internal.examples.CompleteReader;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.internal.examples.FeatureValue;
+import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.index.WireMessages.Fields;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
@@ -19,12 +22,18 @@ class FeaturePlacesTest {
   private static final byte[] FOUR = {1, 2, 3, 4};
 
   private static String obstacle(Fields feature) throws Exception {
-    CompleteReader scanner = CompleteReader.of(List.of("x"), TfRecordIndex.Options.LIMITS);
-    scanner.read(MemorySegment.ofArray(WireMessages.example("x", feature)));
-    FeatureValue value = scanner.feature("x");
-    return value.kind() == null
-        ? "it is missing"
-        : FeatureColumns.obstacle(value.kind(), value, scanner.isAmbiguous("x"));
+    ExampleReader scanner = ExampleReader.of(List.of("x"), TfRecordIndex.Options.LIMITS);
+    scanner.read(record(WireMessages.example("x", feature)));
+    FeatureValue value = scanner.value(0);
+    return value.kind() == null ? "it is missing" : FeatureColumns.obstacle(value.kind(), value);
+  }
+
+  private static RawRecord record(byte[] bytes) {
+    return new RawRecord(Path.of("file"), 0, 0, MemorySegment.ofArray(bytes));
+  }
+
+  private static List<String> names(ExampleReader reader) {
+    return IntStream.range(0, reader.size()).mapToObj(reader::name).toList();
   }
 
   private static byte[] list(Fields fields) {
@@ -96,7 +105,7 @@ class FeaturePlacesTest {
 
   @Test
   void aKindThatChangesOnceIsTheLastOne() throws Exception {
-    CompleteReader scanner = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    ExampleReader scanner = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
     byte[] record =
         WireMessages.example(
             "x",
@@ -104,29 +113,27 @@ class FeaturePlacesTest {
               x.writeByteArray(1, list(l -> l.writeByteArray(1, FOUR)));
               x.writeByteArray(3, list(l -> l.writeInt64(1, 7)));
             });
-    scanner.read(MemorySegment.ofArray(record));
-    assertThat(scanner.feature("x").kind()).isEqualTo(FeatureSpec.Kind.INT64);
-    assertThat(scanner.isAmbiguous("x")).isFalse();
+    scanner.read(record(record));
+    assertThat(scanner.value(0).kind()).isEqualTo(FeatureSpec.Kind.INT64);
+    assertThat(scanner.value(0).isAmbiguous()).isFalse();
     long[] values = new long[1];
-    scanner.feature("x").copyTo(MemorySegment.ofArray(values), 0);
+    scanner.value(0).copyTo(MemorySegment.ofArray(values), 0);
     assertThat(values).containsExactly(7);
   }
 
   @Test
   void namesAreBounded() throws Exception {
-    CompleteReader scanner = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    ExampleReader scanner = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
     String longest = "n".repeat(TfRecordIndex.Options.MAX_NAME_BYTES);
-    scanner.read(MemorySegment.ofArray(WireMessages.example(longest, x -> {})));
-    assertThat(scanner.names()).containsExactly(longest);
-    assertThatThrownBy(
-            () -> scanner.read(MemorySegment.ofArray(WireMessages.example(longest + "n", x -> {}))))
-        .isInstanceOf(CompleteReader.LimitException.class)
+    scanner.read(record(WireMessages.example(longest, x -> {})));
+    assertThat(names(scanner)).containsExactly(longest);
+    assertThatThrownBy(() -> scanner.read(record(WireMessages.example(longest + "n", x -> {}))))
+        .isInstanceOf(MisuseException.class)
         .hasMessageContaining("4097 bytes");
     // No array is made for a name that is not there.
-    assertThatThrownBy(() ->
-            scanner.read(
-                MemorySegment.ofArray(new byte[] {0x0a, 8, 0x0a, 6, 0x0a, -1, -1, -1, -1, 7})))
-        .isInstanceOf(InvalidProtocolBufferException.class);
+    assertThatThrownBy(
+            () -> scanner.read(record(new byte[] {0x0a, 8, 0x0a, 6, 0x0a, -1, -1, -1, -1, 7})))
+        .isInstanceOf(MalformedFileException.class);
   }
 
   @Test
@@ -135,16 +142,16 @@ class FeaturePlacesTest {
         IntStream.rangeClosed(1, TfRecordIndex.Options.MAX_FEATURES)
             .mapToObj(Integer::toString)
             .toList();
-    CompleteReader all = CompleteReader.of(List.of(), TfRecordIndex.Options.LIMITS);
+    ExampleReader all = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
     for (String name : names) {
-      all.read(MemorySegment.ofArray(WireMessages.example(name, x -> {})));
+      all.read(record(WireMessages.example(name, x -> {})));
     }
     byte[] another = WireMessages.example("another", x -> {});
-    assertThatThrownBy(() -> all.read(MemorySegment.ofArray(another)))
-        .isInstanceOf(CompleteReader.LimitException.class)
+    assertThatThrownBy(() -> all.read(record(another)))
+        .isInstanceOf(MisuseException.class)
         .hasMessageContaining("choose");
-    CompleteReader chosen = CompleteReader.of(names, TfRecordIndex.Options.LIMITS);
-    chosen.read(MemorySegment.ofArray(another));
-    assertThat(chosen.names()).hasSize(TfRecordIndex.Options.MAX_FEATURES);
+    ExampleReader chosen = ExampleReader.of(names, TfRecordIndex.Options.LIMITS);
+    chosen.read(record(another));
+    assertThat(names(chosen)).hasSize(TfRecordIndex.Options.MAX_FEATURES);
   }
 }

@@ -25,6 +25,19 @@ public final class WireMessages {
     void write(CodedOutputStream out) throws IOException;
   }
 
+  /// Whether some bytes may be a varint with more than 64 bits. C++'s parser drops the bits past the 64th, and refuses more
+  /// than ten bytes; Java's makes other numbers of some, and takes some that are longer.
+  public static boolean hasLongVarint(byte[] bytes) {
+    int continued = 0;
+    for (byte b : bytes) {
+      if (continued >= 9 && b != 1) {
+        return true;
+      }
+      continued = b < 0 ? continued + 1 : 0;
+    }
+    return false;
+  }
+
   public static byte[] message(Fields fields) {
     ByteArrayOutputStream bytes = new ByteArrayOutputStream();
     CodedOutputStream out = CodedOutputStream.newInstance(bytes);

@@ -66,23 +66,30 @@ public record TensorColumn(
   }
 
   private static DType dtype(String column, DataType type, DataType element) {
-    return switch (element) {
-      case BooleanType _ -> DType.BOOL;
-      case ByteType _ -> DType.I8;
-      case ShortType _ -> DType.I16;
-      case IntegerType _ -> DType.I32;
-      case LongType _ -> DType.I64;
-      case FloatType _ -> DType.F32;
-      case DoubleType _ -> DType.F64;
-      default ->
-          throw new MisuseException(
-              "column '"
-                  + column
-                  + "' of type "
-                  + type.catalogString()
-                  + " does not fit gantry-shards: numbers, booleans, flat arrays of them and binary"
-                  + " do");
-    };
+    return dtype(element)
+        .orElseThrow(() ->
+            new MisuseException(
+                "column '"
+                    + column
+                    + "' of type "
+                    + type.catalogString()
+                    + " does not fit gantry-shards: numbers, booleans, flat arrays of them and"
+                    + " binary do"));
+  }
+
+  /// The dtype of a column's numbers; empty if they are of another type.
+  public static Optional<DType> dtype(DataType element) {
+    return Optional.ofNullable(
+        switch (element) {
+          case BooleanType _ -> DType.BOOL;
+          case ByteType _ -> DType.I8;
+          case ShortType _ -> DType.I16;
+          case IntegerType _ -> DType.I32;
+          case LongType _ -> DType.I64;
+          case FloatType _ -> DType.F32;
+          case DoubleType _ -> DType.F64;
+          default -> null;
+        });
   }
 
   /// Returns a field's column.

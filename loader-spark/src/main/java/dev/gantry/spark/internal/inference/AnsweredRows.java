@@ -9,6 +9,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
+import java.lang.reflect.Array;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.IdentityHashMap;
@@ -188,25 +189,14 @@ final class AnsweredRows implements Iterator<Row> {
     return array.getDataType() == type ? array : array.toType(type, false);
   }
 
+  /// Returns one row's answer: a number, or an array as Spark's rows hold it.
   private static Object value(InferencePlan.Output output, Object numbers, int row, int rows) {
-    return switch (numbers) {
-      case double[] all ->
-          output.isArray() ? new ArraySeq.ofDouble(part(all, row, rows)) : (Object) all[row];
-      case long[] all ->
-          output.isArray() ? new ArraySeq.ofLong(part(all, row, rows)) : (Object) all[row];
-      case int[] all ->
-          output.isArray() ? new ArraySeq.ofInt(part(all, row, rows)) : (Object) all[row];
-      case float[] all ->
-          output.isArray() ? new ArraySeq.ofFloat(part(all, row, rows)) : (Object) all[row];
-      default -> throw new IllegalStateException("no numbers: " + numbers.getClass());
-    };
-  }
-
-  @SuppressWarnings("unchecked")
-  private static <A> A part(A all, int row, int rows) {
-    int each = java.lang.reflect.Array.getLength(all) / rows;
-    Object part = java.lang.reflect.Array.newInstance(all.getClass().getComponentType(), each);
-    System.arraycopy(all, row * each, part, 0, each);
-    return (A) part;
+    if (!output.isArray()) {
+      return Array.get(numbers, row);
+    }
+    int each = Array.getLength(numbers) / rows;
+    Object part = Array.newInstance(numbers.getClass().getComponentType(), each);
+    System.arraycopy(numbers, row * each, part, 0, each);
+    return ArraySeq.unsafeWrapArray(part);
   }
 }

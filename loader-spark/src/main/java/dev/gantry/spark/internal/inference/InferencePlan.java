@@ -3,26 +3,25 @@ package dev.gantry.spark.internal.inference;
 
 import ai.djl.Device;
 import ai.djl.Model;
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Optional;
 import java.util.UUID;
 import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DoubleType;
 import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -106,26 +105,16 @@ public record InferencePlan(
     return partition -> new AnsweredRows(this, all, partition);
   }
 
-  private static DataType numbers(StructField field) {
+  private static DType numbers(StructField field) {
     DataType type = field.dataType();
     DataType number = type instanceof ArrayType array ? array.elementType() : type;
-    return switch (number) {
-      case BooleanType _,
-          ByteType _,
-          ShortType _,
-          IntegerType _,
-          LongType _,
-          FloatType _,
-          DoubleType _,
-          BinaryType _ ->
-          number;
-      default ->
-          throw new MisuseException(
-              "column '"
-                  + field.name()
-                  + "' of type "
-                  + type.catalogString()
-                  + " cannot go into a model: numbers, arrays of them and binary can");
-    };
+    return (number instanceof BinaryType ? Optional.of(DType.U8) : TensorColumn.dtype(number))
+        .orElseThrow(() ->
+            new MisuseException(
+                "column '"
+                    + field.name()
+                    + "' of type "
+                    + type.catalogString()
+                    + " cannot go into a model: numbers, arrays of them and binary can"));
   }
 }

@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import java.io.Serializable;
 import java.lang.reflect.Array;
@@ -12,14 +13,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 import org.apache.spark.sql.Row;
-import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.ShortType;
 import scala.collection.Seq;
 import scala.collection.mutable.ArraySeq;
 
@@ -31,15 +24,13 @@ final class RowColumn implements Serializable {
   private final String name;
   private final int number;
 
-  /// Spark's types can be serialized, though their common class does not say so.
-  @SuppressWarnings("serial")
-  private final org.apache.spark.sql.types.DataType numbers;
+  private final DType numbers;
 
   private final long[] shape;
 
   /// @param number of the column in each row
   /// @param shape of a row's value; empty for a number, or for an array of one axis
-  RowColumn(String name, int number, org.apache.spark.sql.types.DataType numbers, long[] shape) {
+  RowColumn(String name, int number, DType numbers, long[] shape) {
     this.name = name;
     this.number = number;
     this.numbers = numbers;
@@ -48,13 +39,13 @@ final class RowColumn implements Serializable {
 
   private DataType dataType() {
     return switch (numbers) {
-      case BooleanType _ -> DataType.BOOLEAN;
-      case ByteType _ -> DataType.INT8;
-      case ShortType _, IntegerType _ -> DataType.INT32;
-      case LongType _ -> DataType.INT64;
-      case FloatType _ -> DataType.FLOAT32;
-      case DoubleType _ -> DataType.FLOAT64;
-      case BinaryType _ -> DataType.UINT8;
+      case BOOL -> DataType.BOOLEAN;
+      case I8 -> DataType.INT8;
+      case I16, I32 -> DataType.INT32;
+      case I64 -> DataType.INT64;
+      case F32 -> DataType.FLOAT32;
+      case F64 -> DataType.FLOAT64;
+      case U8 -> DataType.UINT8;
       default -> throw new IllegalStateException("no array is of " + numbers);
     };
   }
@@ -108,12 +99,12 @@ final class RowColumn implements Serializable {
   private Object unboxed(Seq<?> seq) {
     Class<?> type =
         switch (numbers) {
-          case BooleanType _ -> boolean.class;
-          case ByteType _ -> byte.class;
-          case ShortType _ -> short.class;
-          case IntegerType _ -> int.class;
-          case LongType _ -> long.class;
-          case DoubleType _ -> double.class;
+          case BOOL -> boolean.class;
+          case I8 -> byte.class;
+          case I16 -> short.class;
+          case I32 -> int.class;
+          case I64 -> long.class;
+          case F64 -> double.class;
           default -> float.class;
         };
     Object array = Array.newInstance(type, seq.size());

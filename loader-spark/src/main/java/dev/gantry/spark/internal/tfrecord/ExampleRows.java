@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
-import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.DType;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.examples.ExampleValues;
+import dev.gantry.formats.internal.examples.ExampleReader;
+import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.spark.internal.columns.TensorColumn;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Optional;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.connector.read.PartitionReader;
 import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -33,14 +30,14 @@ final class ExampleRows implements PartitionReader<InternalRow> {
   private final TfRecordReader reader;
   private final StructField[] columns;
   private final FeatureSpec.Kind[] kinds;
-  private final ExampleValues values;
+  private final ExampleReader features;
   private long left;
 
   ExampleRows(TfRecordPartition partition, StructType schema) {
     columns = schema.fields();
     kinds = Arrays.stream(columns).map(FeatureTypes::kind).toArray(FeatureSpec.Kind[]::new);
     List<String> names = Arrays.stream(columns).map(StructField::name).toList();
-    values = new ExampleValues(names);
+    features = ExampleReader.of(names, ExampleReader.Limits.NONE);
     left = partition.count();
     TfRecordReader.Position from =
         new TfRecordReader.Position(partition.offset(), partition.first());
@@ -64,7 +61,7 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     @Nullable Object[] row = new @Nullable Object[columns.length];
     if (columns.length > 0) {
       RawRecord record = FeatureTypes.record(reader);
-      values.read(record);
+      features.read(record);
       for (int i = 0; i < row.length; i++) {
         row[i] = value(i, record);
       }
@@ -75,38 +72,36 @@ final class ExampleRows implements PartitionReader<InternalRow> {
   private @Nullable Object value(int number, RawRecord record) {
     StructField column = columns[number];
     String name = column.name();
-    Optional<FeatureSpec.Kind> kind = values.kind(name);
+    FeatureValue values = features.value(number);
+    FeatureSpec.Kind kind = values.kind();
     boolean isArray = column.dataType() instanceof ArrayType;
-    int count = kind.isEmpty() ? 0 : values.count(name);
-    if (kind.isEmpty() || (!isArray && count == 0)) {
+    long count = values.count();
+    if (kind == null || (!isArray && count == 0)) {
       if (!column.nullable()) {
-        throw fault(record, "missing-feature", "feature '" + name + "' is not there");
+        throw record.fault("missing-feature", "feature '" + name + "' is not there");
       }
       return null;
     }
-    if (kind.get() != kinds[number]) {
-      throw fault(
-          record,
-          "wrong-kind",
-          "feature '" + name + "' is of kind " + kind.get() + ", not " + kinds[number]);
+    if (kind != kinds[number]) {
+      throw record.fault(
+          "wrong-kind", "feature '" + name + "' is of kind " + kind + ", not " + kinds[number]);
     }
     if (!isArray && count != 1) {
-      throw fault(
-          record,
+      throw record.fault(
           "wrong-length",
           "feature '" + name + "' has " + count + " values; its column is no array");
     }
     DataType element = FeatureTypes.element(column.dataType());
     return switch (kinds[number]) {
       case FLOAT -> {
-        float[] floats = values.floats(name);
+        float[] floats = values.floats();
         yield isArray ? new GenericArrayData(floats) : (Object) floats[0];
       }
-      case INT64 -> integers(name, element, isArray, record);
+      case INT64 -> integers(name, values.int64s(), element, isArray, record);
       case BYTES -> {
-        Object[] strings = new Object[count];
-        for (int i = 0; i < count; i++) {
-          byte[] bytes = values.string(name, i);
+        Object[] strings = new Object[Math.toIntExact(count)];
+        for (int i = 0; i < strings.length; i++) {
+          byte[] bytes = values.string(i);
           strings[i] = element instanceof StringType ? UTF8String.fromBytes(bytes) : bytes;
         }
         yield isArray ? new GenericArrayData(strings) : strings[0];
@@ -114,40 +109,36 @@ final class ExampleRows implements PartitionReader<InternalRow> {
     };
   }
 
-  private Object integers(String name, DataType element, boolean isArray, RawRecord record) {
-    long[] integers = values.int64s(name);
+  private static Object integers(
+      String name, long[] integers, DataType element, boolean isArray, RawRecord record) {
     if (isArray && element instanceof LongType) {
       return new GenericArrayData(integers);
     }
+    DType dtype = TensorColumn.dtype(element).orElseThrow();
     Object[] boxed = new Object[integers.length];
     for (int i = 0; i < boxed.length; i++) {
-      boxed[i] = integer(name, integers[i], element, record);
+      boxed[i] = integer(name, integers[i], dtype, element, record);
     }
     return isArray ? new GenericArrayData(boxed) : boxed[0];
   }
 
-  private static Object integer(String name, long value, DataType type, RawRecord record) {
+  private static Object integer(
+      String name, long value, DType dtype, DataType type, RawRecord record) {
     Object result =
-        switch (type) {
-          case BooleanType _ -> value != 0;
-          case ByteType _ -> (byte) value;
-          case ShortType _ -> (short) value;
-          case IntegerType _ -> (int) value;
+        switch (dtype) {
+          case BOOL -> value != 0;
+          case I8 -> (byte) value;
+          case I16 -> (short) value;
+          case I32 -> (int) value;
           default -> value;
         };
     if ((result instanceof Number number && number.longValue() != value)
         || (result instanceof Boolean && value >>> 1 != 0)) {
-      throw fault(
-          record,
+      throw record.fault(
           "value-out-of-range",
           "feature '" + name + "' is " + value + ", no " + type.catalogString());
     }
     return result;
-  }
-
-  private static MalformedFileException fault(RawRecord record, String kind, String detail) {
-    return new MalformedFileException(
-        record.file(), record.offset(), kind, "record " + record.number() + ": " + detail);
   }
 
   @Override

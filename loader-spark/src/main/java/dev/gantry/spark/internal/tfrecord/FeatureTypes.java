@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.formats.internal.examples.ExampleValues;
+import dev.gantry.formats.internal.examples.ExampleReader;
+import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.spark.internal.columns.TensorColumn;
 import java.nio.file.Path;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.stream.IntStream;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.FloatType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -40,20 +38,21 @@ final class FeatureTypes {
   /// @throws MisuseException if a record has no such values
   static FeatureSpec.Kind kind(StructField column) {
     DataType type = column.dataType();
-    return switch (element(type)) {
-      case BooleanType _, ByteType _, ShortType _, IntegerType _, LongType _ ->
-          FeatureSpec.Kind.INT64;
-      case FloatType _ -> FeatureSpec.Kind.FLOAT;
-      case BinaryType _, StringType _ -> FeatureSpec.Kind.BYTES;
-      default ->
-          throw new MisuseException(
-              "column '"
-                  + column.name()
-                  + "' of type "
-                  + type.catalogString()
-                  + " does not fit tfrecord: integers, booleans, float, binary, string and arrays"
-                  + " of them do");
-    };
+    DataType element = element(type);
+    if (element instanceof BinaryType || element instanceof StringType) {
+      return FeatureSpec.Kind.BYTES;
+    }
+    DType dtype = TensorColumn.dtype(element).orElse(DType.F64);
+    if (dtype == DType.F64) {
+      throw new MisuseException(
+          "column '"
+              + column.name()
+              + "' of type "
+              + type.catalogString()
+              + " does not fit tfrecord: integers, booleans, float, binary, string and arrays"
+              + " of them do");
+    }
+    return dtype == DType.F32 ? FeatureSpec.Kind.FLOAT : FeatureSpec.Kind.INT64;
   }
 
   /// @throws MisuseException if records have no place for a column
@@ -74,7 +73,7 @@ final class FeatureTypes {
   /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
   static StructType infer(List<Path> files, long most) {
     Map<String, Seen> seen = new TreeMap<>();
-    ExampleValues values = new ExampleValues(List.of());
+    ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.NONE);
     long looked = 0;
     for (Path file : files) {
       if (looked == most) {
@@ -83,15 +82,17 @@ final class FeatureTypes {
       try (TfRecordReader reader = open(file)) {
         while (looked < most && reader.next()) {
           RawRecord record = record(reader);
-          values.read(record);
-          for (String name : values.names()) {
-            values
-                .kind(name)
-                .ifPresent(kind ->
-                    seen.merge(
-                        name,
-                        new Seen(kind, values.count(name) == 1),
-                        (before, now) -> before.with(now, name, record)));
+          features.read(record);
+          for (int i = 0; i < features.size(); i++) {
+            FeatureValue value = features.value(i);
+            FeatureSpec.Kind kind = value.kind();
+            String name = features.name(i);
+            if (kind != null) {
+              seen.merge(
+                  name,
+                  new Seen(kind, value.count() == 1),
+                  (before, now) -> before.with(now, name, record));
+            }
           }
           looked++;
         }
@@ -116,14 +117,14 @@ final class FeatureTypes {
   /// @throws MisuseException naming the first file, the column and the features that are there
   static void requireThere(List<Path> files, StructType columns, long most) {
     Set<String> missing = new LinkedHashSet<>(List.of(columns.fieldNames()));
-    ExampleValues values = new ExampleValues(List.of());
+    ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.NONE);
     long looked = 0;
     for (Path file : files) {
       boolean isFirst = looked == 0;
       try (TfRecordReader reader = open(file)) {
         while (!missing.isEmpty() && (isFirst || looked < most) && reader.next()) {
-          values.read(record(reader));
-          missing.removeAll(values.names());
+          features.read(record(reader));
+          IntStream.range(0, features.size()).mapToObj(features::name).forEach(missing::remove);
           looked++;
           if (isFirst && looked == most && !missing.isEmpty()) {
             missing.removeAll(indexed(file));
@@ -137,7 +138,7 @@ final class FeatureTypes {
               + " has no feature '"
               + missing.iterator().next()
               + "' in any record, but "
-              + values.names());
+              + IntStream.range(0, features.size()).mapToObj(features::name).toList());
     }
   }
 
@@ -166,18 +167,9 @@ final class FeatureTypes {
   private record Seen(FeatureSpec.Kind kind, boolean single) {
     Seen with(Seen other, String name, RawRecord record) {
       if (kind != other.kind) {
-        throw new MalformedFileException(
-            record.file(),
-            record.offset(),
+        throw record.fault(
             "wrong-kind",
-            "record "
-                + record.number()
-                + ": feature '"
-                + name
-                + "' is of kind "
-                + other.kind
-                + ", before of "
-                + kind);
+            "feature '" + name + "' is of kind " + other.kind + ", before of " + kind);
       }
       return new Seen(kind, single && other.single);
     }

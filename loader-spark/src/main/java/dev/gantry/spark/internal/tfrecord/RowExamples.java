@@ -1,19 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.spark.internal.tfrecord;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.spark.internal.columns.TensorColumn;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.SpecializedGetters;
 import org.apache.spark.sql.catalyst.util.ArrayData;
 import org.apache.spark.sql.types.ArrayType;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -62,9 +60,10 @@ final class RowExamples {
     DataType type = FeatureTypes.element(columns[column].dataType());
     switch (kinds[column]) {
       case INT64 -> {
+        DType dtype = TensorColumn.dtype(type).orElseThrow();
         long[] integers = new long[count];
         for (int i = 0; i < count; i++) {
-          integers[i] = integer(from, first + i, type);
+          integers[i] = integer(from, first + i, dtype);
         }
         example.int64s(name, integers);
       }
@@ -88,12 +87,12 @@ final class RowExamples {
     }
   }
 
-  private static long integer(SpecializedGetters from, int at, DataType type) {
-    return switch (type) {
-      case BooleanType _ -> from.getBoolean(at) ? 1 : 0;
-      case ByteType _ -> from.getByte(at);
-      case ShortType _ -> from.getShort(at);
-      case IntegerType _ -> from.getInt(at);
+  private static long integer(SpecializedGetters from, int at, DType dtype) {
+    return switch (dtype) {
+      case BOOL -> from.getBoolean(at) ? 1 : 0;
+      case I8 -> from.getByte(at);
+      case I16 -> from.getShort(at);
+      case I32 -> from.getInt(at);
       default -> from.getLong(at);
     };
   }
