@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models;
 
-import java.util.Arrays;
+import java.util.PriorityQueue;
 import java.util.random.RandomGenerator;
 
 /// Draws a token by its share of `exp(score / temperature)` among the `topK` highest scores; of equal
-/// ones the first count. A vocabulary may have 128,000 tokens, so it is neither sorted nor boxed.
+/// ones the first count. A vocabulary may have 128,000 tokens, so it is not sorted.
 ///
 /// @param temperature more than 0
 /// @param topK 0 for all tokens
@@ -48,34 +48,17 @@ record TokenSampler(double temperature, int topK) {
     return sum;
   }
 
-  /// The lowest of the `topK` highest scores, which are kept as a heap that has the lowest on top.
+  /// The lowest of the `topK` highest scores. Only scores that are among the highest so far are boxed.
   private float lowestOfHighest(float[] scores) {
-    float[] heap = Arrays.copyOf(scores, topK);
-    for (int i = topK / 2 - 1; i >= 0; i--) {
-      sink(heap, i);
-    }
-    for (int i = topK; i < scores.length; i++) {
-      if (scores[i] > heap[0]) {
-        heap[0] = scores[i];
-        sink(heap, 0);
+    PriorityQueue<Float> highest = new PriorityQueue<>();
+    for (float score : scores) {
+      if (highest.size() < topK) {
+        highest.add(score);
+      } else if (score > highest.element()) {
+        highest.remove();
+        highest.add(score);
       }
     }
-    return heap[0];
-  }
-
-  private static void sink(float[] heap, int from) {
-    float sinking = heap[from];
-    int place = from;
-    for (int child = 2 * place + 1; child < heap.length; child = 2 * place + 1) {
-      if (child + 1 < heap.length && heap[child + 1] < heap[child]) {
-        child++;
-      }
-      if (heap[child] >= sinking) {
-        break;
-      }
-      heap[place] = heap[child];
-      place = child;
-    }
-    heap[place] = sinking;
+    return highest.element();
   }
 }
