@@ -14,11 +14,11 @@ import ai.djl.training.Trainer;
 import ai.djl.training.evaluator.Accuracy;
 import ai.djl.training.listener.EpochTrainingListener;
 import ai.djl.training.listener.EvaluatorTrainingListener;
-import ai.djl.training.listener.TrainingListener;
 import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.training.loss.Loss;
 import ai.djl.training.optimizer.Adam;
 import ai.djl.translate.TranslateException;
+import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.GantryDataset;
 import dev.gantry.djl.IndexUse;
 import dev.gantry.djl.TfRecordDataset;
@@ -37,6 +37,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.SplittableRandom;
+import java.util.function.IntConsumer;
 import java.util.stream.Stream;
 
 /// The training of [ResumeMidEpoch] on images in files, which is killed, resumed, and compared with one that was not.
@@ -126,7 +127,8 @@ record DemoTraining(boolean records, Path images) {
   /// Trains until so many epochs are made, from the latest checkpoint in `checkpoints` if there is one.
   ///
   /// @param seed of the random numbers, which a checkpoint overrules
-  Run run(Path checkpoints, int epochs, int seed, TrainingListener... listeners)
+  /// @param steps is told the number of each step that was made, from 1
+  Run run(Path checkpoints, int epochs, int seed, IntConsumer steps)
       throws IOException, TranslateException {
     return run(
         TrainFromShards.block(),
@@ -139,11 +141,11 @@ record DemoTraining(boolean records, Path images) {
             ResumeMidEpoch.train(model, config, checkpoints, train, null, epochs);
           }
         },
-        listeners);
+        steps);
   }
 
   /// Trains with Adam on the first GPU or, where DJL knows of none, on the CPU.
-  static Run run(Block block, int seed, Sample sample, TrainingListener... listeners)
+  static Run run(Block block, int seed, Sample sample, IntConsumer steps)
       throws IOException, TranslateException {
     Device device = Engine.getInstance().defaultDevice();
     Engine.getInstance().setRandomSeed(seed);
@@ -153,13 +155,12 @@ record DemoTraining(boolean records, Path images) {
     JniUtils.setNumThreads(1);
     try (Model model = Model.newInstance("sample", device)) {
       model.setBlock(block);
-      Recorder recorder = new Recorder();
+      Recorder recorder = new Recorder(steps);
       sample.train(
           model,
           new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss())
               .optOptimizer(Adam.builder().build())
               .optDevices(new Device[] {device})
-              .addTrainingListeners(listeners)
               .addTrainingListeners(recorder));
       List<Float> parameters = new ArrayList<>();
       for (Parameter parameter : block.getParameters().values()) {
@@ -174,8 +175,13 @@ record DemoTraining(boolean records, Path images) {
   }
 
   private static final class Recorder extends TrainingListenerAdapter {
+    private final IntConsumer steps;
     private final List<Float> losses = new ArrayList<>();
     private float accuracy;
+
+    Recorder(IntConsumer steps) {
+      this.steps = steps;
+    }
 
     @Override
     public void onTrainingBatch(Trainer trainer, BatchData batch) {
@@ -188,6 +194,7 @@ record DemoTraining(boolean records, Path images) {
               losses.add(loss.getFloat());
             }
           });
+      steps.accept(losses.size());
     }
 
     @Override
@@ -207,11 +214,11 @@ record DemoTraining(boolean records, Path images) {
     int restored = latest(checkpoints);
     int leftovers = leftovers(checkpoints).size();
     int epochs = Math.toIntExact(Math.ceilDiv(killed + STEPS_AFTER, STEPS_PER_EPOCH));
-    Run resumed = run(checkpoints, epochs, OTHER_SEED);
+    Run resumed = run(checkpoints, epochs, OTHER_SEED, _ -> {});
     if (!leftovers(checkpoints).isEmpty()) {
       throw new CheckFailedException("left by the killed save: " + leftovers(checkpoints));
     }
-    Run uninterrupted = run(folder.resolve("uninterrupted"), epochs, SEED);
+    Run uninterrupted = run(folder.resolve("uninterrupted"), epochs, SEED, _ -> {});
     compare(uninterrupted, resumed, restored);
     return new Trial(killed, restored, leftovers, uninterrupted);
   }
@@ -235,16 +242,12 @@ record DemoTraining(boolean records, Path images) {
     }
   }
 
-  /// The step of the latest checkpoint: of the folders `gantry-step-N` that have a manifest.
-  static int latest(Path checkpoints) throws IOException {
-    try (Stream<Path> folders = Files.list(checkpoints)) {
-      return folders
-          .filter(folder -> Files.exists(folder.resolve("manifest.json")))
-          .map(folder -> folder.getFileName().toString())
-          .mapToInt(name -> Integer.parseInt(name.substring(name.lastIndexOf('-') + 1)))
-          .max()
-          .orElse(0);
-    }
+  /// The step of the latest checkpoint; 0 where there is none.
+  static int latest(Path checkpoints) {
+    return Checkpoints.at(checkpoints).list().stream()
+        .mapToInt(checkpoint -> Math.toIntExact(checkpoint.step()))
+        .max()
+        .orElse(0);
   }
 
   /// What lies in the folders of checkpoints that have no manifest, and so do not exist.

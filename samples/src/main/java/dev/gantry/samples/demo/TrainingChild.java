@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.samples.demo;
 
-import ai.djl.training.Trainer;
-import ai.djl.training.listener.TrainingListenerAdapter;
 import ai.djl.translate.TranslateException;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
@@ -20,18 +17,17 @@ final class TrainingChild implements AutoCloseable {
   /// 128 and the number of the signal.
   private static final int KILLED = 128 + 9;
 
-  private final Process process;
-  private final BufferedReader steps;
-  private final Path complaints;
+  private static final String STEP = "step ";
 
-  private TrainingChild(Process process, Path complaints) {
+  private final Process process;
+  private final BufferedReader out;
+
+  private TrainingChild(Process process) {
     this.process = process;
-    this.steps = process.inputReader();
-    this.complaints = complaints;
+    this.out = process.inputReader();
   }
 
-  /// Starts a JVM with this one's class path and options. Its complaints go into a file beside the
-  /// checkpoints.
+  /// Starts a JVM with this one's class path and options.
   static TrainingChild start(DemoTraining training, Path checkpoints) throws IOException {
     List<String> command = new ArrayList<>();
     command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
@@ -47,28 +43,23 @@ final class TrainingChild implements AutoCloseable {
             checkpoints.toString(),
             Boolean.toString(training.records()),
             training.images().toString()));
-    Path complaints = checkpoints.resolveSibling(checkpoints.getFileName() + ".err");
-    return new TrainingChild(
-        new ProcessBuilder(command).redirectError(complaints.toFile()).start(), complaints);
+    return new TrainingChild(new ProcessBuilder(command).redirectErrorStream(true).start());
   }
 
   /// Waits for the child's next step.
   ///
   /// @throws CheckFailedException if it has ended
   long step() throws IOException {
-    String line = steps.readLine();
-    if (line == null) {
-      throw new CheckFailedException(
-          "the training ended by itself, with code "
-              + exitCode()
-              + ": "
-              + Files.readAllLines(complaints).stream()
-                  // What the engine logs comes before it.
-                  .filter(complaint -> complaint.contains("Exception"))
-                  .findFirst()
-                  .orElse("it does not say why"));
+    String reason = "it does not say why";
+    // Beside the steps, the child writes what the engine logs, and an exception's stack.
+    for (String line = out.readLine(); line != null; line = out.readLine()) {
+      if (line.startsWith(STEP)) {
+        return Long.parseLong(line.substring(STEP.length()));
+      }
+      reason = line.startsWith("Exception") ? line : reason;
     }
-    return Long.parseLong(line);
+    throw new CheckFailedException(
+        "the training ended by itself, with code " + exitCode() + ": " + reason);
   }
 
   /// Kills the child with SIGKILL.
@@ -101,15 +92,11 @@ final class TrainingChild implements AutoCloseable {
             .thenRun(() -> Runtime.getRuntime().halt(1));
     DemoTraining training =
         new DemoTraining(Boolean.parseBoolean(arguments[1]), Path.of(arguments[2]));
-    var _ = training.run(Path.of(arguments[0]), MAX_EPOCHS, DemoTraining.SEED, new Reporter());
-  }
-
-  private static final class Reporter extends TrainingListenerAdapter {
-    private long step;
-
-    @Override
-    public void onTrainingBatch(Trainer trainer, BatchData batch) {
-      System.out.println(++step);
-    }
+    var _ =
+        training.run(
+            Path.of(arguments[0]),
+            MAX_EPOCHS,
+            DemoTraining.SEED,
+            step -> System.out.println(STEP + step));
   }
 }

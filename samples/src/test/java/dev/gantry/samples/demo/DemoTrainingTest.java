@@ -88,16 +88,17 @@ class DemoTrainingTest {
     DemoTraining training = new DemoTraining(records, temporary.resolve("images"));
     training.writeImages();
     Path checkpoints = temporary.resolve("checkpoints");
-    DemoTraining.Run begun = training.run(checkpoints, 1, 1);
+    DemoTraining.Run begun = training.run(checkpoints, 1, 1, _ -> {});
     assertThat(begun.losses()).hasSize(63);
     assertThat(steps(checkpoints)).containsExactly(40L, 60L, 63L);
     // A training that was killed has not saved its last step.
     remove(
         CheckpointStore.list(GantrySession.shared(), checkpoints).checkpoints().getLast().folder());
-    DemoTraining.Run resumed = training.run(checkpoints, 3, 2);
+    DemoTraining.Run resumed = training.run(checkpoints, 3, 2, _ -> {});
     assertThat(steps(checkpoints)).containsExactly(160L, 180L, 189L);
 
-    DemoTraining.Run uninterrupted = training.run(temporary.resolve("uninterrupted"), 3, 1);
+    DemoTraining.Run uninterrupted =
+        training.run(temporary.resolve("uninterrupted"), 3, 1, _ -> {});
     assertThat(uninterrupted.losses()).hasSize(189);
     assertThat(begun.losses()).isEqualTo(uninterrupted.losses().subList(0, 63));
     assertThat(resumed.losses()).isEqualTo(uninterrupted.losses().subList(60, 189));
@@ -118,7 +119,7 @@ class DemoTrainingTest {
     Path folder = Files.createDirectory(temporary.resolve(Boolean.toString(records)));
     DemoTraining training = new DemoTraining(records, folder.resolve("images"));
     training.writeImages();
-    return training.run(folder.resolve("checkpoints"), 1, 1);
+    return training.run(folder.resolve("checkpoints"), 1, 1, _ -> {});
   }
 
   /// Draws random numbers for all that DJL can: the order of the samples, dropout, initial values.
@@ -135,7 +136,8 @@ class DemoTrainingTest {
         block,
         seed,
         (model, config) ->
-            SaveAndResume.train(model, config, checkpoints, points(model.getNDManager()), epochs));
+            SaveAndResume.train(model, config, checkpoints, points(model.getNDManager()), epochs),
+        _ -> {});
   }
 
   /// 256 points around one centre a class.
