@@ -13,9 +13,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.BlockingQueue;
-import java.util.concurrent.LinkedBlockingQueue;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
@@ -26,12 +28,8 @@ final class PythonPeers implements AutoCloseable {
   private static final long MAX_SECONDS_TO_START = 30;
   private static final long MAX_SECONDS_TO_LOAD = 120;
 
-  /// Ends each answer of the process.
-  private static final String END = "";
-
   private final List<String> names = new ArrayList<>();
   private final List<Absence> absences = new ArrayList<>();
-  private final BlockingQueue<String> said = new LinkedBlockingQueue<>();
   private @Nullable Process process;
 
   private PythonPeers() {}
@@ -55,10 +53,7 @@ final class PythonPeers implements AutoCloseable {
   }
 
   private void start(List<String> command) throws IOException {
-    Process started =
-        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
-    process = started;
-    Thread.ofPlatform().daemon().name("gantry-bench-python").start(() -> listen(started));
+    process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD).start();
     while (true) {
       String[] fields = answer(MAX_SECONDS_TO_START);
       switch (fields[0]) {
@@ -72,29 +67,25 @@ final class PythonPeers implements AutoCloseable {
     }
   }
 
-  private void listen(Process started) {
-    try (BufferedReader out = started.inputReader()) {
-      for (String line = out.readLine(); line != null; line = out.readLine()) {
-        said.add(line);
-      }
-    } catch (IOException _) {
-      // It has ended.
-    }
-    said.add(END);
-  }
-
+  /// The fields of the process's next line.
   private String[] answer(long seconds) throws IOException {
+    Process asked = process;
+    if (asked == null) {
+      throw new IOException("python3 has ended");
+    }
     try {
-      String line = said.poll(seconds, TimeUnit.SECONDS);
-      if (line == null || line.equals(END)) {
-        close();
-        throw new IOException(
-            line == null ? "no answer within " + seconds + " s" : "python3 has ended");
-      }
-      return line.split("\t", -1);
+      // The reader has a buffer and is the same one each time.
+      BufferedReader out = asked.inputReader();
+      Optional<String> line =
+          CompletableFuture.supplyAsync(() -> out.lines().findFirst())
+              .get(seconds, TimeUnit.SECONDS);
+      return line.orElseThrow(() -> new IOException("python3 has ended")).split("\t", -1);
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
       throw new IOException("interrupted", e);
+    } catch (TimeoutException | ExecutionException e) {
+      close();
+      throw new IOException("no answer within " + seconds + " s", e);
     }
   }
 
@@ -119,11 +110,10 @@ final class PythonPeers implements AutoCloseable {
   }
 
   private double ask(String name, Path file, Path spare) throws IOException {
-    Process asked = process;
-    if (asked == null) {
+    if (process == null) {
       throw new IOException("python3 has ended");
     }
-    PrintWriter in = new PrintWriter(asked.outputWriter(), true);
+    PrintWriter in = new PrintWriter(process.outputWriter(), true);
     in.println(name + "\t" + file + "\t" + spare);
     String[] fields = answer(MAX_SECONDS_TO_LOAD);
     if (fields[0].equals("seconds")) {
