@@ -21,7 +21,6 @@ import java.nio.file.Path;
 import java.util.Objects;
 import java.util.function.Function;
 import java.util.function.Supplier;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
@@ -77,12 +76,6 @@ public final class GantryCommand {
       scope = ScopeType.INHERIT)
   private boolean verbose;
 
-  /// The cache setting that the process had before this command line, to be put back afterwards.
-  private final @Nullable String cacheBefore = System.getProperty(CacheSettings.PROPERTY);
-
-  private final @Nullable String cacheBytesBefore =
-      System.getProperty(CacheSettings.BYTES_PROPERTY);
-
   GantryCommand() {}
 
   @Option(
@@ -101,19 +94,6 @@ public final class GantryCommand {
       scope = ScopeType.INHERIT)
   void cacheBytes(String bytes) {
     System.setProperty(CacheSettings.BYTES_PROPERTY, bytes);
-  }
-
-  private void restoreCache() {
-    restore(CacheSettings.PROPERTY, cacheBefore);
-    restore(CacheSettings.BYTES_PROPERTY, cacheBytesBefore);
-  }
-
-  private static void restore(String property, @Nullable String before) {
-    if (before == null) {
-      System.clearProperty(property);
-    } else {
-      System.setProperty(property, before);
-    }
   }
 
   static void main(String[] arguments) {
@@ -173,11 +153,7 @@ public final class GantryCommand {
       return exitCode(e);
     });
     try {
-      try {
-        return commands.execute(arguments);
-      } finally {
-        restoreCache();
-      }
+      return commands.execute(arguments);
     } catch (OutOfMemoryError e) {
       commands
           .getErr()

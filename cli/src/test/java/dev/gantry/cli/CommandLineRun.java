@@ -4,18 +4,25 @@ package dev.gantry.cli;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.util.List;
+import java.util.Properties;
 
 /// One command line, run in this JVM, and what came of it.
 public record CommandLineRun(int exitCode, String out, String err) {
   public static CommandLineRun of(Object... arguments) {
     StringWriter out = new StringWriter();
     StringWriter err = new StringWriter();
-    int exitCode =
-        GantryCommand.run(
-            new PrintWriter(out),
-            new PrintWriter(err),
-            List.of(arguments).stream().map(Object::toString).toArray(String[]::new));
-    return new CommandLineRun(exitCode, out.toString(), err.toString());
+    Properties before = (Properties) System.getProperties().clone();
+    try {
+      int exitCode =
+          GantryCommand.run(
+              new PrintWriter(out),
+              new PrintWriter(err),
+              List.of(arguments).stream().map(Object::toString).toArray(String[]::new));
+      return new CommandLineRun(exitCode, out.toString(), err.toString());
+    } finally {
+      // A command's options hold for its process.
+      System.setProperties(before);
+    }
   }
 
   /// Standard output as JSON.
