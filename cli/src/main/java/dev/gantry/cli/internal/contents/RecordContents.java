@@ -3,7 +3,7 @@ package dev.gantry.cli.internal.contents;
 
 import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.Json;
-import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
@@ -33,7 +33,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
   /// @param bytes of the records' data
   record RecordFile(Location file, String compression, long records, long bytes, IndexState index) {
     /// Takes the numbers from the index if it is usable; otherwise reads and checks all records.
-    public static RecordFile of(GantrySession session, Location file, RecordProgress bar) {
+    public static RecordFile of(GantrySession session, Location file, Progress bar) {
       try (TfRecordReader reader = RecordFiles.open(session, file)) {
         IndexState index =
             reader.compression() == Compression.NONE
@@ -59,7 +59,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   public static RecordContents of(GantrySession session, List<Location> paths) {
     List<RecordFile> files = new ArrayList<>();
-    try (RecordProgress bar = new RecordProgress("inspect", paths)) {
+    try (Progress bar = Progress.ofRecords("inspect", paths)) {
       for (Location path : paths) {
         files.add(RecordFile.of(session, path, bar));
       }

@@ -3,7 +3,7 @@ package dev.gantry.cli.internal.convert;
 
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.input.RecordFiles;
-import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -52,7 +52,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
     List<Field> fields = parser.fields();
     long start = System.nanoTime();
     try (ShardWriter writer = ShardWriter.create(session, output, fields, options);
-        RecordProgress bar = new RecordProgress("convert", files);
+        Progress bar = Progress.ofRecords("convert", files);
         Arena arena = Arena.ofConfined()) {
       MemorySegment sample = arena.allocate(parser.batchBytes(1), Long.BYTES);
       for (Location file : files) {

@@ -3,7 +3,7 @@ package dev.gantry.cli.internal.digest;
 
 import dev.gantry.cli.internal.input.RecordFiles;
 import dev.gantry.cli.internal.output.Json;
-import dev.gantry.cli.internal.output.RecordProgress;
+import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
@@ -41,7 +41,7 @@ public final class RecordDigests implements Report {
 
   private void read(GantrySession session) {
     MessageDigest sha256 = Digests.sha256();
-    try (RecordProgress bar = new RecordProgress("digest", files)) {
+    try (Progress bar = Progress.ofRecords("digest", files)) {
       for (Location file : files) {
         try (TfRecordReader reader = RecordFiles.open(session, file)) {
           while (reader.next()) {

@@ -2,11 +2,15 @@
 package dev.gantry.cli.internal.output;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferException;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.function.UnaryOperator;
 import me.tongfei.progressbar.ConsoleProgressBarConsumer;
 import me.tongfei.progressbar.ProgressBar;
@@ -18,8 +22,14 @@ import org.jspecify.annotations.Nullable;
 public final class Progress implements ProgressListener, AutoCloseable {
   private static final Path STANDARD_ERROR = Path.of("/proc/self/fd/2");
 
+  private static final long UNKNOWN = -1;
+
   private final String task;
+  private final long total;
   private final @Nullable ProgressBar bar;
+  private @Nullable Location file;
+  private long before;
+  private long offset;
 
   public Progress(String task, long totalBytes) {
     this(task, totalBytes, builder -> builder.setUnit("MB", 1_000_000).showSpeed());
@@ -27,12 +37,21 @@ public final class Progress implements ProgressListener, AutoCloseable {
 
   private Progress(String task, long total, UnaryOperator<ProgressBarBuilder> unit) {
     this.task = task;
+    this.total = total;
     bar = isTerminal() ? unit.apply(bar(task, total)).build() : null;
   }
 
   /// A bar that counts steps of any kind.
   public static Progress ofSteps(String task, long steps) {
     return new Progress(task, steps, UnaryOperator.identity());
+  }
+
+  /// A bar of files that are read record by record, one after the other.
+  public static Progress ofRecords(String task, List<Location> files) {
+    boolean known = files.stream().allMatch(Location.Local.class::isInstance);
+    long total =
+        known ? files.stream().mapToLong(each -> each.path().toFile().length()).sum() : UNKNOWN;
+    return new Progress(task, total);
   }
 
   private static ProgressBarBuilder bar(String task, long total) {
@@ -67,6 +86,16 @@ public final class Progress implements ProgressListener, AutoCloseable {
       bar.maxHint(total);
       bar.stepTo(done);
     }
+  }
+
+  /// Moves the bar to a reader's position. How far compressed files reach is unknown.
+  public void at(TfRecordReader reader) {
+    if (!reader.location().equals(file)) {
+      before += offset;
+      file = reader.location();
+    }
+    offset = reader.offset();
+    onProgress(before + offset, reader.compression() == Compression.NONE ? total : UNKNOWN);
   }
 
   /// Shows beside the bar what is being done.
