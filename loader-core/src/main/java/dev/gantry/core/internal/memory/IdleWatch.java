@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
-import java.util.LinkedHashMap;
-import java.util.List;
-import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Future;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -14,12 +15,17 @@ public final class IdleWatch {
   private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
-  /// Each watched look, with the number of the call of [#watch] that asked for it last. This map is also the lock of
-  /// the two fields below.
-  private static final Map<BooleanSupplier, Long> WATCHED = new LinkedHashMap<>();
+  private static final ScheduledThreadPoolExecutor THREAD =
+      new ScheduledThreadPoolExecutor(
+          1, Thread.ofPlatform().daemon().name("gantry-idle-watch").factory());
 
-  private static long asked;
-  private static boolean running;
+  static {
+    THREAD.setKeepAliveTime(LOOK_MILLIS, TimeUnit.MILLISECONDS);
+    THREAD.allowCoreThreadTimeOut(true);
+  }
+
+  /// The looks that the thread is going to call.
+  private static final Set<BooleanSupplier> WATCHED = ConcurrentHashMap.newKeySet();
 
   private IdleWatch() {}
 
@@ -28,71 +34,31 @@ public final class IdleWatch {
   /// @param look gives back what was idle for long, and returns whether anything is left to watch. Callers pass the
   ///     same object each time
   public static void watch(BooleanSupplier look) {
-    synchronized (WATCHED) {
-      WATCHED.put(look, ++asked);
-      if (!running) {
-        try {
-          Thread.ofPlatform().daemon().name("gantry-idle-watch").start(IdleWatch::run);
-          running = true;
-        } catch (OutOfMemoryError e) {
-          // The next call of watch tries again.
-          LOG.warn("no thread gives back idle memory for now", e);
-        }
-      }
+    if (!WATCHED.add(look)) {
+      return;
     }
-  }
-
-  /// Runs until nothing is watched, whatever fails: no other thread takes its place.
-  private static void run() {
-    while (true) {
-      try {
-        List<BooleanSupplier> looks = looks();
-        if (looks.isEmpty()) {
-          return;
-        }
-        sleep();
-        looks.forEach(IdleWatch::look);
-      } catch (RuntimeException | Error _) {
-        // Memory ran out in a look, or in logging why one failed.
-        sleep();
-      }
-    }
-  }
-
-  private static List<BooleanSupplier> looks() {
-    synchronized (WATCHED) {
-      running = !WATCHED.isEmpty();
-      return List.copyOf(WATCHED.keySet());
+    try {
+      Future<?> _ = THREAD.schedule(() -> look(look), LOOK_MILLIS, TimeUnit.MILLISECONDS);
+    } catch (OutOfMemoryError e) {
+      // The next call tries again.
+      WATCHED.remove(look);
+      LOG.warn("no thread gives back idle memory for now", e);
     }
   }
 
   private static void look(BooleanSupplier look) {
-    Long before = lastAsked(look);
+    // A call of watch from here on has the look called again, even if this one says that nothing is
+    // left.
+    WATCHED.remove(look);
     boolean left = true;
     try {
       left = look.getAsBoolean();
     } catch (RuntimeException | Error e) {
       LOG.warn("idle memory could not be given back", e);
-    }
-    if (!left) {
-      synchronized (WATCHED) {
-        // A look that was asked for again meanwhile stays.
-        boolean _ = WATCHED.remove(look, before);
+    } finally {
+      if (left) {
+        watch(look);
       }
-    }
-  }
-
-  private static @Nullable Long lastAsked(BooleanSupplier look) {
-    synchronized (WATCHED) {
-      return WATCHED.get(look);
-    }
-  }
-
-  private static void sleep() {
-    try {
-      Thread.sleep(LOOK_MILLIS);
-    } catch (InterruptedException _) {
-      // No code interrupts this thread.
     }
   }
 }
