@@ -11,7 +11,6 @@ import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.LinkedHashSet;
@@ -50,7 +49,11 @@ public final class RegistrationCache {
     /// An allocation that can be registered.
     ///
     /// @param id a number that no other allocation has
-    record Allocation(long base, long bytes, long id) {}
+    record Allocation(long base, long bytes, long id) {
+      long end() {
+        return base + bytes;
+      }
+    }
 
     /// Returns the allocation that holds `address`, or why it cannot be registered.
     Availability<Allocation> allocation(Device.Cuda device, long address);
@@ -69,16 +72,106 @@ public final class RegistrationCache {
   }
 
   private final Hardware hardware;
-  private final Map<Device.Cuda, Regions> devices = new HashMap<>();
-  private final Map<DeviceSlab, Use> slabs = new HashMap<>();
+  private final Map<Device.Cuda, Window> windows = new HashMap<>();
+
+  /// The regions of slabs, each in use until it is forgotten.
+  private final Map<DeviceSlab, Region> slabs = new HashMap<>();
+
   private boolean wasRefused;
 
   public RegistrationCache(Hardware hardware) {
     this.hardware = hardware;
   }
 
+  /// The window of one device, and the regions that are in it. They do not overlap.
+  private final class Window {
+    private final Device.Cuda device;
+    private final TreeMap<Long, Region> byStart = new TreeMap<>();
+
+    /// The regions that are not in use, the least recently used first.
+    private final SequencedSet<Region> idle = new LinkedHashSet<>();
+
+    private long bytesLeft;
+
+    Window(Device.Cuda device) {
+      this.device = device;
+      this.bytesLeft = hardware.budgetBytes(device);
+    }
+
+    /// @param alone whether to register these bytes alone, and not the rest of their allocation
+    Use use(long address, long bytes, boolean alone) {
+      Map.Entry<Long, Region> below = byStart.floorEntry(address);
+      if (below != null && below.getValue().serves(address, bytes)) {
+        return below.getValue().enter();
+      }
+      return switch (hardware.allocation(device, address)) {
+        case Availability.Absent<Hardware.Allocation>(String reason) -> new Use(null, reason);
+        case Availability.Present<Hardware.Allocation>(Hardware.Allocation all) ->
+            address + bytes > all.end()
+                ? new Use(null, "it reaches past the end of its allocation")
+                : alone
+                    ? useNew(address, address + bytes, all.id())
+                    : useNew(all.base(), all.end(), all.id());
+      };
+    }
+
+    private Use useNew(long start, long end, long id) {
+      List<Region> overlapping =
+          byStart.headMap(end, false).descendingMap().values().stream()
+              .takeWhile(old -> old.end > start)
+              .toList();
+      for (Region old : overlapping) {
+        if (old.id != id) {
+          old.forgetStale();
+        } else if (old.users > 0) {
+          return new Use(null, "another part of its allocation is in use");
+        } else {
+          old.deregister();
+        }
+      }
+      long bytes = end - start;
+      long room = bytesLeft + idle.stream().mapToLong(Region::bytes).sum();
+      if (bytes > room) {
+        return new Use(
+            null,
+            bytes
+                + " bytes of "
+                + device
+                + " are not registered with cuFile: its BAR1 window has room for "
+                + room
+                + " more");
+      }
+      while (bytesLeft < bytes) {
+        idle.getFirst().deregister();
+      }
+      return register(start, end, id).enter();
+    }
+
+    private Region register(long start, long end, long id) {
+      Region region = new Region(this, start, end, id, "");
+      TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
+      try {
+        hardware.register(device, region.memory());
+        bytesLeft -= region.bytes();
+        LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
+      } catch (TransferException refused) {
+        String reason = "not registered with cuFile: " + refused.getMessage();
+        region = new Region(this, start, end, id, reason);
+        // Only one refusal is logged, since the next ones most likely have the same reason.
+        if (!wasRefused) {
+          LOG.info("{}", reason);
+        }
+        wasRefused = true;
+      }
+      event.done("memory", device, end - start, region.refusal);
+      byStart.put(start, region);
+      return region;
+    }
+  }
+
   /// A region that is registered, or that cuFile refused.
-  private static final class Region {
+  private final class Region {
+    final Window window;
     final long start;
     final long end;
     final long id;
@@ -88,15 +181,17 @@ public final class RegistrationCache {
     /// Whether the cache has forgotten the region while it was in use, since its memory is other memory now.
     boolean isForgotten;
 
-    Region(long start, long end, long id, String refusal) {
+    Region(Window window, long start, long end, long id, String refusal) {
+      this.window = window;
       this.start = start;
       this.end = end;
       this.id = id;
       this.refusal = refusal;
     }
 
-    boolean covers(long address, long bytes) {
-      return start <= address && address + bytes <= end;
+    /// Whether the region holds this memory. Memory in use is not freed, so its allocation is still the same.
+    boolean serves(long address, long bytes) {
+      return address + bytes <= end && (users > 0 || id == hardware.id(window.device, address));
     }
 
     long bytes() {
@@ -106,68 +201,76 @@ public final class RegistrationCache {
     MemorySegment memory() {
       return MemorySegment.ofAddress(start).reinterpret(end - start);
     }
-  }
 
-  /// The regions of one device. They do not overlap.
-  private static final class Regions {
-    final TreeMap<Long, Region> byStart = new TreeMap<>();
-
-    /// The regions that are not in use, the least recently used first.
-    private final SequencedSet<Region> idle = new LinkedHashSet<>();
-
-    private long idleBytes;
-    long bytesLeft;
-
-    Regions(long budgetBytes) {
-      bytesLeft = budgetBytes;
+    Use enter() {
+      users++;
+      window.idle.remove(this);
+      return new Use(this, refusal);
     }
 
-    @Nullable Region holding(long address, long bytes) {
-      Map.Entry<Long, Region> entry = byStart.floorEntry(address);
-      return entry != null && entry.getValue().covers(address, bytes) ? entry.getValue() : null;
-    }
-
-    /// Returns the regions that overlap this range.
-    List<Region> overlapping(long start, long end) {
-      List<Region> overlapping = new ArrayList<>(byStart.subMap(start, end).values());
-      Map.Entry<Long, Region> before = byStart.lowerEntry(start);
-      if (before != null && before.getValue().end > start) {
-        overlapping.add(before.getValue());
+    void leave() {
+      users--;
+      if (users > 0) {
+        return;
       }
-      return overlapping;
-    }
-
-    void addIdle(Region region) {
-      idle.add(region);
-      idleBytes += region.bytes();
-    }
-
-    void removeIdle(Region region) {
-      if (idle.remove(region)) {
-        idleBytes -= region.bytes();
+      if (isForgotten) {
+        deregisterStale();
+        return;
+      }
+      window.idle.add(this);
+      if (window.idle.size() > MAX_IDLE) {
+        window.idle.getFirst().deregister();
       }
     }
 
-    void remove(Region region) {
-      byStart.remove(region.start);
-      removeIdle(region);
+    /// Deregisters the region. If cuFile fails, the region stays, and a later call tries again.
+    void deregister() {
+      if (refusal.isEmpty()) {
+        hardware.deregister(window.device, memory());
+        giveBack();
+      }
+      remove();
     }
 
-    /// Returns how many bytes a new region may have, if idle ones are deregistered for it.
-    long room() {
-      return bytesLeft + idleBytes;
+    private void giveBack() {
+      window.bytesLeft += bytes();
+      LiveResources.add(LiveResources.Kind.REGISTRATIONS, -1);
+    }
+
+    private void remove() {
+      window.byStart.remove(start);
+      window.idle.remove(this);
+    }
+
+    /// Forgets the region, whose memory was freed without notice and is now another allocation's.
+    void forgetStale() {
+      remove();
+      isForgotten = true;
+      if (users == 0) {
+        deregisterStale();
+      }
+    }
+
+    private void deregisterStale() {
+      if (refusal.isEmpty()) {
+        try {
+          hardware.deregister(window.device, memory());
+        } catch (TransferException failed) {
+          // The driver has unpinned the region when its memory was freed.
+          LOG.info("{}", failed.getMessage());
+        }
+        giveBack();
+      }
     }
   }
 
   /// A caller's use of memory. While it is open, the memory's region stays registered.
   public final class Use implements AutoCloseable {
-    private final Device.Cuda device;
     private final @Nullable Region region;
     private final String refusal;
     private boolean closed;
 
-    private Use(Device.Cuda device, @Nullable Region region, String refusal) {
-      this.device = device;
+    private Use(@Nullable Region region, String refusal) {
       this.region = region;
       this.refusal = refusal;
     }
@@ -188,7 +291,7 @@ public final class RegistrationCache {
     public void close() {
       synchronized (RegistrationCache.this) {
         if (!closed && region != null) {
-          leave(device, region);
+          region.leave();
         }
         closed = true;
       }
@@ -197,171 +300,37 @@ public final class RegistrationCache {
 
   /// Begins a use of memory, and registers its allocation if that is possible.
   public synchronized Use use(Device.Cuda device, long address, long bytes) {
-    return use(device, address, bytes, false);
-  }
-
-  /// @param alone whether to register these bytes alone, and not the rest of their allocation
-  private Use use(Device.Cuda device, long address, long bytes, boolean alone) {
-    Regions regions = regions(device);
-    Region found = regions.holding(address, bytes);
-    // Memory in use is not freed, so its allocation is still the same.
-    if (found != null && (found.users > 0 || found.id == hardware.id(device, address))) {
-      return enter(device, regions, found);
-    }
-    return switch (hardware.allocation(device, address)) {
-      case Availability.Absent<Hardware.Allocation>(String reason) -> refused(device, reason);
-      case Availability.Present<Hardware.Allocation>(Hardware.Allocation all) ->
-          address + bytes > all.base() + all.bytes()
-              ? refused(device, "it reaches past the end of its allocation")
-              : alone
-                  ? useNew(device, regions, address, address + bytes, all.id())
-                  : useNew(device, regions, all.base(), all.base() + all.bytes(), all.id());
-    };
+    return window(device).use(address, bytes, false);
   }
 
   /// Begins a use of a slab. The first use registers the slab until it is freed or [#forget] is called.
   public synchronized Use use(DeviceSlab slab) {
-    Device.Cuda device = slab.context().device();
+    Window window = window(slab.context().device());
     if (!slabs.containsKey(slab)) {
-      Use held = use(device, slab.address(), slab.size(), true);
+      Use held = window.use(slab.address(), slab.size(), true);
       if (held.region == null) {
         return held;
       }
-      slabs.put(slab, held);
-      Cleanup.orUndo(
-          () -> {
-            slab.beforeFree(() -> forget(slab));
-            return slab;
-          },
-          () -> forget(slab));
+      slabs.put(slab, held.region);
+      Cleanup.orUndo(() -> slab.beforeFree(() -> forget(slab)), () -> forget(slab));
     }
-    return use(device, slab.address(), slab.size(), true);
+    return window.use(slab.address(), slab.size(), true);
   }
 
-  private Regions regions(Device.Cuda device) {
-    return devices.computeIfAbsent(device, unknown -> new Regions(hardware.budgetBytes(unknown)));
-  }
-
-  private Use refused(Device.Cuda device, String reason) {
-    return new Use(device, null, reason);
-  }
-
-  private Use enter(Device.Cuda device, Regions regions, Region region) {
-    region.users++;
-    regions.removeIdle(region);
-    return new Use(device, region, region.refusal);
-  }
-
-  private void leave(Device.Cuda device, Region region) {
-    region.users--;
-    if (region.users > 0) {
-      return;
-    }
-    Regions regions = regions(device);
-    if (region.isForgotten) {
-      deregisterStale(device, regions, region);
-      return;
-    }
-    regions.addIdle(region);
-    if (regions.idle.size() > MAX_IDLE) {
-      deregister(device, regions, regions.idle.getFirst());
-    }
-  }
-
-  private Use useNew(Device.Cuda device, Regions regions, long start, long end, long id) {
-    List<Region> idle = new ArrayList<>();
-    for (Region old : regions.overlapping(start, end)) {
-      if (old.id != id) {
-        forgetStale(device, regions, old);
-      } else if (old.users > 0) {
-        return refused(device, "another part of its allocation is in use");
-      } else {
-        idle.add(old);
-      }
-    }
-    if (end - start > regions.room()) {
-      return refused(
-          device,
-          (end - start)
-              + " bytes of "
-              + device
-              + " are not registered with cuFile: its BAR1 window has room for "
-              + regions.room()
-              + " more");
-    }
-    idle.forEach(old -> deregister(device, regions, old));
-    while (regions.bytesLeft < end - start) {
-      deregister(device, regions, regions.idle.getFirst());
-    }
-    return enter(device, regions, register(device, regions, start, end, id));
-  }
-
-  private Region register(Device.Cuda device, Regions regions, long start, long end, long id) {
-    Region region = new Region(start, end, id, "");
-    TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
-    try {
-      hardware.register(device, region.memory());
-      regions.bytesLeft -= region.bytes();
-      LiveResources.add(LiveResources.Kind.REGISTRATIONS, 1);
-    } catch (TransferException refused) {
-      region = new Region(start, end, id, "not registered with cuFile: " + refused.getMessage());
-      // Only one refusal is logged, since the next ones most likely have the same reason.
-      if (!wasRefused) {
-        LOG.info("{}", region.refusal);
-      }
-      wasRefused = true;
-    }
-    event.done("memory", device, end - start, region.refusal);
-    regions.byStart.put(start, region);
-    return region;
-  }
-
-  /// Deregisters a region that is not in use. If cuFile fails, the region stays, and a later call tries again.
-  private void deregister(Device.Cuda device, Regions regions, Region region) {
-    if (region.refusal.isEmpty()) {
-      hardware.deregister(device, region.memory());
-      returned(regions, region);
-    }
-    regions.remove(region);
-  }
-
-  private static void returned(Regions regions, Region region) {
-    regions.bytesLeft += region.bytes();
-    LiveResources.add(LiveResources.Kind.REGISTRATIONS, -1);
-  }
-
-  /// Forgets a region whose memory was freed without notice and is now another allocation's.
-  private void forgetStale(Device.Cuda device, Regions regions, Region region) {
-    regions.remove(region);
-    region.isForgotten = true;
-    if (region.users == 0) {
-      deregisterStale(device, regions, region);
-    }
-  }
-
-  private void deregisterStale(Device.Cuda device, Regions regions, Region region) {
-    if (region.refusal.isEmpty()) {
-      try {
-        hardware.deregister(device, region.memory());
-      } catch (TransferException failed) {
-        // The driver has unpinned the region when its memory was freed.
-        LOG.info("{}", failed.getMessage());
-      }
-      returned(regions, region);
-    }
+  private Window window(Device.Cuda device) {
+    return windows.computeIfAbsent(device, Window::new);
   }
 
   /// Deregisters a slab, before it is freed or because it will not be read into again.
   ///
   /// @throws TransferException if cuFile fails: the slab must not be freed then
   public synchronized void forget(DeviceSlab slab) {
-    Use held = slabs.get(slab);
-    if (held == null) {
+    Region region = slabs.get(slab);
+    if (region == null) {
       return;
     }
-    Region region = Objects.requireNonNull(held.region);
     if (!region.isForgotten) {
-      deregister(held.device, regions(held.device), region);
+      region.deregister();
       region.isForgotten = true;
     }
     slabs.remove(slab);
@@ -381,10 +350,11 @@ public final class RegistrationCache {
 
   /// Deregisters all regions that are not in use.
   public synchronized void freeIdle() {
-    List<Runnable> actions = new ArrayList<>();
-    devices.forEach((device, regions) ->
-        regions.idle.forEach(region -> actions.add(() -> deregister(device, regions, region))));
-    Cleanup.runAll(actions);
+    Cleanup.runAll(
+        windows.values().stream()
+            .flatMap(window -> window.idle.stream())
+            .<Runnable>map(region -> region::deregister)
+            .toList());
   }
 
   /// Deregisters all slabs, and all regions that are not in use, before the session closes the driver.
