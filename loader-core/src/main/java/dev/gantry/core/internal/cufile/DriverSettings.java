@@ -5,11 +5,13 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.PrivateFile;
 import dev.gantry.core.internal.natives.ProcessEnvironment;
+import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -40,11 +42,14 @@ public final class DriverSettings {
 
   private static final Logger LOG = LoggerFactory.getLogger(DriverSettings.class);
 
+  private static final FileAttribute<?> ONLY_OWNER =
+      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
+
   /// How many sessions have the driver open.
   private static int users;
 
   private static @Nullable CuFileConfig inForce;
-  private static @Nullable PrivateFile file;
+  private static @Nullable Path file;
 
   private DriverSettings() {}
 
@@ -82,11 +87,10 @@ public final class DriverSettings {
       named = null;
     } else if (wanted != null) {
       try {
-        PrivateFile written = PrivateFile.write("cufile.json", wanted.json());
-        file = written;
-        named = written.path().toString();
-      } catch (UncheckedIOException e) {
-        return Availability.absent(e.getMessage() + ": " + e.getCause());
+        named = write(wanted.json()).toString();
+      } catch (IOException e) {
+        forget();
+        return Availability.absent("a file of cuFile's settings cannot be written: " + e);
       }
     }
     Availability<CuFile> opened = Availability.absent("not opened");
@@ -99,6 +103,19 @@ public final class DriverSettings {
     }
     inForce = wanted;
     return opened;
+  }
+
+  /// Writes the settings to a file that no other user can read. It lies in a temporary folder of its own, and both are
+  /// deleted by [#forget], or at the latest when the JVM ends.
+  private static Path write(String json) throws IOException {
+    Path folder = Files.createTempDirectory("gantry-");
+    Path written = folder.resolve("cufile.json");
+    file = written;
+    // Deleted in reverse order when the JVM ends: the file first, then its folder.
+    folder.toFile().deleteOnExit();
+    written.toFile().deleteOnExit();
+    Path _ = Files.createFile(written, ONLY_OWNER);
+    return Files.writeString(written, json);
   }
 
   /// Returns the name of the file that libcufile should read, or words for a session's settings; null for
@@ -126,11 +143,16 @@ public final class DriverSettings {
   }
 
   private static void forget() {
-    PrivateFile old = file;
+    Path old = file;
     file = null;
     inForce = null;
     if (old != null) {
-      old.close();
+      try {
+        Files.deleteIfExists(old);
+        Files.deleteIfExists(Objects.requireNonNull(old.getParent()));
+      } catch (IOException e) {
+        throw new UncheckedIOException("cuFile's settings cannot be deleted: " + old, e);
+      }
     }
   }
 
