@@ -22,38 +22,33 @@ public final class LiveResources {
     REGISTRATIONS
   }
 
-  private static final Map<Kind, LongAdder> COUNTS = new EnumMap<>(Kind.class);
+  private static final Map<Kind, Counter> COUNTERS = new EnumMap<>(Kind.class);
 
   static {
     for (Kind kind : Kind.values()) {
-      COUNTS.put(kind, new LongAdder());
+      COUNTERS.put(kind, new Counter());
     }
   }
 
-  /// The memory that slabs use, by kind, without what is kept for the next slabs.
-  private static final Map<Kind, Used> USED = new EnumMap<>(Kind.class);
+  private static final class Counter {
+    private final LongAdder all = new LongAdder();
 
-  static {
-    for (Kind kind : Kind.values()) {
-      USED.put(kind, new Used());
-    }
-  }
+    /// The memory that slabs use, without what is kept for the next slabs.
+    private long used;
 
-  private static final class Used {
-    private long now;
-    private long most;
+    private long mostUsed;
 
-    synchronized void add(long amount) {
-      now += amount;
-      most = Math.max(most, now);
+    synchronized void use(long amount) {
+      used += amount;
+      mostUsed = Math.max(mostUsed, used);
     }
 
-    synchronized long most() {
-      return most;
+    synchronized long mostUsed() {
+      return mostUsed;
     }
 
-    synchronized void forget() {
-      most = now;
+    synchronized void forgetMostUsed() {
+      mostUsed = used;
     }
   }
 
@@ -61,39 +56,35 @@ public final class LiveResources {
 
   /// Adds `amount`, which may be negative, to the count of `kind`. Only the owners of resources call this.
   public static void add(Kind kind, long amount) {
-    adder(kind).add(amount);
+    counter(kind).all.add(amount);
   }
 
   /// Counts `bytes` that a slab begins to use, or stops using if negative.
   static void use(Kind kind, long bytes) {
     add(kind, bytes);
-    used(kind).add(bytes);
+    counter(kind).use(bytes);
   }
 
-  private static Used used(Kind kind) {
-    return Objects.requireNonNull(USED.get(kind));
+  private static Counter counter(Kind kind) {
+    return Objects.requireNonNull(COUNTERS.get(kind));
   }
 
   /// The most memory of each kind that slabs used at once since the process began; the kinds may have reached their
   /// maxima at different moments.
   public static Metrics.MemoryUse mostUsed() {
     return new Metrics.MemoryUse(
-        used(Kind.DEVICE_BYTES).most(),
-        used(Kind.PINNED_BYTES).most(),
-        used(Kind.HOST_BYTES).most());
+        counter(Kind.DEVICE_BYTES).mostUsed(),
+        counter(Kind.PINNED_BYTES).mostUsed(),
+        counter(Kind.HOST_BYTES).mostUsed());
   }
 
   /// Makes [#mostUsed] begin anew, for tests.
   public static void forgetMostUsed() {
-    USED.values().forEach(Used::forget);
+    COUNTERS.values().forEach(Counter::forgetMostUsed);
   }
 
   private static long count(Kind kind) {
-    return adder(kind).sum();
-  }
-
-  private static LongAdder adder(Kind kind) {
-    return Objects.requireNonNull(COUNTS.get(kind));
+    return counter(kind).all.sum();
   }
 
   public static Snapshot snapshot() {
