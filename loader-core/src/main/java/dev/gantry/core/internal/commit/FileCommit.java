@@ -140,7 +140,8 @@ final class FileCommit {
         opened.descriptors(),
         device.isPresent() ? device.get() : Device.HOST,
         device.isPresent() ? options.transport() : null,
-        engine.cuFile());
+        engine.cuFile(),
+        false);
   }
 
   /// Returns the transport for device memory. [#open] must have been called.

@@ -9,14 +9,20 @@ import org.jspecify.annotations.Nullable;
 
 /// The memory that reads fill.
 public sealed interface Target {
-  /// How reads are ordered with the device's other uses of the memory; null for memory that nothing uses. In that case
-  /// the bytes have arrived when the reader is drained.
-  default @Nullable Ordered order() {
+  /// The stream for the copies of reads into memory that may still be in use: it runs them when the memory is free, and
+  /// the bytes have arrived when it has done so. Null for memory that nothing uses: the bytes have arrived when the
+  /// reader is drained.
+  default CudaDriver.@Nullable Stream stream() {
     return null;
   }
 
   /// A slab.
-  record InSlab(Slab slab, @Nullable Ordered order) implements Target {}
+  ///
+  /// @param stream see [#stream]
+  /// @param free an event that fires when the memory is free, for transports that use no stream; null for memory that
+  ///     nothing uses
+  record InSlab(Slab slab, CudaDriver.@Nullable Stream stream, CudaDriver.@Nullable Event free)
+      implements Target {}
 
   /// The same place in slabs of several devices. Nothing uses the slabs now.
   ///
@@ -41,30 +47,13 @@ public sealed interface Target {
   /// @param rows copies from an offset in the read to an offset in `memory`
   record Piece(Copy2D rows, Memory memory) {}
 
-  /// The order of reads into memory that may still be in use.
-  ///
-  /// @param stream the stream for the copies: it runs them when the memory is free, and the bytes have arrived when it
-  ///     has done so
-  /// @param free an event that fires when the memory is free, for transports that use no stream
-  record Ordered(CudaDriver.Stream stream, CudaDriver.Event free) {}
-
   /// The target of a slab that nothing uses now.
   static Target of(Slab slab) {
-    return new InSlab(slab, null);
+    return new InSlab(slab, null, null);
   }
 
-  /// The target of a slab that may still be in use.
-  static Target ordered(Slab slab, Ordered order) {
-    return new InSlab(slab, order);
-  }
-
-  default CudaDriver.@Nullable Stream stream() {
-    Ordered order = order();
-    return order == null ? null : order.stream();
-  }
-
-  default CudaDriver.@Nullable Event free() {
-    Ordered order = order();
-    return order == null ? null : order.free();
+  /// The target of a slab that may still be in use; see [InSlab].
+  static Target ordered(Slab slab, CudaDriver.Stream stream, CudaDriver.Event free) {
+    return new InSlab(slab, stream, free);
   }
 }

@@ -96,7 +96,7 @@ final class DeviceSlot extends Slot {
 
   @Override
   Target target() {
-    return Target.ordered(slab(), new Target.Ordered(stream, free));
+    return Target.ordered(slab(), stream, free);
   }
 
   @Override

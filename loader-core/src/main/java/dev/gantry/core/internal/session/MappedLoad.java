@@ -48,20 +48,19 @@ final class MappedLoad {
   private Loaded run(List<ExtentRequest> wanted, Function<List<ExtentRequest>, Loaded> read) {
     long start = System.nanoTime();
     List<ExtentRequest> others = wanted.stream().filter(one -> mapping(one).isEmpty()).toList();
-    if (others.isEmpty()) {
-      List<Region> regions =
-          wanted.stream().map(one -> mapping(one).orElseThrow().region(one.extent())).toList();
-      Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
-      return new Loaded(regions, slabs, new TransferReport(Map.of(), 0, 0, 0, List.of(), elapsed));
-    }
-    Loaded rest = read.apply(others);
+    Loaded rest =
+        others.isEmpty()
+            ? new Loaded(List.of(), List.of(), TransferReport.NOTHING)
+            : read.apply(others);
     slabs.addAll(rest.slabs());
     Iterator<Region> next = rest.regions().iterator();
     List<Region> regions = new ArrayList<>(wanted.size());
     for (ExtentRequest one : wanted) {
       regions.add(mapping(one).map(mapping -> mapping.region(one.extent())).orElseGet(next::next));
     }
-    return new Loaded(regions, slabs, rest.report());
+    Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
+    TransferReport report = rest.report();
+    return new Loaded(regions, slabs, others.isEmpty() ? report.withElapsed(elapsed) : report);
   }
 
   private Optional<FileMapping> mapping(ExtentRequest one) {

@@ -52,10 +52,6 @@ public final class CuFileSession implements AutoCloseable {
   private int files;
   private boolean closed;
 
-  public CuFileSession() {
-    this(null);
-  }
-
   /// @param settings the session's settings; null for libcufile's own
   public CuFileSession(@Nullable CuFileConfig settings) {
     this.settings = settings;

@@ -92,7 +92,7 @@ public final class CuFileTransport implements AutoCloseable {
   /// @param wantDirect whether to go past the page cache; `gds` always does
   /// @return whether the bytes went past the page cache
   boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
-    CuFileHandle handle = handle(wantDirect);
+    CuFileHandle handle = wantDirect && direct != null ? direct : this.handle;
     switch (target) {
       case Target.InSlab in -> {
         if (in.free() != null) {
@@ -115,7 +115,7 @@ public final class CuFileTransport implements AutoCloseable {
       case Target.Scattered(var pieces) ->
           pieces.forEach(piece -> readInPlace(file, read, piece, handle));
     }
-    return passesCache(handle);
+    return handle == direct || transport() == Transport.GDS;
   }
 
   private void readInPlace(SourceFile file, Read read, Target.Piece piece, CuFileHandle handle) {
@@ -193,16 +193,8 @@ public final class CuFileTransport implements AutoCloseable {
     };
   }
 
-  private CuFileHandle handle(boolean wantDirect) {
-    return wantDirect && direct != null ? direct : handle;
-  }
-
-  private boolean passesCache(CuFileHandle used) {
-    return used == direct || transport() == Transport.GDS;
-  }
-
-  private DeviceSlab registered(Target target) {
-    if (!(target instanceof Target.InSlab(DeviceSlab slab, _))) {
+  private DeviceSlab registered(Target.InSlab target) {
+    if (!(target.slab() instanceof DeviceSlab slab)) {
       throw new MisuseException("cuFile cannot fill this memory: it is no slab of a CUDA device");
     }
     if (transport() == Transport.GDS) {

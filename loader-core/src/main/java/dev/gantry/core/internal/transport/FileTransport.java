@@ -57,19 +57,10 @@ public final class FileTransport implements AutoCloseable {
   private volatile boolean fetched;
 
   /// @param only the only transport to use, or null to have the best one chosen
+  /// @param fromCache whether this is a remote file that is wholly in the cache
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or the only
   ///     transport asked for cannot serve
   public FileTransport(
-      Location file,
-      Descriptors descriptors,
-      Device device,
-      @Nullable Transport only,
-      CuFileSession cuFileSession) {
-    this(file, descriptors, device, only, cuFileSession, false);
-  }
-
-  /// @param fromCache whether this is a remote file that is wholly in the cache
-  FileTransport(
       Location file,
       Descriptors descriptors,
       Device device,

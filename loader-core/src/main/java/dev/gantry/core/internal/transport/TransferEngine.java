@@ -59,12 +59,7 @@ public final class TransferEngine implements AutoCloseable {
   private final FileOpener opener;
 
   public TransferEngine(FileCalls calls) {
-    this(calls, List.of());
-  }
-
-  /// @param given stores besides the registered ones; closed with this
-  public TransferEngine(FileCalls calls, List<Store> given) {
-    this(calls, given, null);
+    this(calls, List.of(), null);
   }
 
   /// @param given stores besides the registered ones; closed with this

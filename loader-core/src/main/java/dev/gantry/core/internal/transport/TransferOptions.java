@@ -8,7 +8,6 @@ import dev.gantry.core.ProgressListener;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.plan.PlanLimits;
-import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// How bytes are read.
@@ -57,60 +56,42 @@ public record TransferOptions(
   }
 
   public TransferOptions withLimits(PlanLimits chosen) {
-    return with(draft -> draft.limits = chosen);
+    return new TransferOptions(
+        chosen, threads, transport, cachePolicy, progress, cancellation, slabCapacity, checksums);
   }
 
   public TransferOptions withThreads(int chosen) {
-    return with(draft -> draft.threads = chosen);
+    return new TransferOptions(
+        limits, chosen, transport, cachePolicy, progress, cancellation, slabCapacity, checksums);
   }
 
   public TransferOptions withTransport(@Nullable Transport chosen) {
-    return with(draft -> draft.transport = chosen);
+    return new TransferOptions(
+        limits, threads, chosen, cachePolicy, progress, cancellation, slabCapacity, checksums);
   }
 
   public TransferOptions withSlabCapacity(long chosen) {
-    return with(draft -> draft.slabCapacity = chosen);
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, progress, cancellation, chosen, checksums);
   }
 
   public TransferOptions withCachePolicy(CachePolicy chosen) {
-    return with(draft -> draft.cachePolicy = chosen);
+    return new TransferOptions(
+        limits, threads, transport, chosen, progress, cancellation, slabCapacity, checksums);
   }
 
   public TransferOptions withProgress(ProgressListener chosen) {
-    return with(draft -> draft.progress = chosen);
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, chosen, cancellation, slabCapacity, checksums);
   }
 
   public TransferOptions withCancellation(Cancellation chosen) {
-    return with(draft -> draft.cancellation = chosen);
+    return new TransferOptions(
+        limits, threads, transport, cachePolicy, progress, chosen, slabCapacity, checksums);
   }
 
   public TransferOptions withChecksums(@Nullable KnownChecksums chosen) {
-    return with(draft -> draft.checksums = chosen);
-  }
-
-  /// A mutable copy of these options, in which one is changed.
-  private final class Draft {
-    private PlanLimits limits = TransferOptions.this.limits;
-    private int threads = TransferOptions.this.threads;
-    private @Nullable Transport transport = TransferOptions.this.transport;
-    private CachePolicy cachePolicy = TransferOptions.this.cachePolicy;
-    private ProgressListener progress = TransferOptions.this.progress;
-    private Cancellation cancellation = TransferOptions.this.cancellation;
-    private long slabCapacity = TransferOptions.this.slabCapacity;
-    private @Nullable KnownChecksums checksums = TransferOptions.this.checksums;
-  }
-
-  private TransferOptions with(Consumer<Draft> change) {
-    Draft draft = new Draft();
-    change.accept(draft);
     return new TransferOptions(
-        draft.limits,
-        draft.threads,
-        draft.transport,
-        draft.cachePolicy,
-        draft.progress,
-        draft.cancellation,
-        draft.slabCapacity,
-        draft.checksums);
+        limits, threads, transport, cachePolicy, progress, cancellation, slabCapacity, chosen);
   }
 }

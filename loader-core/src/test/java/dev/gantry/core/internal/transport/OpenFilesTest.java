@@ -49,7 +49,8 @@ class OpenFilesTest {
     SourceFile file = new Stores(calls).open(location, CachePolicy.BUFFERED);
     return new OpenFile(
         file,
-        new FileTransport(location, file.descriptors(), Device.HOST, null, new CuFileSession()));
+        new FileTransport(
+            location, file.descriptors(), Device.HOST, null, new CuFileSession(null), false));
   }
 
   private Location file(int number) {
