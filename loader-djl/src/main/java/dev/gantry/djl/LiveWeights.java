@@ -11,7 +11,6 @@ import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.live.GuardedParameters;
-import dev.gantry.djl.internal.live.HeldParameters;
 import dev.gantry.djl.internal.live.OffloadedParameters;
 import dev.gantry.djl.internal.live.Steps;
 import dev.gantry.djl.internal.weights.BlockShapes;
@@ -20,8 +19,10 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.lang.reflect.Proxy;
+import java.util.Collections;
 import java.util.Iterator;
 import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
@@ -57,9 +58,13 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Thread-safe.
 public final class LiveWeights implements AutoCloseable {
+  /// The parameters that an open one has: if two had the same ones, predictions that wait for the first one's refresh
+  /// would not wait for the second one's. Weak: whoever forgets a block and its live weights need not close these.
+  private static final Set<Parameter> HELD = Collections.newSetFromMap(new WeakHashMap<>());
+
   private final Block target;
   private final Block block;
-  private final HeldParameters held;
+  private final List<Parameter> parameters;
   // Fair: predictors that follow one another must not keep a refresh waiting.
   private final ReentrantReadWriteLock lock = new ReentrantReadWriteLock(true);
   private @Nullable OffloadedParameters offloaded;
@@ -77,9 +82,9 @@ public final class LiveWeights implements AutoCloseable {
   /// Guards the block's arrays; empty for a TorchScript module, whose weights native code holds.
   private final Optional<GuardedParameters> guarded;
 
-  private LiveWeights(Block target, HeldParameters held) {
+  private LiveWeights(Block target) {
     this.target = target;
-    this.held = held;
+    this.parameters = target.getParameters().values();
     this.guarded =
         target instanceof SymbolBlock
             ? Optional.empty()
@@ -109,17 +114,34 @@ public final class LiveWeights implements AutoCloseable {
   ///     not closed
   public static LiveWeights of(Block block) {
     MisuseException.requireGiven("block", block);
-    HeldParameters held = HeldParameters.of(block.getParameters());
-    return Cleanup.orUndo(() -> of(block, held), held::close);
+    LiveWeights live = new LiveWeights(block);
+    live.hold();
+    Cleanup.orUndo(live::guard, live::unhold);
+    return live;
   }
 
-  private static LiveWeights of(Block block, HeldParameters held) {
-    if (!BlockShapes.isComplete(block)) {
+  private void guard() {
+    if (!BlockShapes.isComplete(target)) {
       throw new MisuseException("the block must be initialised, as after Weights.load");
     }
-    LiveWeights live = new LiveWeights(block, held);
-    live.guarded.ifPresent(GuardedParameters::guard);
-    return live;
+    guarded.ifPresent(GuardedParameters::guard);
+  }
+
+  private void hold() {
+    synchronized (HELD) {
+      if (!Collections.disjoint(HELD, parameters)) {
+        throw new MisuseException(
+            "the block, or a part of it, has LiveWeights that are open: use these, or close them"
+                + " first");
+      }
+      HELD.addAll(parameters);
+    }
+  }
+
+  private void unhold() {
+    synchronized (HELD) {
+      parameters.forEach(HELD::remove);
+    }
   }
 
   /// Returns the block for models and predictors. It does what the given block does, waits or refuses as this
@@ -375,7 +397,7 @@ public final class LiveWeights implements AutoCloseable {
                 + " the block again, and make new live weights of it";
       }
       guarded.ifPresent(GuardedParameters::release);
-      held.close();
+      unhold();
       if (offloaded != null) {
         offloaded.close();
       }

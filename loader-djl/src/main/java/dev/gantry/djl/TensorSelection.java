@@ -20,20 +20,18 @@ import java.util.function.Predicate;
 /// Selects tensors of some weights, and of some of them only rows. Immutable; as safe for use by several threads as
 /// the predicate that it may hold.
 public final class TensorSelection {
-  private static final TensorSelection ALL = new TensorSelection(new Matching(_ -> true), Map.of());
+  private static final TensorSelection ALL = new TensorSelection(Set.of(), _ -> true, Map.of());
 
-  private final Wanted wanted;
+  /// Names that must be there.
+  private final Set<String> names;
+
+  private final Predicate<TensorInfo> wanted;
   private final Map<String, Rows> rows;
-
-  private sealed interface Wanted {}
-
-  private record Named(Set<String> names) implements Wanted {}
-
-  private record Matching(Predicate<TensorInfo> predicate) implements Wanted {}
 
   private record Rows(long from, long to) {}
 
-  private TensorSelection(Wanted wanted, Map<String, Rows> rows) {
+  private TensorSelection(Set<String> names, Predicate<TensorInfo> wanted, Map<String, Rows> rows) {
+    this.names = names;
     this.wanted = wanted;
     this.rows = rows;
   }
@@ -45,7 +43,8 @@ public final class TensorSelection {
 
   /// Selects the tensors of these names; a load is refused if the weights lack one.
   public static TensorSelection names(Collection<String> names) {
-    return new TensorSelection(new Named(Set.copyOf(names)), Map.of());
+    Set<String> all = Set.copyOf(names);
+    return new TensorSelection(all, tensor -> all.contains(tensor.name()), Map.of());
   }
 
   /// Selects the tensors whose names begin with `prefix`; possibly none.
@@ -55,7 +54,7 @@ public final class TensorSelection {
 
   /// Selects the tensors for which `predicate` holds; possibly none.
   public static TensorSelection matching(Predicate<TensorInfo> predicate) {
-    return new TensorSelection(new Matching(predicate), Map.of());
+    return new TensorSelection(Set.of(), predicate, Map.of());
   }
 
   /// This selection, but of tensor `name`, which must be in it, only rows `from` (inclusive) to
@@ -63,7 +62,7 @@ public final class TensorSelection {
   public TensorSelection rows(String name, long from, long to) {
     Map<String, Rows> more = new LinkedHashMap<>(rows);
     more.put(name, new Rows(from, to));
-    return new TensorSelection(wanted, Collections.unmodifiableMap(more));
+    return new TensorSelection(names, wanted, Collections.unmodifiableMap(more));
   }
 
   /// The selected ones of `tensors`, in their order there, each cut to the rows that are wanted.
@@ -72,18 +71,10 @@ public final class TensorSelection {
   ///     asked for of a tensor that is not selected, or that [StoredTensor#rows] cannot give
   SequencedMap<String, StoredTensor> of(SequencedMap<String, StoredTensor> tensors) {
     rows.keySet().forEach(name -> requireKnown(name, tensors));
-    Predicate<StoredTensor> selected =
-        switch (wanted) {
-          case Named(Set<String> names) -> {
-            names.forEach(name -> requireKnown(name, tensors));
-            yield tensor -> names.contains(tensor.name());
-          }
-          case Matching(Predicate<TensorInfo> predicate) ->
-              tensor -> predicate.test(TensorInfo.of(tensor));
-        };
+    names.forEach(name -> requireKnown(name, tensors));
     SequencedMap<String, StoredTensor> selection = new LinkedHashMap<>();
     for (StoredTensor tensor : tensors.values()) {
-      if (selected.test(tensor)) {
+      if (wanted.test(TensorInfo.of(tensor))) {
         Rows part = rows.get(tensor.name());
         selection.put(tensor.name(), part == null ? tensor : tensor.rows(part.from(), part.to()));
       }

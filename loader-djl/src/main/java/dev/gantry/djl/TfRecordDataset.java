@@ -60,7 +60,7 @@ public final class TfRecordDataset extends GantryDataset {
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    buildIndexesOf(requireFiles("buildIndexes: files", files).stream().map(Location::of).toList());
+    buildIndexesOf(locations("buildIndexes: files", files, Location::of));
   }
 
   /// Does what [#buildIndexes(List)] does, for files and folders named by paths or by URLs such as
@@ -68,10 +68,8 @@ public final class TfRecordDataset extends GantryDataset {
   ///
   /// @throws MisuseException also if a store takes no files
   public static void buildIndexes(String... names) {
-    List<String> given =
-        requireFiles(
-            "buildIndexes", Arrays.asList(MisuseException.requireGiven("buildIndexes", names)));
-    buildIndexesOf(given.stream().map(Location::of).toList());
+    MisuseException.requireGiven("buildIndexes", names);
+    buildIndexesOf(locations("buildIndexes", Arrays.asList(names), Location::of));
   }
 
   private static void buildIndexesOf(List<Location> locations) {
@@ -79,10 +77,11 @@ public final class TfRecordDataset extends GantryDataset {
         .forEach(TfRecordDataset::buildIndex);
   }
 
-  private static <T> List<T> requireFiles(String option, List<T> files) {
-    MisuseException.requireGiven(option, files);
-    files.forEach(file -> MisuseException.requireGiven(option + ": a file", file));
-    return List.copyOf(files);
+  private static <T> List<Location> locations(
+      String option, List<T> files, Function<T, Location> location) {
+    return MisuseException.requireGiven(option, files).stream()
+        .map(file -> location.apply(MisuseException.requireGiven(option + ": a file", file)))
+        .toList();
   }
 
   private static void buildIndex(Location file) {
@@ -105,8 +104,7 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Makes [TfRecordDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    /// Finds the files when the dataset is built: the session that lists them may be chosen after them.
-    private Function<GantrySession, List<Location>> chosenFiles = _ -> List.of();
+    private List<Location> given = List.of();
 
     private final List<FeatureSpec> features = new ArrayList<>();
     private IndexUse indexUse = IndexUse.WHERE_THERE;
@@ -124,8 +122,7 @@ public final class TfRecordDataset extends GantryDataset {
     /// files of a set without the others; but [#build] refuses them if any file is missing that the set's list beside them
     /// (`_gantry-files-NAME`) names.
     public Builder setPath(List<Path> chosen) {
-      List<Location> given = requireFiles("setPath", chosen).stream().map(Location::of).toList();
-      chosenFiles = session -> RecordFolder.files(session, "setPath", given);
+      given = locations("setPath", chosen, Location::of);
       return this;
     }
 
@@ -134,11 +131,8 @@ public final class TfRecordDataset extends GantryDataset {
     /// but for indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
     /// Folders are listed by [#build], which refuses a set that is not whole.
     public Builder setPath(String... chosen) {
-      List<String> given =
-          requireFiles("setPath", Arrays.asList(MisuseException.requireGiven("setPath", chosen)));
-      chosenFiles =
-          session ->
-              RecordFolder.files(session, "setPath", given.stream().map(Location::of).toList());
+      MisuseException.requireGiven("setPath", chosen);
+      given = locations("setPath", Arrays.asList(chosen), Location::of);
       return this;
     }
 
@@ -173,7 +167,8 @@ public final class TfRecordDataset extends GantryDataset {
     /// @throws dev.gantry.core.TransferException if a folder cannot be listed, a file cannot be read, or an index not
     ///     written
     public TfRecordDataset build() {
-      List<Location> files = chosenFiles.apply(session());
+      // Found here: the session that lists them may be chosen after them.
+      List<Location> files = RecordFolder.files(session(), "setPath", given);
       if (files.isEmpty()) {
         throw new MisuseException("setPath was not called, or with no file; it says what to read");
       }

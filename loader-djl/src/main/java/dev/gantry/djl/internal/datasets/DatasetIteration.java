@@ -32,7 +32,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
 
   private final String id = "gantry-dataset-" + UUID.randomUUID();
   private final NDManager manager;
-  private final int slots;
+  private final DatasetSettings settings;
   private final List<DeviceRing> rings = new ArrayList<>();
   private final boolean endless;
   private final DatasetState end;
@@ -50,14 +50,17 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
 
   /// The ring that brings a device's part of each batch.
   private record DeviceRing(
-      ai.djl.Device device, Batches part, BatchArrays arrays, PrefetchRing<BatchView> ring) {}
+      ai.djl.Device device,
+      Batches part,
+      dev.gantry.core.Device target,
+      PrefetchRing<BatchView> ring) {}
 
   /// @param parts the batches of each device
   public DatasetIteration(
       List<Batches> parts, DatasetState from, DatasetSettings settings, NDManager manager) {
     Batches batches = parts.getFirst();
     this.manager = manager;
-    this.slots = settings.slots();
+    this.settings = settings;
     this.state = from;
     this.endless = settings.epochs() == Long.MAX_VALUE;
     // Iterations cover the epochs 0 to n-1, n to 2n-1 and so on, wherever one of them goes on.
@@ -66,11 +69,10 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     OptionalLong perEpoch = batches.batchesPerEpoch();
     this.progressTotal = endless ? 0 : product(perEpoch, settings.epochs());
     this.progressBegin = product(perEpoch, from.epoch() % settings.epochs()) + from.batch();
-    Cleanup.orUndo(() -> open(parts, from, lastEpoch, settings), this::closeRings);
+    Cleanup.orUndo(() -> open(parts, from, lastEpoch), this::closeRings);
   }
 
-  private void open(
-      List<Batches> parts, DatasetState from, long lastEpoch, DatasetSettings settings) {
+  private void open(List<Batches> parts, DatasetState from, long lastEpoch) {
     for (int i = 0; i < parts.size(); i++) {
       Batches part = parts.get(i);
       ai.djl.Device device = settings.devices(manager).get(i);
@@ -82,7 +84,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
           settings
               .session()
               .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
-      rings.add(new DeviceRing(device, part, new BatchArrays(settings, target), ring));
+      rings.add(new DeviceRing(device, part, target, ring));
     }
     manager.attachInternal(id, this);
   }
@@ -194,7 +196,13 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
         NDManager partManager =
             slots.size() == 1 ? batchManager : batchManager.newSubManager(from.device());
         parts.add(
-            from.arrays().batch(partManager, slots.get(i), progressBegin + taken, progressTotal));
+            SlotBatch.of(
+                settings,
+                from.target(),
+                partManager,
+                slots.get(i),
+                progressBegin + taken,
+                progressTotal));
       }
     } catch (RuntimeException | Error failure) {
       if (batchManager != null) {
@@ -228,11 +236,11 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   /// Throws if no slot is free: waiting would deadlock, because only this thread can release one.
   private void requireFreeSlot() {
     open.removeIf(SlotBatch::isClosed);
-    if (open.size() >= slots) {
+    if (open.size() >= settings.slots()) {
       throw new MisuseException(
           ("at most %s batches can be open at once (optPrefetch), and %s are; close a "
                   + "batch before you take the next one")
-              .formatted(slots, open.size()));
+              .formatted(settings.slots(), open.size()));
     }
   }
 

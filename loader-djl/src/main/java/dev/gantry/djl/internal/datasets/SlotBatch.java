@@ -5,8 +5,12 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.Batchifier;
+import dev.gantry.core.Device;
 import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.batches.FieldView;
+import java.util.List;
 import java.util.UUID;
 
 /// A batch whose arrays lie in a slot of a ring. Closing it gives the slot back; views that outlive
@@ -16,7 +20,7 @@ final class SlotBatch extends Batch {
   private final RingBatch<BatchView> slot;
   private volatile boolean closed;
 
-  SlotBatch(
+  private SlotBatch(
       NDManager manager,
       NDList data,
       NDList labels,
@@ -36,6 +40,47 @@ final class SlotBatch extends Batch {
     this.slot = slot;
     // Gives the slot back if the manager is closed before the batch.
     manager.attachInternal(id, this::giveBack);
+  }
+
+  /// Makes a batch over a filled slot of a ring: an array over each field, transformed if the settings say so.
+  ///
+  /// @param device of the slot
+  /// @param manager to which all arrays belong, and which the batch closes
+  /// @param slot which the batch closes; if this throws, the caller must close it
+  static SlotBatch of(
+      DatasetSettings settings,
+      Device device,
+      NDManager manager,
+      RingBatch<BatchView> slot,
+      long progress,
+      long progressTotal) {
+    NDList data =
+        settings.transform().apply(arrays(manager, device, slot, settings.roles().data()));
+    NDList labels =
+        settings.labelTransform().apply(arrays(manager, device, slot, settings.roles().labels()));
+    return new SlotBatch(manager, data, labels, progress, progressTotal, slot);
+  }
+
+  private static NDList arrays(
+      NDManager manager, Device device, RingBatch<BatchView> slot, List<String> names) {
+    NDList arrays = new NDList(names.size());
+    for (String name : names) {
+      FieldView field =
+          slot.label().fields().stream()
+              .filter(each -> each.name().equals(name))
+              .findFirst()
+              .orElseThrow(() -> new IllegalStateException("a batch without '" + name + "'"));
+      arrays.add(
+          TorchArrays.over(
+              manager,
+              slot.region(field.offset(), 0),
+              device,
+              field.dtype(),
+              field.shape(),
+              field.strides().stream().mapToLong(Long::longValue).toArray(),
+              field.name()));
+    }
+    return arrays;
   }
 
   private void giveBack() {

@@ -2,7 +2,6 @@
 package dev.gantry.djl.internal.export;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
@@ -35,15 +34,7 @@ final class Temporaries implements AutoCloseable {
 
   /// Takes the positions `from` to `to`, exclusive, of an axis.
   NDArray cut(NDArray array, int axis, long from, long to) {
-    NDIndex index = new NDIndex();
-    for (int i = 0; i < array.getShape().dimension(); i++) {
-      if (i == axis) {
-        index.addSliceDim(from, to);
-      } else {
-        index.addAllDim();
-      }
-    }
-    return add(values(array).get(index));
+    return add(values(array).get(TorchArrays.along(array, axis, from, to)));
   }
 
   /// Undoes the transforms that come after the last cut.

@@ -5,9 +5,11 @@ import dev.gantry.core.MisuseException;
 import java.math.BigInteger;
 import java.util.Collection;
 import java.util.LinkedHashMap;
+import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -21,7 +23,7 @@ public final class NamePattern {
   private static final Pattern NUMBER = Pattern.compile("\\{([i-n])\\*?}");
 
   private final String text;
-  private final Map<String, String> groups = new LinkedHashMap<>();
+  private final Set<String> groups = new LinkedHashSet<>();
   private final Pattern pattern;
 
   /// A pattern that only this name matches, whatever braces it has.
@@ -38,15 +40,16 @@ public final class NamePattern {
   ///     which only a template can
   public NamePattern(String text) {
     this.text = text;
+    requireBracesInCaptures(text);
     StringBuilder regex = new StringBuilder();
     Matcher capture = CAPTURE.matcher(text);
     int end = 0;
     while (capture.find()) {
-      regex.append(literal(text, end, capture.start()));
+      regex.append(Pattern.quote(text.substring(end, capture.start())));
       regex.append(group(capture.group(1), capture.group(2)));
       end = capture.end();
     }
-    regex.append(literal(text, end, text.length()));
+    regex.append(Pattern.quote(text.substring(end)));
     pattern = Pattern.compile(regex.toString(), Pattern.DOTALL);
   }
 
@@ -56,23 +59,20 @@ public final class NamePattern {
           "'%s': only the tensor's side of a rule can shift a number, as {%s%s}"
               .formatted(text, name, suffix));
     }
-    String known = groups.get(name);
-    if (known != null) {
-      return "\\k<" + known + ">";
+    if (!groups.add(name)) {
+      return "\\k<" + name + ">";
     }
     // Names of groups are letters and digits, as those of captures are.
-    groups.put(name, name);
     String what = isNumber(name) ? "\\d+" : suffix == null ? "[^.]+" : ".+";
     return "(?<" + name + ">" + what + ")";
   }
 
-  private static String literal(String text, int from, int to) {
-    String literal = text.substring(from, to);
-    if (literal.contains("{") || literal.contains("}")) {
+  private static void requireBracesInCaptures(String text) {
+    String others = CAPTURE.matcher(text).replaceAll("");
+    if (others.contains("{") || others.contains("}")) {
       throw new MisuseException(
           "'" + text + "': a brace must be part of a capture such as {i}, {name} or {name*}");
     }
-    return Pattern.quote(literal);
   }
 
   private static boolean isNumber(String capture) {
@@ -87,12 +87,10 @@ public final class NamePattern {
       return Optional.empty();
     }
     Map<String, String> captured = new LinkedHashMap<>();
-    groups
-        .keySet()
-        .forEach(group -> {
-          String value = matcher.group(group);
-          captured.put(group, isNumber(group) ? new BigInteger(value).toString() : value);
-        });
+    for (String group : groups) {
+      String value = matcher.group(group);
+      captured.put(group, isNumber(group) ? new BigInteger(value).toString() : value);
+    }
     return Optional.of(captured);
   }
 
@@ -121,22 +119,19 @@ public final class NamePattern {
   /// @throws MisuseException if the template has a capture that this pattern lacks, or shifts one
   ///     that is no number
   public void requireFills(String template) {
+    requireBracesInCaptures(template);
     Matcher capture = CAPTURE.matcher(template);
-    int end = 0;
     while (capture.find()) {
-      var _ = literal(template, end, capture.start());
       String name = capture.group(1);
-      if (!groups.containsKey(name)) {
+      String suffix = capture.group(2);
+      if (!groups.contains(name)) {
         throw unknown(template, name);
       }
-      String suffix = capture.group(2);
       if (suffix != null && !suffix.equals("*") && !isNumber(name)) {
         throw new MisuseException(
             "'" + template + "' shifts {" + name + "}, which is no number: numbers are {i} to {n}");
       }
-      end = capture.end();
     }
-    var _ = literal(template, end, template.length());
   }
 
   private static MisuseException unknown(String template, String capture) {
@@ -149,10 +144,7 @@ public final class NamePattern {
   /// would match with text in their place; else empty.
   String hint(Collection<String> names) {
     List<String> numbers =
-        groups.keySet().stream()
-            .filter(NamePattern::isNumber)
-            .map(name -> "{" + name + "}")
-            .toList();
+        groups.stream().filter(NamePattern::isNumber).map(name -> "{" + name + "}").toList();
     if (numbers.isEmpty()) {
       return "";
     }

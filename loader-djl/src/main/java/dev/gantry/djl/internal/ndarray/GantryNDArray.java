@@ -415,11 +415,6 @@ public abstract class GantryNDArray extends PtNDArray {
   }
 
   @Override
-  public String toDebugString(boolean withContent) {
-    return isPrintable() ? super.toDebugString(withContent) : describe(withContent);
-  }
-
-  @Override
   public String toDebugString(
       int maxSize, int maxDepth, int maxRows, int maxColumns, boolean withContent) {
     return isPrintable()

@@ -198,7 +198,7 @@ public final class TorchArrays {
 
   /// Copies the values of `source` to a part of `target`, as [#copy] does.
   ///
-  /// @param index selects a view of the source's shape
+  /// @param index selects a view of the source's shape; of any shape if the source has one element
   public static void copyInto(NDArray source, NDArray target, NDIndex index) {
     requireWritable(target);
     unrecorded(
@@ -213,6 +213,15 @@ public final class TorchArrays {
   /// The true type of an array, or empty for one that only libtorch knows, such as complex128.
   ///
   /// @throws MisuseException if it is not an array of DJL's PyTorch engine
+  /// The index of some positions along one axis.
+  public static NDIndex along(NDArray array, int axis, long from, long to) {
+    NDIndex index = new NDIndex();
+    for (int i = 0; i < array.getShape().dimension(); i++) {
+      index = i == axis ? index.addSliceDim(from, to) : index.addAllDim();
+    }
+    return index;
+  }
+
   static Optional<DType> dtype(NDArray array) {
     return PyTorch.library().dtype(torchArray(array).getHandle());
   }

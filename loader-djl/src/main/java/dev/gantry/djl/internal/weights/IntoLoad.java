@@ -21,7 +21,6 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.SequencedMap;
 
 /// Loads tensors into existing memory. It checks everything, and decodes every tensor that must be decoded,
@@ -74,7 +73,7 @@ public final class IntoLoad {
   /// Loads tensors into memory of their sizes.
   public TransferReport memory(Map<String, StoredTensor> tensors, Map<String, Memory> memories) {
     List<ReadInto> plain = new ArrayList<>();
-    List<StoredTensor> others = new ArrayList<>();
+    SequencedMap<StoredTensor, Memory> others = new LinkedHashMap<>();
     memories.forEach((name, memory) -> {
       StoredTensor tensor = tensor(tensors, name);
       MisuseException.requireGiven("the memory for '" + name + "'", memory);
@@ -82,29 +81,30 @@ public final class IntoLoad {
         plain.add(new ReadInto(name, tensor.extent(), memory));
       } else {
         requireFits(tensor, memory);
-        others.add(tensor);
+        others.put(tensor, memory);
       }
     });
     if (others.isEmpty()) {
       return session.read(plain, options);
     }
     // The CPU decodes the tensors, for whichever device: so they are fills of host memory.
-    List<HostFill> fills =
-        others.stream()
-            .map(tensor ->
-                new HostFill(tensor.bytes(), target -> TensorReading.read(session, tensor, target)))
-            .toList();
     List<Loaded> decoded = new ArrayList<>();
     try {
-      for (int i = 0; i < others.size(); i++) {
-        Memory memory = Objects.requireNonNull(memories.get(others.get(i).name()));
-        decoded.add(session.fill(List.of(fills.get(i)), memory.device(), options));
-      }
+      // Decodes into memory beside, first: a fault of a file changes nothing.
+      others.forEach((tensor, memory) ->
+          decoded.add(
+              session.fill(
+                  List.of(
+                      new HostFill(
+                          tensor.bytes(), target -> TensorReading.read(session, tensor, target))),
+                  memory.device(),
+                  options)));
       TransferReport report = session.read(plain, options);
-      for (int i = 0; i < others.size(); i++) {
-        Memory memory = Objects.requireNonNull(memories.get(others.get(i).name()));
-        decoded.get(i).regions().getFirst().copyTo(memory);
-        report = report.plus(decoded.get(i).report());
+      int next = 0;
+      for (Memory memory : others.values()) {
+        Loaded made = decoded.get(next++);
+        made.regions().getFirst().copyTo(memory);
+        report = report.plus(made.report());
       }
       return report;
     } finally {

@@ -9,7 +9,6 @@ import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import java.util.List;
-import java.util.stream.IntStream;
 
 /// Copies a tensor's values, transformed, to a place in an array: all at once, or some rows after the
 /// other, of which each goes where the transforms put it.
@@ -103,30 +102,10 @@ record RowCopy(
     if (from == to) {
       return;
     }
-    try (NDArray zero = target.getManager().create(0f);
-        NDArray zeros = zero.broadcast(sizes(padded, to - from))) {
-      TorchArrays.copyInto(zeros, target, positions(target, padded, from, to));
+    // libtorch copies one value to all elements of the part.
+    try (NDArray zero = target.getManager().create(0f)) {
+      TorchArrays.copyInto(zero, target, TorchArrays.along(target, padded, from, to));
     }
-  }
-
-  /// Positions `from` to `to` of one axis, and all of the others.
-  private static NDIndex positions(NDArray array, int axis, long from, long to) {
-    NDIndex index = new NDIndex();
-    for (int i = 0; i < array.getShape().dimension(); i++) {
-      if (i == axis) {
-        index.addSliceDim(from, to);
-      } else {
-        index.addAllDim();
-      }
-    }
-    return index;
-  }
-
-  private Shape sizes(int changed, long size) {
-    return new Shape(
-        IntStream.range(0, target.getShape().dimension())
-            .mapToLong(i -> i == changed ? size : target.getShape().get(i))
-            .toArray());
   }
 
   /// Views of an array, closed together; the array itself stays.
@@ -158,7 +137,7 @@ record RowCopy(
       long here = last.getShape().get(axis);
       long begin = Math.clamp(from - before, 0, here);
       long end = Math.clamp(to - before, begin, here);
-      next(last.get(positions(last, axis, begin, end)));
+      next(last.get(TorchArrays.along(last, axis, begin, end)));
       return axis == rowAxis ? Math.max(0, position - from) : position;
     }
 
