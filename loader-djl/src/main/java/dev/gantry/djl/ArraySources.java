@@ -54,12 +54,10 @@ public final class ArraySources implements AutoCloseable {
   public static ArraySources of(Map<String, NDArray> arrays) {
     MisuseException.requireGiven("arrays", arrays);
     ArraySources sources = new ArraySources();
-    return Cleanup.orUndo(
-        () -> {
-          arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array)));
-          return sources;
-        },
+    Cleanup.orUndo(
+        () -> arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array))),
         sources::close);
+    return sources;
   }
 
   /// Returns the arrays as tensors for a writer of weights.

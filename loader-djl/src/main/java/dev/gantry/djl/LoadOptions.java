@@ -12,7 +12,6 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.names.NamePattern;
-import dev.gantry.djl.internal.weights.Casts;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.TypePolicy;
 import java.util.Optional;
@@ -119,7 +118,7 @@ public final class LoadOptions {
     ///     FLOAT64
     public Builder optCast(DataType type) {
       MisuseException.requireGiven("optCast", type);
-      types = types.withOthers(Casts.requireTarget(type));
+      types = types.withOthers(type);
       return this;
     }
 
@@ -130,7 +129,7 @@ public final class LoadOptions {
     public Builder optCast(String tensors, DataType type) {
       MisuseException.requireGiven("tensors of optCast", tensors);
       MisuseException.requireGiven("type of optCast", type);
-      types = types.with(new NamePattern(tensors), Casts.requireTarget(type));
+      types = types.with(new NamePattern(tensors), type);
       return this;
     }
 

@@ -5,7 +5,6 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.MixedIteration;
 import dev.gantry.djl.internal.datasets.MixedState;
 import dev.gantry.formats.internal.batches.DatasetState;
@@ -13,7 +12,6 @@ import dev.gantry.formats.internal.order.MixedOrder;
 import dev.gantry.formats.internal.order.OrderIdentity;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -79,16 +77,13 @@ public final class MixedDataset implements ResumableDataset {
 
   /// Describes all that the turns of the datasets depend on. Which datasets they are, their own states say.
   private String order(List<Long> lengths) {
-    return "datasets="
-        + parts.size()
-        + ",weights="
-        + joined(weights.stream())
-        + ",seed="
-        + seed
-        + ",end="
-        + end
-        + ",batches="
-        + joined(lengths.stream().map(MixedState::length));
+    return "datasets=%s,weights=%s,seed=%s,end=%s,batches=%s"
+        .formatted(
+            parts.size(),
+            joined(weights.stream()),
+            seed,
+            end,
+            joined(lengths.stream().map(MixedState::length)));
   }
 
   private static String joined(Stream<?> values) {
@@ -111,9 +106,9 @@ public final class MixedDataset implements ResumableDataset {
     settle();
     MixedIteration iteration = null;
     try {
-      List<Supplier<DatasetIteration>> begins = new ArrayList<>();
-      parts.forEach(part -> begins.add(() -> part.begin(manager)));
-      iteration = new MixedIteration(begins, this::states, order(next), next);
+      iteration =
+          new MixedIteration(
+              part -> parts.get(part).begin(manager), this::states, order(next), next);
     } finally {
       if (iteration == null) {
         // Some datasets have begun an iteration already: puts them back to where they stood.

@@ -9,7 +9,9 @@ import java.util.List;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import java.util.OptionalInt;
+import java.util.function.IntFunction;
 import java.util.function.Supplier;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /// One epoch of a mixture. For one thread, but for [#state].
@@ -25,11 +27,11 @@ public final class MixedIteration implements Iterator<Batch> {
   private MixedOrder order;
   private boolean over;
 
-  /// @param parts begin the next iteration of each dataset
+  /// @param parts begins the next iteration of a dataset, by its number
   /// @param states of the datasets
   /// @param begin where to go on
   public MixedIteration(
-      List<Supplier<DatasetIteration>> parts,
+      IntFunction<DatasetIteration> parts,
       Supplier<List<String>> states,
       MixedOrder order,
       MixedState begin) {
@@ -39,7 +41,7 @@ public final class MixedIteration implements Iterator<Batch> {
     this.given = begin.given().stream().mapToLong(Long::longValue).toArray();
     this.lengths = new ArrayList<>(begin.lengths());
     for (int i = 0; i < given.length; i++) {
-      batches.add(given[i] < lengths.get(i) ? parts.get(i).get() : null);
+      batches.add(given[i] < lengths.get(i) ? parts.apply(i) : null);
     }
   }
 
@@ -58,10 +60,7 @@ public final class MixedIteration implements Iterator<Batch> {
   }
 
   public synchronized MixedState state() {
-    List<Long> counts = new ArrayList<>();
-    for (long count : given) {
-      counts.add(count);
-    }
+    List<Long> counts = LongStream.of(given).boxed().toList();
     return new MixedState(begin.order(), begin.epoch(), counts, lengths, states.get());
   }
 

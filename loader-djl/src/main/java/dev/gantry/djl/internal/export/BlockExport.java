@@ -14,6 +14,7 @@ import dev.gantry.djl.internal.names.NamePattern;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.names.TensorNames;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
+import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -28,6 +29,19 @@ import java.util.SequencedMap;
 /// tensors' names. A parameter that has no transforms is the tensor itself; others are copied, and the copies
 /// live until this is closed.
 public final class BlockExport implements AutoCloseable {
+  /// A parameter, or the section of it that one tensor of a concatenation is.
+  private record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {
+    TensorShape shape() {
+      return PyTorch.shape(array.getShape());
+    }
+
+    MisuseException refused(String tensor, String reason) {
+      return new MisuseException(
+          "parameter '%s' cannot be written as tensor '%s' by %s: %s"
+              .formatted(path, tensor, rule, reason));
+    }
+  }
+
   private final SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
   private final NameRules rules;
   private final Map<String, TensorShape> known;
@@ -55,12 +69,8 @@ public final class BlockExport implements AutoCloseable {
   public static BlockExport of(
       ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     BlockExport export = new BlockExport(list, rules, known);
-    return Cleanup.orUndo(
-        () -> {
-          export.addTensors();
-          return export;
-        },
-        export::close);
+    Cleanup.orUndo(export::addTensors, export::close);
+    return export;
   }
 
   /// The tensors by name, in the order of the parameters.

@@ -5,7 +5,6 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.training.ParameterServer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
@@ -64,14 +63,10 @@ public final class UpdateFence implements ParameterServer {
     }
     real.update(parameter, gradients, values);
     List<Runnable> due = new ArrayList<>();
-    for (Iterator<AfterStep> each = afterSteps.iterator(); each.hasNext(); ) {
-      AfterStep next = each.next();
-      next.updatesLeft--;
-      if (next.updatesLeft == 0) {
-        each.remove();
-        due.add(next.action);
-      }
-    }
+    afterSteps.removeIf(each -> {
+      each.updatesLeft--;
+      return each.updatesLeft == 0 && due.add(each.action);
+    });
     due.forEach(Runnable::run);
   }
 

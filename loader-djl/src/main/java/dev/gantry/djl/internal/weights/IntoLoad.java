@@ -15,6 +15,7 @@ import dev.gantry.core.internal.session.ReadInto;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.names.Names;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
@@ -57,7 +58,7 @@ public final class IntoLoad {
   /// bytes (U8), as in other loads.
   private static void requireSame(StoredTensor tensor, ArrayMemory array) {
     boolean raw =
-        !Casts.isHeld(tensor.dtype())
+        PyTorch.dataType(tensor.dtype()).isEmpty()
             && array.dtype() == DType.U8
             && array.shape().equals(TensorShape.of(tensor.bytes()));
     boolean same = array.dtype() == tensor.dtype() && array.shape().equals(tensor.shape());

@@ -55,35 +55,4 @@ record LoadPart(List<List<TensorRequest>> requests) {
         .mapToLong(request -> request.tensor().bytes())
         .sum();
   }
-
-  /// Computes how much memory a pipelined load takes on the first device, whose arrays change their types: two parts
-  /// are in memory at a time, beside the results of those before. It leaves out the buffers
-  /// of readers and the arrays that DJL's engine makes: both are asked for when they are needed.
-  ///
-  /// @param kept bytes that stay from before the first part to behind the last
-  /// @param lazy whether tensors are mapped, which takes no memory
-  /// @param partBytes the least that a part takes
-  static long mostMemory(List<LoadPart> parts, long kept, boolean lazy, long partBytes) {
-    long most = kept;
-    long stayed = kept;
-    for (int i = 0; i < parts.size(); i++) {
-      long loaded = lazy ? 0 : Math.max(partBytes, parts.get(i).bytes(true));
-      boolean isLast = i + 1 == parts.size();
-      long next = lazy || isLast ? 0 : Math.max(partBytes, parts.get(i + 1).bytes(true));
-      long results = 0;
-      boolean resultsStay = false;
-      boolean loadedStays = false;
-      for (TensorRequest request : parts.get(i).requests.getFirst()) {
-        if (request.isConverted()) {
-          results = TypeChanges.endOf(results, request);
-          // A conversion to FLOAT64 leaves no result here: the engine casts it to another array.
-          resultsStay |= !request.isDouble();
-        }
-        loadedStays |= !request.changes();
-      }
-      most = Math.max(most, stayed + loaded + results + next);
-      stayed += (loadedStays ? loaded : 0) + (resultsStay ? results : 0);
-    }
-    return most;
-  }
 }

@@ -130,7 +130,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
               ? Optional.of(parameter.getArray().getDataType())
               : types.of(tensor.name()).or(() -> types.asStored() ? Optional.empty() : otherwise);
       DataType found =
-          switch (Casts.kind(tensor.dtype(), scales.has(tensor.name()))) {
+          switch (TensorRequest.kind(tensor.dtype(), scales.has(tensor.name()))) {
             case CAST -> wanted.filter(DataType::isFloating).or(() -> stored).orElseThrow();
             case CONVERT ->
                 wanted

@@ -8,12 +8,10 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
-import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
@@ -127,22 +125,6 @@ public final class TensorLoad {
     settings.report().accept(report);
   }
 
-  private void requireRoom(List<TensorRequest> requests, Device device) {
-    List<LoadPart> parts =
-        LoadPart.of(List.of(requests), slabBytes(), request -> request.tensor().bytes());
-    long factors =
-        requests.stream()
-            .filter(TensorRequest::isConverted)
-            .flatMap(request -> scales.scalesOf(request.tensor().name()).stream())
-            .mapToLong(StoredTensor::bytes)
-            .sum();
-    long leastBytes = device instanceof Device.Cuda ? partTransfer(parts).slabCapacity() : 0;
-    Admission.require(
-        MemoryUse.on(device, LoadPart.mostMemory(parts, factors, settings.lazy(), leastBytes)),
-        device,
-        "load fewer tensors at once (optSelection), or as they are stored");
-  }
-
   /// An array for each request, with its tensor's name.
   NDList arrays(List<TensorRequest> requests) {
     return arraysOfEach(List.of(requests)).ofEach().getFirst();
@@ -152,9 +134,6 @@ public final class TensorLoad {
   private PipelinedLoad.Arrays arraysOfEach(List<List<TensorRequest>> requests) {
     if (requests.getFirst().stream().noneMatch(TensorRequest::changes)) {
       return loaded(new LoadPart(requests), settings.transfer());
-    }
-    for (int i = 0; i < devices.size(); i++) {
-      requireRoom(requests.get(i), devices.get(i));
     }
     PipelinedLoad.Arrays arrays =
         new PipelinedLoad.Arrays(devices.stream().map(_ -> new NDList()).toList());
@@ -383,7 +362,7 @@ public final class TensorLoad {
   }
 
   private NDArray wrap(StoredTensor info, Region region, Device device) {
-    boolean held = Casts.isHeld(info.dtype());
+    boolean held = PyTorch.dataType(info.dtype()).isPresent();
     DType dtype = held ? info.dtype() : DType.U8;
     TensorShape shape = held ? info.shape() : TensorShape.of(region.length());
     return TorchArrays.over(manager, region, device, dtype, shape, info.name());

@@ -177,7 +177,7 @@ final class TypeChanges implements AutoCloseable {
   /// Returns the offset at which one more result ends in the memory of a part's results, in bytes.
   ///
   /// @param end of the result before
-  static long endOf(long end, TensorRequest rows) {
+  private static long endOf(long end, TensorRequest rows) {
     return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, bytes(rows));
   }
 

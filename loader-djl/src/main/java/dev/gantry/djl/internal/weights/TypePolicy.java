@@ -2,10 +2,12 @@
 package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.MisuseException;
 import dev.gantry.djl.internal.names.NamePattern;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 
 /// The types that floating-point tensors become. Immutable.
 ///
@@ -16,6 +18,9 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
   /// The type of tensors whose names match a pattern.
   public record Named(NamePattern tensors, DataType type) {}
 
+  private static final Set<DataType> TARGETS =
+      Set.of(DataType.FLOAT16, DataType.BFLOAT16, DataType.FLOAT32, DataType.FLOAT64);
+
   public static final TypePolicy NONE = new TypePolicy(List.of(), Optional.empty(), false);
 
   public TypePolicy {
@@ -24,12 +29,12 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
 
   public TypePolicy with(NamePattern tensors, DataType type) {
     List<Named> more = new ArrayList<>(named);
-    more.add(new Named(tensors, type));
+    more.add(new Named(tensors, requireTarget(type)));
     return new TypePolicy(more, others, asStored);
   }
 
   public TypePolicy withOthers(DataType type) {
-    return new TypePolicy(named, Optional.of(type), asStored);
+    return new TypePolicy(named, Optional.of(requireTarget(type)), asStored);
   }
 
   public TypePolicy withAsStored(boolean chosen) {
@@ -43,5 +48,13 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
         .map(Named::type)
         .findFirst()
         .or(() -> others);
+  }
+
+  private static DataType requireTarget(DataType type) {
+    if (!TARGETS.contains(type)) {
+      throw new MisuseException(
+          "tensors can be cast to FLOAT16, BFLOAT16, FLOAT32 or FLOAT64, not to " + type.name());
+    }
+    return type;
   }
 }
