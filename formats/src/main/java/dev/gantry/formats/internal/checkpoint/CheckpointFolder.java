@@ -4,37 +4,89 @@ package dev.gantry.formats.internal.checkpoint;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A complete checkpoint in a local folder. Thread-safe.
+/// A complete checkpoint in a local folder or another store. Thread-safe.
 public final class CheckpointFolder implements StoredCheckpoint {
   private final GantrySession session;
   private final Path folder;
+
+  /// The manifest's file.
+  private final Location at;
+
   private final Manifest.Head head;
 
   /// The manifest; null until it is asked for.
   private volatile @Nullable Manifest manifest;
 
   CheckpointFolder(GantrySession session, Path folder, Manifest.Head head) {
-    this.session = session;
-    this.folder = folder;
-    this.head = head;
+    this(session, folder, Location.of(StoreFolder.manifest(folder)), head);
   }
 
   CheckpointFolder(GantrySession session, Path folder, Manifest manifest) {
     this(session, folder, manifest.head());
     this.manifest = manifest;
+  }
+
+  /// @param folder a local folder, or for a checkpoint of another store any path that ends in its folder's name
+  /// @param at the manifest's file
+  CheckpointFolder(GantrySession session, Path folder, Location at, Manifest.Head head) {
+    this.session = session;
+    this.folder = folder;
+    this.at = at;
+    this.head = head;
+  }
+
+  /// Finds the checkpoint whose folder holds a data file; empty if the folder's name or manifest is no
+  /// checkpoint's.
+  static Optional<CheckpointFolder> around(GantrySession session, Location dataFile) {
+    Path folder = folderName(dataFile);
+    if (!StoreFolder.isCheckpoint(folder.toString())) {
+      return Optional.empty();
+    }
+    Location at = dataFile.sibling(StoreFolder.MANIFEST);
+    try {
+      Manifest manifest = Manifest.read(session, at);
+      CheckpointFolder found = new CheckpointFolder(session, folder, at, manifest.head());
+      found.manifest = manifest;
+      return Optional.of(found);
+    } catch (TransferException e) {
+      if (e.isNotFound()) {
+        return Optional.empty();
+      }
+      throw e;
+    }
+  }
+
+  private static Path folderName(Location dataFile) {
+    Path path =
+        switch (dataFile) {
+          case Location.Local(Path file, _) -> file.toAbsolutePath();
+          case Location.Remote remote -> Path.of("/" + remote.uri().getPath());
+        };
+    Path folder = path.getParent();
+    return folder == null || folder.getFileName() == null ? Path.of("") : folder.getFileName();
+  }
+
+  /// Returns this checkpoint without its manifest, which is read anew.
+  CheckpointFolder afresh() {
+    return new CheckpointFolder(session, folder, at, head);
   }
 
   Manifest.Head head() {
@@ -74,11 +126,10 @@ public final class CheckpointFolder implements StoredCheckpoint {
   public Manifest manifest() {
     Manifest known = manifest;
     if (known == null) {
-      Path file = StoreFolder.manifest(folder);
-      known = Manifest.read(session, file);
+      known = Manifest.read(session, at);
       if (!known.head().equals(head)) {
         throw new MalformedFileException(
-            file, 0, "changed-manifest", "it is of another save than when the folder was listed");
+            at, 0, "changed-manifest", "it is of another save than when the folder was listed");
       }
       manifest = known;
     }
@@ -92,17 +143,53 @@ public final class CheckpointFolder implements StoredCheckpoint {
   ///     a header or index is damaged
   public WeightsCatalogue open(String group) {
     checkSizes();
-    return files().open(group);
+    Location index = at.sibling(CheckpointFolder.indexName(group));
+    WeightsCatalogue tensors = SafetensorsOpener.open(session, index);
+    try (FileBytes bytes = FileBytes.open(session, index)) {
+      requireSame(index, bytes.crc32c(0, bytes.length()), entry(index).crc32c());
+    }
+    checkHeaders(tensors);
+    return tensors;
   }
 
   /// Opens a group's tensors as [#open] does, together with the manifest's checksums of them.
   SavedGroup group(String group) {
-    checkSizes();
-    return SavedGroup.of(files(), group);
+    WeightsCatalogue tensors = open(group);
+    return new SavedGroup(tensors, () -> sums(tensors));
   }
 
-  private CheckpointFiles files() {
-    return new CheckpointFiles(session, Location.of(StoreFolder.manifest(folder)), manifest());
+  /// Compares the checksums of the headers of these tensors' data files.
+  void checkHeaders(WeightsCatalogue tensors) {
+    tensors.tensors().values().stream()
+        .collect(Collectors.groupingBy(tensor -> tensor.extent().file()))
+        .forEach(this::checkHeader);
+  }
+
+  /// Checks a header without reading the tensors: its CRC32C, combined with the tensors' from the manifest,
+  /// must be the file's.
+  ///
+  /// @param tensors the data file's tensors by offset; the header ends where the first one begins
+  private void checkHeader(Location dataFile, List<StoredTensor> tensors) {
+    Manifest.FileEntry entry = entry(dataFile);
+    int sum;
+    try (FileBytes bytes = FileBytes.open(session, dataFile)) {
+      sum = bytes.crc32c(0, tensors.getFirst().extent().offset());
+    }
+    for (StoredTensor tensor : tensors) {
+      sum = Crc32c.combine(sum, savedSum(entry, tensor), tensor.extent().length());
+    }
+    requireSame(dataFile, sum, entry.crc32c());
+  }
+
+  /// The manifest's checksums of tensors, which loads compare.
+  List<KnownChecksums.Known> sums(WeightsCatalogue tensors) {
+    return tensors.tensors().values().stream()
+        .map(tensor ->
+            new KnownChecksums.Known(
+                tensor.extent(),
+                "tensor '" + tensor.name() + "'",
+                savedSum(entry(tensor.extent().file()), tensor)))
+        .toList();
   }
 
   /// Whether the checkpoint has a group of this name.
@@ -117,22 +204,26 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// @throws MalformedFileException of kind `missing-file` or `wrong-size`
   public void checkSizes() {
     for (Manifest.FileEntry entry : manifest().files()) {
-      Path file = folder.resolve(entry.name());
-      long size;
-      try {
-        size = Files.size(file);
-      } catch (NoSuchFileException _) {
+      Location file = at.sibling(entry.name());
+      try (SourceFile opened = session.openFile(file)) {
+        requireSize(file, opened.size(), entry);
+      } catch (TransferException e) {
+        if (!e.isNotFound()) {
+          throw e;
+        }
         throw new MalformedFileException(file, 0, "missing-file", "the manifest lists it");
-      } catch (IOException e) {
-        throw FileErrors.of("stat", file.toString(), e);
       }
-      if (size != entry.size()) {
-        throw new MalformedFileException(
-            file,
-            Math.min(size, entry.size()),
-            "wrong-size",
-            size + " bytes, where the manifest has " + entry.size());
-      }
+    }
+  }
+
+  /// @throws MalformedFileException of kind `wrong-size` if a file has another size than when it was saved
+  static void requireSize(Location file, long size, Manifest.FileEntry saved) {
+    if (size != saved.size()) {
+      throw new MalformedFileException(
+          file,
+          Math.min(size, saved.size()),
+          "wrong-size",
+          size + " bytes, where the manifest has " + saved.size());
     }
   }
 
@@ -143,7 +234,54 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// @throws MalformedFileException of kind `checksum-mismatch`, or `checksum-missing` where the
   ///     manifest has none
   public void check(StoredTensor tensor, int crc32c) {
-    files().check(tensor, crc32c);
+    int saved = savedSum(entry(tensor.extent().file()), tensor);
+    if (saved != crc32c) {
+      throw new MalformedFileException(
+          tensor.extent().file(),
+          tensor.extent().offset(),
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT,
+              "tensor '%s' has CRC32C %08x, and had %08x when it was saved",
+              tensor.name(),
+              crc32c,
+              saved));
+    }
+  }
+
+  private static void requireSame(Location file, int sum, int saved) {
+    if (sum != saved) {
+      throw new MalformedFileException(
+          file,
+          0,
+          "checksum-mismatch",
+          String.format(
+              Locale.ROOT,
+              "what tells of the tensors has CRC32C %08x, and had %08x when it was saved",
+              sum,
+              saved));
+    }
+  }
+
+  private Manifest.FileEntry entry(Location file) {
+    return manifest().files().stream()
+        .filter(entry -> file.fileName().equals(entry.name()))
+        .findFirst()
+        .orElseThrow(() ->
+            new MalformedFileException(
+                at, 0, "unlisted-file", "'" + file.fileName() + "' is not in the manifest"));
+  }
+
+  private int savedSum(Manifest.FileEntry entry, StoredTensor tensor) {
+    Integer saved = entry.tensors().get(tensor.name());
+    if (saved == null) {
+      throw new MalformedFileException(
+          at,
+          0,
+          "checksum-missing",
+          "tensor '" + tensor.name() + "' of " + entry.name() + " has none");
+    }
+    return saved;
   }
 
   /// Whether this checkpoint's folder has the same name as another; both lie in one parent folder.

@@ -57,7 +57,7 @@ public final class CheckpointStore implements AutoCloseable {
   private final @Nullable UploadQueue uploads;
 
   /// The checkpoints in the other store, if one was named.
-  private final Optional<RemoteCopies> copies;
+  private final Optional<RemoteFolder> copies;
 
   /// Read-locked while checkpoints are read, write-locked while some are removed.
   private final ReentrantReadWriteLock removal = new ReentrantReadWriteLock();
@@ -106,18 +106,17 @@ public final class CheckpointStore implements AutoCloseable {
         remote
             .map(copies ->
                 new UploadQueue(
-                    RemoteFolder.open(session, copies.folder(), folder, name),
+                    RemoteFolder.open(session, copies.folder(), folder, checkpoints, name),
                     copies.retention(),
                     this::removeUploaded))
             .orElse(null);
     this.copies =
-        Optional.ofNullable(uploads)
-            .map(queue -> new RemoteCopies(queue.remote(), this.checkpoints));
+Optional.ofNullable(uploads).map(UploadQueue::remote);
     Optional<CheckpointFolder> there = lastThere();
     long last = there.map(CheckpointFolder::sequence).orElse(0L);
     this.position =
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
-    parting = new PartingWarnings(folder.root(), copies.map(RemoteCopies::toString).orElse(""));
+    parting = new PartingWarnings(folder.root(), copies.map(RemoteFolder::toString).orElse(""));
     there.ifPresent(other -> parting.warnIfParted(checkpoints, other));
     // Uploads checkpoints that an earlier process saved and did not upload.
     checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
@@ -131,7 +130,7 @@ public final class CheckpointStore implements AutoCloseable {
 
   /// The checkpoint in the other store that was saved last.
   private Optional<CheckpointFolder> lastThere() {
-    return copies.flatMap(RemoteCopies::last);
+    return copies.flatMap(RemoteFolder::last);
   }
 
   /// The last saved checkpoint of the folder, and that of the other store.

@@ -30,8 +30,8 @@ public final class RecordedSums {
       weights.verify(session);
       return List.of();
     }
-    Optional<CheckpointFiles> checkpoint =
-        weights.files().stream().findFirst().flatMap(file -> CheckpointFiles.around(session, file));
+    Optional<CheckpointFolder> checkpoint =
+        weights.files().stream().findFirst().flatMap(file -> CheckpointFolder.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
     return checkpoint
         .map(saved -> saved.sums(weights))

@@ -23,11 +23,15 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
+import java.util.Set;
+import java.util.function.BiPredicate;
+import java.util.function.Predicate;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -48,11 +52,20 @@ final class RemoteFolder {
   private final String name;
   private final RemoteScan scan;
 
+  /// The checkpoints of the local folder, a list that the [CheckpointStore] changes under its lock. The store calls
+  /// what fetches under that lock, and adds what was fetched to the list.
+  private final List<CheckpointFolder> here;
+
   /// The complete copies in the order of their saves; guarded by this.
   private final List<CheckpointFolder> checkpoints = new ArrayList<>();
 
   private RemoteFolder(
-      GantrySession session, Location.Remote location, StoreFolder local, String name) {
+      GantrySession session,
+      Location.Remote location,
+      StoreFolder local,
+      List<CheckpointFolder> here,
+      String name) {
+    this.here = here;
     this.session = session;
     this.store = session.writable(location);
     this.location = location;
@@ -63,11 +76,16 @@ final class RemoteFolder {
 
   /// Takes a folder for this saver, and removes what unfinished uploads have left there.
   ///
+  /// @param here the checkpoints of the local folder
   /// @param name the saver's name, 16 hexadecimal digits
   /// @throws MisuseException if no store serves the location, or that store takes no files
   /// @throws TransferException if the store does not answer, or refuses access
   static RemoteFolder open(
-      GantrySession session, Location location, StoreFolder local, String name) {
+      GantrySession session,
+      Location location,
+      StoreFolder local,
+      List<CheckpointFolder> here,
+      String name) {
     if (!(location instanceof Location.Remote remote)
         || remote.uri().getRawQuery() != null
         || remote.uri().getRawFragment() != null) {
@@ -76,7 +94,7 @@ final class RemoteFolder {
               + location
               + ")");
     }
-    RemoteFolder folder = new RemoteFolder(session, remote, local, name);
+    RemoteFolder folder = new RemoteFolder(session, remote, local, here, name);
     folder.take();
     folder.store.endUploads(remote, StoreFolder::isOfCheckpoint);
     folder.removeLeftovers();
@@ -125,12 +143,15 @@ final class RemoteFolder {
     return List.copyOf(checkpoints);
   }
 
+  /// The copy that was saved last.
+  Optional<CheckpointFolder> last() {
+    return checkpoints().reversed().stream().findFirst();
+  }
+
   /// Finds the copy of a local checkpoint: the copy of the same save, if the local manifest can be read;
   /// else the copy with its step and number; else, where the number cannot be told, the last copy of its
-  /// step that is of none of the `others`.
-  ///
-  /// @param others the complete checkpoints in the local folder
-  Optional<CheckpointFolder> copyOf(Path folder, List<CheckpointFolder> others) {
+  /// step that is of no other checkpoint of the local folder.
+  Optional<CheckpointFolder> copyOf(Path folder) {
     OptionalLong step = StoreFolder.step(folder);
     OptionalLong sequence = OptionalLong.empty();
     Path manifest = StoreFolder.manifest(folder);
@@ -150,8 +171,77 @@ final class RemoteFolder {
         .filter(one ->
             number.isPresent()
                 ? number.getAsLong() == one.sequence()
-                : others.stream().noneMatch(other -> other.head().equals(one.head())))
+                : here.stream().noneMatch(other -> !other.isAt(folder) && other.head().equals(one.head())))
         .findFirst();
+  }
+
+  /// Whether any copy was saved before a checkpoint of the folder.
+  boolean hasEarlier(Path checkpoint) {
+    return here.stream()
+        .filter(one -> one.isAt(checkpoint))
+        .anyMatch(one ->
+            checkpoints().stream().anyMatch(there -> there.sequence() < one.sequence()));
+  }
+
+  /// @return the fetched copy; empty where the folder has the same save in another place
+  Optional<CheckpointFolder> fetchCopyOf(Path damaged) {
+    CheckpointFolder copy = copyOf(damaged).orElseThrow();
+    boolean isHere =
+        here.stream().anyMatch(one -> one.head().equals(copy.head()) && !one.isAt(damaged));
+    return isHere ? Optional.empty() : Optional.of(fetch(copy));
+  }
+
+  /// Fetches as [CheckpointStore#fetchLatest] does, among the checkpoints that were saved before a save.
+  Optional<CheckpointFolder> fetchBefore(long sequence, boolean fallBack) {
+    return fetch(
+        one -> one.sequence() < sequence,
+        (ours, there) -> ours.sequence() >= there.sequence(),
+        fallBack);
+  }
+
+  /// Fetches a step's checkpoint, as [CheckpointStore#fetch] does.
+  Optional<CheckpointFolder> fetchStep(long step) {
+    return fetch(one -> one.step() == step, (_, _) -> true, false);
+  }
+
+  /// @param serves whether a checkpoint in the folder makes a copy in the other store needless; both match
+  ///     `wanted`
+  private Optional<CheckpointFolder> fetch(
+      Predicate<CheckpointFolder> wanted,
+      BiPredicate<CheckpointFolder, CheckpointFolder> serves,
+      boolean fallBack) {
+    here.removeIf(one -> StoreFolder.hasNoManifest(one.folder()));
+    List<CheckpointFolder> ours = here.stream().filter(wanted).toList();
+    Set<CheckpointFolder> tried = new HashSet<>();
+    MalformedFileException damage = null;
+    while (true) {
+      Optional<CheckpointFolder> next =
+          checkpoints().reversed().stream()
+              .filter(wanted)
+              .filter(one -> !tried.contains(one))
+              .findFirst();
+      if (next.isEmpty() || ours.stream().anyMatch(one -> serves.test(one, next.get()))) {
+        if (damage != null && ours.isEmpty()) {
+          throw damage;
+        }
+        return Optional.empty();
+      }
+      try {
+        return Optional.of(fetch(next.get()));
+      } catch (MalformedFileException damaged) {
+        if (!fallBack) {
+          throw damaged;
+        }
+        LOG.warn("DAMAGED CHECKPOINT, falling back to an earlier one: {}", damaged.getMessage());
+        tried.add(next.get());
+        damage = damaged;
+      } catch (TransferException failed) {
+        // Another saver may have removed the copy since it was listed.
+        if (!failed.isNotFound() || !refresh()) {
+          throw failed;
+        }
+      }
+    }
   }
 
   /// Copies a checkpoint to the store, and removes the copies that the retention does not keep.
@@ -172,8 +262,9 @@ final class RemoteFolder {
     // A saver that took the folder before the manifest was uploaded may have removed the other
     // files.
     requireOurs();
+    Location at = scan.at(folder + "/" + StoreFolder.MANIFEST);
     CheckpointFolder copy =
-        new CheckpointFolder(session, local.root().resolve(folder), checkpoint.head());
+        new CheckpointFolder(session, local.root().resolve(folder), at, checkpoint.head());
     synchronized (this) {
       checkpoints.remove(copy);
       checkpoints.add(copy);
@@ -182,12 +273,17 @@ final class RemoteFolder {
     removeSurplus(retention);
   }
 
+  /// The name of a checkpoint in the store.
+  private static String name(CheckpointFolder checkpoint) {
+    return checkpoint.folder().getFileName().toString();
+  }
+
   /// Removes the copies that the retention does not keep. The new copy exists by now, so a failure is only
   /// logged; the next upload tries again.
   private void removeSurplus(Retention retention) {
     try {
       for (CheckpointFolder one : retention.surplus(checkpoints())) {
-        String folder = RemoteScan.name(one);
+        String folder = name(one);
         remove(folder, StoreFolder.MANIFEST);
         synchronized (this) {
           checkpoints.remove(one);
@@ -235,12 +331,14 @@ final class RemoteFolder {
   /// @throws MalformedFileException if the copy is damaged
   /// @throws TransferException if the store or the disk fails; nothing has changed then
   CheckpointFolder fetch(CheckpointFolder checkpoint) {
-    Manifest manifest = scan.require(checkpoint);
+    CheckpointFolder copied = checkpoint.afresh();
+    copied.checkSizes();
+    Manifest manifest = copied.manifest();
     Path target = local.vacant(manifest.step(), manifest.sequence());
     local.make(target);
     return Cleanup.orUndo(
         () -> {
-          String folder = RemoteScan.name(checkpoint);
+          String folder = name(checkpoint);
           List<NewFile> files =
               manifest.files().stream()
                   .map(file -> copy(target, folder, file.name(), file.size()))

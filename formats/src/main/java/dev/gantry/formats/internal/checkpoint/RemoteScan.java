@@ -8,11 +8,11 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.internal.files.Folder;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
 import org.slf4j.Logger;
@@ -49,23 +49,22 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
   ///
   /// @throws TransferException if the store does not answer, or refuses access
   List<CheckpointFolder> checkpoints() {
+    // Manifests that were read stay as they are.
     Map<String, CheckpointFolder> known = new HashMap<>();
-    Map<String, Map<String, Long>> before = complete();
-    while (true) {
-      List<CheckpointFolder> found = new ArrayList<>();
-      List<TransferException> gone = new ArrayList<>();
-      before.forEach((folder, sizes) -> read(folder, sizes, known, gone));
-      before.keySet().stream().filter(known::containsKey).map(known::get).forEach(found::add);
-      found.sort(Comparator.comparingLong(CheckpointFolder::sequence));
-      Map<String, Map<String, Long>> after = complete();
-      if (after.keySet().equals(before.keySet())) {
-        if (!gone.isEmpty()) {
-          throw gone.getFirst();
-        }
-        return found;
-      }
-      before = after;
-    }
+    return StoreScan.settled(
+        this::complete,
+        folders -> {
+          folders.forEach((folder, sizes) -> {
+            if (!known.containsKey(folder)) {
+              read(folder, sizes).ifPresent(one -> known.put(folder, one));
+            }
+          });
+          return folders.keySet().stream()
+              .filter(known::containsKey)
+              .map(known::get)
+              .sorted(Comparator.comparingLong(CheckpointFolder::sequence))
+              .toList();
+        });
   }
 
   private Map<String, Map<String, Long>> complete() {
@@ -74,83 +73,30 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return folders;
   }
 
-  /// @param known gets the folder's checkpoint, if it is complete
-  /// @param gone gets the error if the manifest was removed meanwhile
-  private void read(
-      String folder,
-      Map<String, Long> sizes,
-      Map<String, CheckpointFolder> known,
-      List<TransferException> gone) {
-    if (known.containsKey(folder)) {
-      return;
-    }
+  /// Returns the folder's checkpoint; empty if it is damaged.
+  private Optional<CheckpointFolder> read(String folder, Map<String, Long> sizes) {
+    Location at = at(folder + "/" + StoreFolder.MANIFEST);
     try {
-      Manifest manifest = Manifest.read(session, at(folder + "/" + StoreFolder.MANIFEST));
+      Manifest manifest = Manifest.read(session, at);
       requireFiles(manifest, folder, sizes);
-      known.put(folder, new CheckpointFolder(session, root.resolve(folder), manifest.head()));
+      return Optional.of(new CheckpointFolder(session, root.resolve(folder), at, manifest.head()));
     } catch (MalformedFileException e) {
       LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
-    } catch (TransferException e) {
-      if (!e.isNotFound()) {
-        throw e;
-      }
-      gone.add(e);
+      return Optional.empty();
     }
   }
 
   /// Refuses a checkpoint that lacks a file of its manifest, or has one of another size.
   ///
   /// @param sizes the sizes of the folder's files by name
-  void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
+  private void requireFiles(Manifest manifest, String folder, Map<String, Long> sizes) {
     for (Manifest.FileEntry file : manifest.files()) {
       String name = folder + "/" + file.name();
       Long size = sizes.get(file.name());
-      if (size == null || size != file.size() || !StoreFolder.isOfCheckpoint(name)) {
-        throw new MalformedFileException(
-            at(name),
-            0,
-            size == null ? "missing-file" : "wrong-size",
-            (size == null ? "not there" : size + " bytes")
-                + ", where the manifest has "
-                + file.size());
+      if (size == null || !StoreFolder.isOfCheckpoint(name)) {
+        throw new MalformedFileException(at(name), 0, "missing-file", "the manifest lists it");
       }
+      CheckpointFolder.requireSize(at(name), size, file);
     }
-  }
-
-  /// Reads a checkpoint's manifest and compares the sizes of its files, as they are now.
-  ///
-  /// @throws MalformedFileException if a file is missing or of another size, or the manifest is of another
-  ///     save by now
-  Manifest require(CheckpointFolder checkpoint) {
-    String folder = name(checkpoint);
-    Location there = at(folder + "/" + StoreFolder.MANIFEST);
-    Manifest manifest = Manifest.read(session, there);
-    if (!manifest.head().equals(checkpoint.head())) {
-      throw new MalformedFileException(
-          there, 0, "changed-manifest", "it is of another save than when the folder was listed");
-    }
-    Map<String, Long> sizes = new HashMap<>();
-    store
-        .below(at(folder + "/"))
-        .forEach(entry -> {
-          long _ = sizes.merge(entry.name(), entry.size(), (_, now) -> now);
-        });
-    requireFiles(manifest, folder, sizes);
-    return manifest;
-  }
-
-  /// Opens a group's tensors.
-  ///
-  /// @throws MalformedFileException if a file is missing, or a header or the index is damaged
-  SavedGroup open(CheckpointFolder checkpoint, String group) {
-    CheckpointFiles files =
-        new CheckpointFiles(
-            session, at(name(checkpoint) + "/" + StoreFolder.MANIFEST), require(checkpoint));
-    return SavedGroup.of(files, group);
-  }
-
-  /// The name of a checkpoint in the store.
-  static String name(CheckpointFolder checkpoint) {
-    return checkpoint.folder().getFileName().toString();
   }
 }

@@ -18,11 +18,6 @@ import java.util.function.Supplier;
 ///
 /// @param sums the manifest's checksums of the tensors, for loads to compare
 public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.Known>> sums) {
-  static SavedGroup of(CheckpointFiles files, String group) {
-    WeightsCatalogue tensors = files.open(group);
-    return new SavedGroup(tensors, () -> files.sums(tensors));
-  }
-
   /// Opens a checkpoint of a local folder.
   ///
   /// @return empty if no checkpoint is chosen
@@ -48,7 +43,7 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
       GantrySession session, Location.Remote folder, String group) {
     RemoteScan scan = new RemoteScan(session, session.writable(folder), folder, Path.of("."));
     return choose(
-        () -> scan.checkpoints().reversed().stream().findFirst(), saved -> scan.open(saved, group));
+        () -> scan.checkpoints().reversed().stream().findFirst(), saved -> saved.group(group));
   }
 
   private static Optional<SavedGroup> choose(

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.checkpoint;
 
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.commit.TemporaryName;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.MadeFolders;
-import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.BasicFileAttributes;
-import java.nio.file.attribute.FileTime;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -21,7 +18,6 @@ import java.util.OptionalLong;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
 /// Names the files and folders of checkpoints, and removes those that are not wanted. It removes only files
 /// named as a saver names them, in folders named as no other program does: a model that another tool keeps
@@ -76,25 +72,17 @@ public final class StoreFolder {
         .toList();
   }
 
-  /// Tells whether a manifest is the same file at two looks.
-  ///
-  /// @param key the file system's key of the file, if it has one
-  record ManifestStamp(@Nullable Object key, long size, FileTime modified) {}
-
-  /// Looks at the checkpoints, complete or not, and the stamps of their manifests.
-  Map<Path, Optional<ManifestStamp>> look() {
-    Map<Path, Optional<ManifestStamp>> found = new TreeMap<>();
+  /// Looks at the checkpoints, complete or not, and their manifests.
+  Map<Path, Optional<SourceFile.Identity>> look() {
+    Map<Path, Optional<SourceFile.Identity>> found = new TreeMap<>();
     for (Path checkpoint : checkpoints()) {
-      Path manifest = manifest(checkpoint);
       try {
-        BasicFileAttributes now = Files.readAttributes(manifest, BasicFileAttributes.class);
-        found.put(
-            checkpoint,
-            Optional.of(new ManifestStamp(now.fileKey(), now.size(), now.lastModifiedTime())));
-      } catch (NoSuchFileException _) {
+        found.put(checkpoint, Optional.of(SourceFile.Identity.look(manifest(checkpoint))));
+      } catch (TransferException e) {
+        if (!e.isNotFound()) {
+          throw e;
+        }
         found.put(checkpoint, Optional.empty());
-      } catch (IOException e) {
-        throw FileErrors.of("stat", manifest.toString(), e);
       }
     }
     return found;

@@ -8,10 +8,11 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Map;
-import java.util.Optional;
+import java.util.Objects;
 import java.util.OptionalLong;
 import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
 /// The checkpoints that a folder held at one moment. Immutable.
@@ -40,19 +41,38 @@ record StoreScan(List<CheckpointFolder> checkpoints, List<Damaged> damaged) {
 
   /// Finds the checkpoints that the folder holds at one moment, while a saver may be at work.
   ///
-  /// One look does not suffice: during it a saver may finish a checkpoint that the look has missed and
-  /// remove the one before, so that it finds neither. So it looks until two looks in succession agree: what
-  /// both found was there between them.
-  ///
   /// @throws TransferException if a manifest cannot be read; it may be intact, so it does not count as
   ///     damaged
   static StoreScan of(StoreFolder folder) {
-    Map<Path, Optional<StoreFolder.ManifestStamp>> before = folder.look();
+    return settled(folder::look, found -> read(folder.session(), found.keySet()));
+  }
+
+  /// Reads what was there at one moment.
+  ///
+  /// One look does not suffice: during it a saver may finish a checkpoint that the look has missed and
+  /// remove the one before, so that it finds neither. So this looks until two looks in succession agree: what
+  /// both found was there between them.
+  ///
+  /// @param read may throw that a file was not found, if it was removed after the look
+  static <L, R> R settled(Supplier<L> look, Function<L, R> read) {
+    L before = look.get();
     while (true) {
-      StoreScan scan = read(folder.session(), before.keySet());
-      Map<Path, Optional<StoreFolder.ManifestStamp>> after = folder.look();
+      R found = null;
+      TransferException gone = null;
+      try {
+        found = read.apply(before);
+      } catch (TransferException e) {
+        if (!e.isNotFound()) {
+          throw e;
+        }
+        gone = e;
+      }
+      L after = look.get();
       if (after.equals(before)) {
-        return scan;
+        if (gone != null) {
+          throw gone;
+        }
+        return Objects.requireNonNull(found);
       }
       before = after;
     }
