@@ -14,6 +14,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.MemoryFolder;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.files.JointFiles;
@@ -84,7 +85,7 @@ class JointKillTest {
       long read(Path set) throws IOException {
         long samples = 0;
         for (Location file :
-            JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
+            FileList.files(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
           samples += Files.size(file.path());
         }
         return samples;
@@ -132,7 +133,7 @@ class JointKillTest {
       long read(Path set) {
         long samples = 0;
         for (Location file :
-            JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
+            FileList.files(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow())) {
           try (TfRecordReader reader =
               TfRecordReader.open(file.path(), TfRecordOptions.defaults())) {
             while (reader.next()) {

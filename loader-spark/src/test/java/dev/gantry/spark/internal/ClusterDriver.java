@@ -12,8 +12,8 @@ import ai.djl.ndarray.NDList;
 import ai.djl.nn.LambdaBlock;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
-import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.spark.BatchInference;
 import java.io.IOException;
@@ -172,7 +172,7 @@ public final class ClusterDriver {
     int wanted;
     if (format.equals("tfrecord")) {
       wanted =
-          JointFiles.of(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow()).size()
+          FileList.files(Folder.at(GantrySession.shared(), Location.of(set)).orElseThrow()).size()
               + 1;
     } else {
       ShardSet shards = ShardSet.open(set);

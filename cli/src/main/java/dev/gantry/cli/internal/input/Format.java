@@ -9,6 +9,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -116,7 +117,7 @@ enum Format {
       return new Found(shards ? SHARDS : WEIGHTS, List.of());
     }
     List<Location> records =
-        JointFiles.of(folder).stream().filter(file -> isRecordFile(session, file)).toList();
+        FileList.files(folder).stream().filter(file -> isRecordFile(session, file)).toList();
     if (!records.isEmpty()) {
       return new Found(TFRECORD, records);
     }

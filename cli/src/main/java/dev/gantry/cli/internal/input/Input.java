@@ -5,8 +5,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.resident.ResidentWeights;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
-import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -28,7 +28,7 @@ public sealed interface Input {
   static Input open(GantrySession session, Location location) {
     Input found = find(session, location);
     if (found instanceof Records(List<Location> files)) {
-      JointFiles.requireWhole(session, files);
+      FileList.requireWhole(session, files);
     }
     return found;
   }
@@ -92,7 +92,7 @@ public sealed interface Input {
         case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
       }
     }
-    JointFiles.requireWhole(session, all);
+    FileList.requireWhole(session, all);
     return all;
   }
 

@@ -110,8 +110,7 @@ public final class CheckpointStore implements AutoCloseable {
                     copies.retention(),
                     this::removeUploaded))
             .orElse(null);
-    this.copies =
-Optional.ofNullable(uploads).map(UploadQueue::remote);
+    this.copies = Optional.ofNullable(uploads).map(UploadQueue::remote);
     Optional<CheckpointFolder> there = lastThere();
     long last = there.map(CheckpointFolder::sequence).orElse(0L);
     this.position =

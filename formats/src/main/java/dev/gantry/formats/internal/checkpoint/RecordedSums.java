@@ -31,7 +31,9 @@ public final class RecordedSums {
       return List.of();
     }
     Optional<CheckpointFolder> checkpoint =
-        weights.files().stream().findFirst().flatMap(file -> CheckpointFolder.around(session, file));
+        weights.files().stream()
+            .findFirst()
+            .flatMap(file -> CheckpointFolder.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
     return checkpoint
         .map(saved -> saved.sums(weights))

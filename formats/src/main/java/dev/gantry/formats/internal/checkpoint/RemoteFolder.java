@@ -171,7 +171,8 @@ final class RemoteFolder {
         .filter(one ->
             number.isPresent()
                 ? number.getAsLong() == one.sequence()
-                : here.stream().noneMatch(other -> !other.isAt(folder) && other.head().equals(one.head())))
+                : here.stream()
+                    .noneMatch(other -> !other.isAt(folder) && other.head().equals(one.head())))
         .findFirst();
   }
 
@@ -179,8 +180,8 @@ final class RemoteFolder {
   boolean hasEarlier(Path checkpoint) {
     return here.stream()
         .filter(one -> one.isAt(checkpoint))
-        .anyMatch(one ->
-            checkpoints().stream().anyMatch(there -> there.sequence() < one.sequence()));
+        .anyMatch(
+            one -> checkpoints().stream().anyMatch(there -> there.sequence() < one.sequence()));
   }
 
   /// @return the fetched copy; empty where the folder has the same save in another place

@@ -24,7 +24,7 @@ import java.util.regex.Pattern;
 /// The list of names and sizes that makes several files one set.
 ///
 /// @param sizes the files' sizes by their names, in the order of the set
-record FileList(SequencedMap<String, Long> sizes) {
+public record FileList(SequencedMap<String, Long> sizes) {
   /// Tells users in an error what to do about an incomplete set.
   static final String UNFINISHED =
       "their writer is at work or was ended before all were there; write the set again";
@@ -81,9 +81,14 @@ record FileList(SequencedMap<String, Long> sizes) {
     return text.toString();
   }
 
-  /// Implements [JointFiles#of].
-  static List<Location> files(Folder folder) {
-    Optional<Location> list = of(folder);
+  /// Returns the files of a folder that readers are to read. If the folder is one set, these are the set's
+  /// files in order. Else these are all files whose names begin with neither a dot nor an underscore, but
+  /// files named like a named set's only if that set's list names them.
+  ///
+  /// @throws MalformedFileException if a list is not one that Gantry wrote, or a named file is missing or
+  ///     of another size; of kind `no-list` if the folder has files of a set and no list
+  public static List<Location> files(Folder folder) {
+    Optional<Location> list = folder.file(JointFiles.LIST);
     if (list.isPresent()) {
       return files(folder, list.get());
     }
@@ -112,9 +117,9 @@ record FileList(SequencedMap<String, Long> sizes) {
     return List.copyOf(files);
   }
 
-  /// Finds the list of a folder whose files are all one set.
-  static Optional<Location> of(Folder folder) {
-    return folder.file(JointFiles.LIST);
+  /// Whether a folder is one set of files; the set may be empty.
+  public static boolean isSet(Folder folder) {
+    return folder.file(JointFiles.LIST).isPresent();
   }
 
   /// Returns the files of a folder that a list names.
@@ -145,8 +150,11 @@ record FileList(SequencedMap<String, Long> sizes) {
         list, 0, "wrong-file", name + " is not there with its " + size + " bytes: " + UNFINISHED);
   }
 
-  /// Implements [JointFiles#requireWhole].
-  static void requireWhole(GantrySession session, List<Location> files) {
+  /// Refuses single local files that belong to an incomplete set, by the list beside them. Some files of a
+  /// complete set may be read without the others. Files of other stores are not checked.
+  ///
+  /// @throws MalformedFileException as [#files] throws it
+  public static void requireWhole(GantrySession session, List<Location> files) {
     Map<Path, Set<String>> byLists = new LinkedHashMap<>();
     for (Location file : files) {
       if (file instanceof Location.Local(Path path, _)) {

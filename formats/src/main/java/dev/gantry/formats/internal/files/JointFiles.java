@@ -19,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Locale;
@@ -30,7 +31,7 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// Files that are written and read as one set. A list beside them defines the set: the format's own index,
-/// or else a list of names and sizes. Every reader of such folders asks [#of] for the files.
+/// or else a list of names and sizes. Every reader of such folders asks [FileList#files] for the files.
 ///
 /// All files are written into a folder of [unfinished work][#unfinished], by one process or by several that
 /// see its file system. Then the first process moves them to their places:
@@ -43,7 +44,9 @@ import java.util.stream.Stream;
 ///   the new ones are moved. Until the last one is there, readers by the list find a file missing; no
 ///   reader finds files of two sets.
 ///
-/// The next writer of the set removes what a crash leaves: unfinished work, and files that only an
+/// The next writer of a named set moves the files that a crash has left unmoved, if their list is in its place.
+///
+/// The next writer of the set removes what else a crash leaves: unfinished work, and files that only an
 /// unfinished or a replaced list names. Files that no such list names are never touched, unless they have a
 /// name that the user chose for the new ones. For one thread.
 public final class JointFiles implements AutoCloseable {
@@ -55,6 +58,10 @@ public final class JointFiles implements AutoCloseable {
   static final String NAMED_LIST = LIST + "-";
 
   private static final String REPLACED = "replaced";
+
+  /// The list of a named set's files by their unfinished names, in the order of the set's list.
+  private static final String MOVES = "moves";
+
   private static final Pattern WORK = Pattern.compile("part-[0-9A-Za-z.-]+|shard-[0-9]{5}\\.bin");
   private static final int JOB_DIGITS = 8;
 
@@ -133,29 +140,6 @@ public final class JointFiles implements AutoCloseable {
     return work;
   }
 
-  /// Returns the files of a folder that readers are to read. If the folder is one set, these are the set's
-  /// files in order. Else these are all files whose names begin with neither a dot nor an underscore, but
-  /// files named like a named set's only if that set's list names them.
-  ///
-  /// @throws MalformedFileException if a list is not one that Gantry wrote, or a named file is missing or
-  ///     of another size; of kind `no-list` if the folder has files of a set and no list
-  public static List<Location> of(Folder folder) {
-    return FileList.files(folder);
-  }
-
-  /// Refuses single local files that belong to an incomplete set, by the list beside them. Some files of a
-  /// complete set may be read without the others. Files of other stores are not checked.
-  ///
-  /// @throws MalformedFileException as [#of] throws it
-  public static void requireWhole(GantrySession session, List<Location> files) {
-    FileList.requireWhole(session, files);
-  }
-
-  /// Whether a folder is one set of files; the set may be empty.
-  public static boolean isSet(Folder folder) {
-    return FileList.of(folder).isPresent();
-  }
-
   /// Begins a set of unique names, which is all of its folder.
   ///
   /// @param mayReplace whether finishing this set may replace one that is there
@@ -219,6 +203,7 @@ public final class JointFiles implements AutoCloseable {
           // A list may have been removed, and the removal may not be on the disk yet.
           folders.sync(folder);
           var _ = sizes.apply(list);
+          moveRest();
           clear();
           if (!Files.isDirectory(work, LinkOption.NOFOLLOW_LINKS)) {
             folders.create(work);
@@ -226,6 +211,26 @@ public final class JointFiles implements AutoCloseable {
           return this;
         },
         () -> output.takeBack(() -> {}));
+  }
+
+  /// Moves a named set's files to their places after a crash, if the set's list has its place. If the list is an older
+  /// one of the same sizes, the new set replaces that one now.
+  private void moveRest() {
+    Path moves = work.resolve(MOVES);
+    if (named && isFile(moves)) {
+      SequencedMap<String, Long> from = sizes.apply(moves);
+      SequencedMap<String, Long> to = sizes.apply(list);
+      if (List.copyOf(from.values()).equals(List.copyOf(to.values()))) {
+        Iterator<String> names = to.keySet().iterator();
+        from.forEach((unfinished, size) -> {
+          Path file = folder.resolve(names.next());
+          if (FileList.hasSize(work.resolve(unfinished), size)) {
+            folders.rename(work.resolve(unfinished), file);
+          }
+        });
+        folders.sync(folder);
+      }
+    }
   }
 
   /// Makes a set of the given parts. Other unfinished files are removed.
@@ -236,8 +241,8 @@ public final class JointFiles implements AutoCloseable {
   ///     exist then, or is removed when this is closed. A set that replaced another one, or has names of
   ///     the user's choice, stays if only the last `fsync` of the folder failed
   public List<Path> finish(List<Part> parts) {
-    String made = FileList.of(work, parts).text();
-    return finish(parts, made.getBytes(StandardCharsets.UTF_8), WriteOptions.defaults());
+    byte[] text = FileList.of(work, parts).text().getBytes(StandardCharsets.UTF_8);
+    return finish(parts, text, WriteOptions.defaults());
   }
 
   /// Finishes as [#finish(List)] does, with the text of the format's own index as the list.
@@ -253,6 +258,10 @@ public final class JointFiles implements AutoCloseable {
     write(name, new Memory.OnHost(MemorySegment.ofArray(text)), options);
     List<Path> files = parts.stream().map(part -> folder.resolve(part.name())).toList();
     if (named) {
+      List<Part> moves =
+          parts.stream().map(part -> new Part(part.unfinished(), part.unfinished())).toList();
+      byte[] movesText = FileList.of(work, moves).text().getBytes(StandardCharsets.UTF_8);
+      write(MOVES, new Memory.OnHost(MemorySegment.ofArray(movesText)), options);
       replaceNamed(files);
     }
     for (int i = 0; i < files.size(); i++) {
@@ -359,6 +368,12 @@ public final class JointFiles implements AutoCloseable {
 
   private void clear() {
     String name = String.valueOf(list.getFileName());
+    Path moves = work.resolve(MOVES);
+    if (isFile(moves)) {
+      // This goes first, since files are moved by it as long as it is there.
+      folders.removeFile(moves);
+      folders.sync(work);
+    }
     Path replaced = work.resolve(REPLACED);
     // In a named set, files with the names of an unfinished list may be the old set's, so they
     // stay.

@@ -94,7 +94,9 @@ class RemoteFolderTest {
   private List<Long> there() {
     StoreFolder fresh = new StoreFolder(session, folder.resolve("look"));
     fresh.create();
-    return RemoteFolder.open(session, remote, fresh, List.of(), "0123456789abcdef").checkpoints().stream()
+    return RemoteFolder.open(session, remote, fresh, List.of(), "0123456789abcdef")
+        .checkpoints()
+        .stream()
         .map(CheckpointFolder::step)
         .toList();
   }

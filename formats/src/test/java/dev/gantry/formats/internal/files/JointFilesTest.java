@@ -159,7 +159,7 @@ class JointFilesTest {
   }
 
   private static List<Path> open(Path folder) {
-    return JointFiles.of(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow())
+    return FileList.files(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow())
         .stream()
         .map(Location::path)
         .toList();

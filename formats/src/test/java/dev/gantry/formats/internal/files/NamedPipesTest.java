@@ -51,7 +51,7 @@ class NamedPipesTest {
     Path part = folder.resolve("part-00000-of-00001-abcd1234.tfrecord");
     assertThat(part.toFile().createNewFile()).isTrue();
     assertThatThrownBy(() ->
-            JointFiles.of(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow()))
+            FileList.files(Folder.at(GantrySession.shared(), Location.of(folder)).orElseThrow()))
         .as("a reader finds no list")
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("no-list");

@@ -4,8 +4,8 @@ package dev.gantry.djl.internal.datasets;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
-import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.shards.ShardSet;
 import java.util.ArrayList;
@@ -33,7 +33,7 @@ public final class RecordFolder {
                   .formatted(option, location, ShardSet.FILE_NAME));
         }
         List<Location> found =
-            JointFiles.of(folder.get()).stream()
+            FileList.files(folder.get()).stream()
                 .filter(file -> !file.fileName().endsWith(TfRecordIndex.SUFFIX))
                 .toList();
         if (found.isEmpty()) {
@@ -47,7 +47,7 @@ public final class RecordFolder {
         named.add(location);
       }
     }
-    JointFiles.requireWhole(session, named);
+    FileList.requireWhole(session, named);
     return List.copyOf(files);
   }
 }

@@ -4,8 +4,8 @@ package dev.gantry.spark.internal.tfrecord;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
-import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import java.nio.file.Path;
 import java.util.List;
@@ -23,15 +23,15 @@ final class TfRecordFiles {
   static List<Path> of(Path path) {
     Optional<Folder> folder = Folder.at(GantrySession.shared(), Location.of(path));
     if (folder.isEmpty()) {
-      JointFiles.requireWhole(GantrySession.shared(), List.of(Location.of(path)));
+      FileList.requireWhole(GantrySession.shared(), List.of(Location.of(path)));
       return List.of(path);
     }
     List<Path> files =
-        JointFiles.of(folder.get()).stream()
+        FileList.files(folder.get()).stream()
             .map(Location::path)
             .filter(file -> !file.toString().endsWith(TfRecordIndex.SUFFIX))
             .toList();
-    if (files.isEmpty() && !JointFiles.isSet(folder.get())) {
+    if (files.isEmpty() && !FileList.isSet(folder.get())) {
       throw new MisuseException(path + " has no TFRecord files");
     }
     return files;
