@@ -29,6 +29,15 @@ public final class CuFileConfig {
   private static final String POOL_SIZES = "properties.posix_pool_slab_size_kb";
   private static final String POOL_COUNTS = "properties.posix_pool_slab_count";
 
+  private static final Kind FLAG = value -> value instanceof Boolean ? null : "be true or false";
+  private static final Kind TEXT =
+      value -> value instanceof String text && !text.isBlank() ? null : "be text";
+  private static final Kind HEXADECIMAL =
+      value ->
+          value instanceof String text && text.matches("0x[0-9a-fA-F]{1,8}")
+              ? null
+              : "be 0x and up to 8 hexadecimal digits";
+
   /// The key of an object that has one object for each mount point. A mount point's name may contain dots.
   private static final String MOUNTS = "mount_table";
 
@@ -38,50 +47,50 @@ public final class CuFileConfig {
   /// Source: GPUDirect Storage configuration guide; the ranges are those that libcufile 1.15 reports.
   private static final List<Setting> SETTINGS =
       List.of(
-          new Setting("logging.dir", new Text()),
+          new Setting("logging.dir", TEXT),
           new Setting(
-              "logging.level", new Choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
-          new Setting("profile.nvtx", new Flag()),
-          new Setting("profile.cufile_stats", new Whole(0, 3, 1)),
-          new Setting("execution.max_io_queue_depth", new Whole(1, 256, 1)),
-          new Setting("execution.max_io_threads", new Whole(0, 32, 1)),
-          new Setting("execution.parallel_io", new Flag()),
-          new Setting("execution.min_io_threshold_size_kb", new Whole(4, 4_294_967_292L, 4)),
-          new Setting("execution.max_request_parallelism", new Whole(0, 8, 1)),
-          new Setting("properties.max_direct_io_size_kb", new Whole(64, 16_384, 64)),
-          new Setting("properties.max_device_cache_size_kb", new Whole(0, ANY, 4)),
-          new Setting("properties.per_buffer_cache_size_kb", new Whole(64, 16_384, 64)),
-          new Setting("properties.max_device_pinned_mem_size_kb", new Whole(64, ANY, 4)),
-          new Setting("properties.poll_mode_max_size_kb", new Whole(4, ANY, 4)),
+              "logging.level", choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
+          new Setting("profile.nvtx", FLAG),
+          new Setting("profile.cufile_stats", whole(0, 3, 1)),
+          new Setting("execution.max_io_queue_depth", whole(1, 256, 1)),
+          new Setting("execution.max_io_threads", whole(0, 32, 1)),
+          new Setting("execution.parallel_io", FLAG),
+          new Setting("execution.min_io_threshold_size_kb", whole(4, 4_294_967_292L, 4)),
+          new Setting("execution.max_request_parallelism", whole(0, 8, 1)),
+          new Setting("properties.max_direct_io_size_kb", whole(64, 16_384, 64)),
+          new Setting("properties.max_device_cache_size_kb", whole(0, ANY, 4)),
+          new Setting("properties.per_buffer_cache_size_kb", whole(64, 16_384, 64)),
+          new Setting("properties.max_device_pinned_mem_size_kb", whole(64, ANY, 4)),
+          new Setting("properties.poll_mode_max_size_kb", whole(4, ANY, 4)),
           new Setting(
               "properties.(use_poll_mode|allow_compat_mode|force_compat_mode|force_odirect_mode"
                   + "|allow_system_memory|prefer_iouring|use_pci_p2pdma|gds_rdma_write_support"
                   + "|rdma_dynamic_routing)",
-              new Flag()),
-          new Setting("properties.io_batchsize", new Whole(1, 256, 1)),
-          new Setting("properties.max_batch_io_timeout_msecs", new Whole(1, 1000, 1)),
-          new Setting("properties.io_priority", new Choice("default", "low", "med", "high")),
-          new Setting(POOL_SIZES, new Each(new Whole(4, ANY, 4))),
-          new Setting(POOL_COUNTS, new Each(new Whole(1, Integer.MAX_VALUE, 1))),
-          new Setting("properties.rdma_dev_addr_list", new Distinct(new Text())),
+              FLAG),
+          new Setting("properties.io_batchsize", whole(1, 256, 1)),
+          new Setting("properties.max_batch_io_timeout_msecs", whole(1, 1000, 1)),
+          new Setting("properties.io_priority", choice("default", "low", "med", "high")),
+          new Setting(POOL_SIZES, each(whole(4, ANY, 4))),
+          new Setting(POOL_COUNTS, each(whole(1, Integer.MAX_VALUE, 1))),
+          new Setting("properties.rdma_dev_addr_list", distinct(TEXT)),
           new Setting(
               "properties.rdma_load_balancing_policy",
-              new Choice("RoundRobin", "FirstFit", "RoundRobinMaxMin", "Randomized")),
+              choice("RoundRobin", "FirstFit", "RoundRobinMaxMin", "Randomized")),
           new Setting(
               "properties.rdma_dynamic_routing_order",
-              new Distinct(new Choice("GPU_MEM_NVLINKS", "GPU_MEM", "SYS_MEM", "P2P"))),
-          new Setting("properties.rdma_dc_key", new Hexadecimal()),
-          new Setting("fs.generic.posix_unaligned_writes", new Flag()),
-          new Setting("fs.gpfs.(gds_write_support|gds_async_support)", new Flag()),
-          new Setting("fs.weka.rdma_write_support", new Flag()),
-          new Setting("fs.(beegfs|lustre|scatefs).posix_gds_min_kb", new Whole(0, ANY, 4)),
+              distinct(choice("GPU_MEM_NVLINKS", "GPU_MEM", "SYS_MEM", "P2P"))),
+          new Setting("properties.rdma_dc_key", HEXADECIMAL),
+          new Setting("fs.generic.posix_unaligned_writes", FLAG),
+          new Setting("fs.gpfs.(gds_write_support|gds_async_support)", FLAG),
+          new Setting("fs.weka.rdma_write_support", FLAG),
+          new Setting("fs.(beegfs|lustre|scatefs).posix_gds_min_kb", whole(0, ANY, 4)),
           new Setting(
               FILE_SYSTEMS + "(." + MOUNTS + ".[^\0]+)?.rdma_dev_addr_list",
-              new Distinct(new Text())),
-          new Setting("denylist.(drivers|devices|mounts|filesystems)", new Distinct(new Text())),
+              distinct(TEXT)),
+          new Setting("denylist.(drivers|devices|mounts|filesystems)", distinct(TEXT)),
           new Setting(
               "miscellaneous.(api_check_aggressive|skip_topology_detection|stream_memops_bypass)",
-              new Flag()));
+              FLAG));
 
   /// A key, or several that have values of one kind.
   private record Setting(Pattern key, Kind kind) {
@@ -91,21 +100,14 @@ public final class CuFileConfig {
   }
 
   /// The values of a setting.
-  private sealed interface Kind {
+  @FunctionalInterface
+  private interface Kind {
     /// Returns the rule that `value` breaks, worded to follow "must" in a message; null if it breaks none.
     @Nullable String rule(Object value);
   }
 
-  private record Flag() implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
-      return value instanceof Boolean ? null : "be true or false";
-    }
-  }
-
-  private record Whole(long least, long most, long multiple) implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
+  private static Kind whole(long least, long most, long multiple) {
+    return value -> {
       if (!(value instanceof Integer || value instanceof Long)) {
         return "be a whole number";
       }
@@ -114,53 +116,27 @@ public final class CuFileConfig {
         return "be " + (most == ANY ? "at least " + least : least + " to " + most);
       }
       return number % multiple == 0 ? null : "be a multiple of " + multiple;
-    }
+    };
   }
 
-  private record Hexadecimal() implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
-      return value instanceof String text && text.matches("0x[0-9a-fA-F]{1,8}")
-          ? null
-          : "be 0x and up to 8 hexadecimal digits";
-    }
+  private static Kind choice(String... values) {
+    return value ->
+        List.of(values).contains(value) ? null : "be one of " + String.join(", ", values);
   }
 
-  private record Text() implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
-      return value instanceof String text && !text.isBlank() ? null : "be text";
-    }
-  }
-
-  private record Choice(List<String> values) implements Kind {
-    Choice(String... values) {
-      this(List.of(values));
-    }
-
-    @Override
-    public @Nullable String rule(Object value) {
-      return values.contains(value) ? null : "be one of " + String.join(", ", values);
-    }
-  }
-
-  private record Each(Kind kind) implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
-      return value instanceof List<?> all
-          ? all.stream().map(kind::rule).filter(Objects::nonNull).findFirst().orElse(null)
-          : "be a list";
-    }
+  private static Kind each(Kind kind) {
+    return value ->
+        value instanceof List<?> all
+            ? all.stream().map(kind::rule).filter(Objects::nonNull).findFirst().orElse(null)
+            : "be a list";
   }
 
   /// A list that has no value twice.
-  private record Distinct(Kind kind) implements Kind {
-    @Override
-    public @Nullable String rule(Object value) {
-      return value instanceof List<?> all && Set.copyOf(all).size() < all.size()
-          ? "name each once"
-          : new Each(kind).rule(value);
-    }
+  private static Kind distinct(Kind kind) {
+    return value ->
+        value instanceof List<?> all && Set.copyOf(all).size() < all.size()
+            ? "name each once"
+            : each(kind).rule(value);
   }
 
   private final String json;
@@ -266,9 +242,7 @@ public final class CuFileConfig {
         }
         generator.writeEndArray();
       }
-      case Number number -> generator.writeNumber(number.longValue());
-      case Boolean flag -> generator.writeBoolean(flag);
-      default -> generator.writeString(value.toString());
+      default -> generator.writePOJO(value);
     }
   }
 

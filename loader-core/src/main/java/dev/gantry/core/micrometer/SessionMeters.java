@@ -2,8 +2,6 @@
 package dev.gantry.core.micrometer;
 
 import dev.gantry.core.Metrics;
-import dev.gantry.core.Metrics.Holdings;
-import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.Session;
 import dev.gantry.core.Transport;
 import io.micrometer.core.instrument.FunctionCounter;
@@ -14,6 +12,7 @@ import io.micrometer.core.instrument.binder.BaseUnits;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.util.concurrent.TimeUnit;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
 /// A session's [Metrics] as meters of Micrometer: `new
 /// SessionMeters(Session.shared()).bindTo(registry)`.
@@ -21,9 +20,6 @@ import java.util.function.ToLongFunction;
 /// Needs `io.micrometer:micrometer-core` on the class path; nothing else of Gantry does. A registry
 /// holds the session weakly.
 public final class SessionMeters implements MeterBinder {
-  private static final String TRANSPORT = "transport";
-  private static final String OUTCOME = "outcome";
-
   private final Session session;
 
   /// Makes meters of a session, which they never close.
@@ -33,72 +29,39 @@ public final class SessionMeters implements MeterBinder {
 
   @Override
   public void bindTo(MeterRegistry registry) {
-    bindLoads(registry);
-    bindSaves(registry);
-    bindBatches(registry);
-    bindHoldings(registry);
-  }
-
-  private void bindLoads(MeterRegistry registry) {
-    counter("gantry.loads", metrics -> metrics.loads().completed())
-        .description("Loads that ended")
-        .tag(OUTCOME, "completed")
-        .register(registry);
-    counter("gantry.loads", metrics -> metrics.loads().failed())
-        .description("Loads that ended")
-        .tag(OUTCOME, "failed")
-        .register(registry);
-    counter("gantry.read.requests", metrics -> metrics.reads().requests())
-        .description("Read requests of loads and batches")
-        .register(registry);
+    Meters meters = new Meters(session, registry);
+    String loads = "Loads that ended";
+    meters.count("gantry.loads", loads, now -> now.loads().completed(), "outcome", "completed");
+    meters.count("gantry.loads", loads, now -> now.loads().failed(), "outcome", "failed");
+    meters.count(
+        "gantry.read.requests",
+        "Read requests of loads and batches",
+        now -> now.reads().requests());
+    String cached = "Bytes read, by whether they were in the page cache";
+    String cache = "gantry.read.cache.bytes";
+    meters.count(cache, cached, now -> now.reads().hotBytes(), "residency", "hot");
+    meters.count(cache, cached, now -> now.reads().coldBytes(), "residency", "cold");
+    meters.count(cache, cached, now -> now.reads().unknownBytes(), "residency", "unknown");
+    meters.count(
+        "gantry.fallbacks",
+        "Files that had to change their transport",
+        now -> now.reads().fallbacks());
+    String saves = "Saves that ended";
+    meters.count("gantry.saves", saves, now -> now.saves().completed(), "outcome", "completed");
+    meters.count("gantry.saves", saves, now -> now.saves().failed(), "outcome", "failed");
+    meters.count(
+        "gantry.save.files", "Files that were committed", now -> now.saves().files());
     for (Transport transport : Transport.values()) {
-      counter("gantry.read.bytes", metrics -> metrics.reads().bytes(transport))
-          .description("Bytes that loads and batches read")
-          .baseUnit(BaseUnits.BYTES)
-          .tag(TRANSPORT, transport.toString())
-          .register(registry);
+      String[] tag = {"transport", transport.toString()};
+      String read = "Bytes that loads and batches read";
+      meters.count("gantry.read.bytes", read, now -> now.reads().bytes(transport), tag);
+      String saved = "Bytes that saves wrote";
+      meters.count("gantry.save.bytes", saved, now -> now.saves().bytes(transport), tag);
     }
-    cached("hot", metrics -> metrics.reads().hotBytes(), registry);
-    cached("cold", metrics -> metrics.reads().coldBytes(), registry);
-    cached("unknown", metrics -> metrics.reads().unknownBytes(), registry);
-    counter("gantry.fallbacks", metrics -> metrics.reads().fallbacks())
-        .description("Files that had to change their transport")
-        .register(registry);
-  }
-
-  private void cached(String residency, ToLongFunction<Metrics> bytes, MeterRegistry registry) {
-    counter("gantry.read.cache.bytes", bytes)
-        .description("Bytes read, by whether they were in the page cache")
-        .baseUnit(BaseUnits.BYTES)
-        .tag("residency", residency)
-        .register(registry);
-  }
-
-  private void bindSaves(MeterRegistry registry) {
-    counter("gantry.saves", metrics -> metrics.saves().completed())
-        .description("Saves that ended")
-        .tag(OUTCOME, "completed")
-        .register(registry);
-    counter("gantry.saves", metrics -> metrics.saves().failed())
-        .description("Saves that ended")
-        .tag(OUTCOME, "failed")
-        .register(registry);
-    counter("gantry.save.files", metrics -> metrics.saves().files())
-        .description("Files that were committed")
-        .register(registry);
-    for (Transport transport : Transport.values()) {
-      counter("gantry.save.bytes", metrics -> metrics.saves().bytes(transport))
-          .description("Bytes that saves wrote")
-          .baseUnit(BaseUnits.BYTES)
-          .tag(TRANSPORT, transport.toString())
-          .register(registry);
-    }
-  }
-
-  private void bindBatches(MeterRegistry registry) {
-    counter("gantry.batches", metrics -> metrics.batches().completed())
-        .description("Batches that datasets handed over")
-        .register(registry);
+    meters.count(
+        "gantry.batches",
+        "Batches that datasets handed over",
+        now -> now.batches().completed());
     FunctionTimer.builder(
             "gantry.batch.wait",
             session,
@@ -107,48 +70,47 @@ public final class SessionMeters implements MeterBinder {
             TimeUnit.NANOSECONDS)
         .description("How long consumers waited for a batch that was not ready")
         .register(registry);
+    meters.gauge("gantry.files.open", "Files that are open", now -> now.holdings().openFiles());
+    meters.gauge(
+        "gantry.slabs", "Pieces of memory that are allocated", now -> now.holdings().slabs());
+    meters.gauge(
+        "gantry.registrations",
+        "Pieces of memory that cuFile knows",
+        now -> now.holdings().registrations());
+    String used = "Memory that the process holds by Gantry";
+    String memory = "gantry.memory.used";
+    meters.gauge(memory, used, now -> now.holdings().hostBytes(), "kind", "host");
+    meters.gauge(memory, used, now -> now.holdings().mappedBytes(), "kind", "mapped");
+    meters.gauge(memory, used, now -> now.holdings().pinnedBytes(), "kind", "pinned");
+    meters.gauge(memory, used, now -> now.holdings().deviceBytes(), "kind", "device");
+    String most = "The most memory that was in use by Gantry at once";
+    String mostUsed = "gantry.memory.most";
+    meters.gauge(mostUsed, most, now -> now.mostUsed().hostBytes(), "kind", "host");
+    meters.gauge(mostUsed, most, now -> now.mostUsed().pinnedBytes(), "kind", "pinned");
+    meters.gauge(mostUsed, most, now -> now.mostUsed().deviceBytes(), "kind", "device");
   }
 
-  private void bindHoldings(MeterRegistry registry) {
-    gauge("gantry.files.open", Holdings::openFiles)
-        .description("Files that are open")
-        .register(registry);
-    gauge("gantry.slabs", Holdings::slabs)
-        .description("Pieces of memory that are allocated")
-        .register(registry);
-    memory("host", Holdings::hostBytes, registry);
-    memory("mapped", Holdings::mappedBytes, registry);
-    memory("pinned", Holdings::pinnedBytes, registry);
-    memory("device", Holdings::deviceBytes, registry);
-    mostUsed("host", MemoryUse::hostBytes, registry);
-    mostUsed("pinned", MemoryUse::pinnedBytes, registry);
-    mostUsed("device", MemoryUse::deviceBytes, registry);
-    gauge("gantry.registrations", Holdings::registrations)
-        .description("Pieces of memory that cuFile knows")
-        .register(registry);
-  }
+  /// Makes the meters of a session in a registry.
+  private record Meters(Session session, MeterRegistry registry) {
+    /// @param tag the key and the value of the meter's tag, if it has one
+    void count(String name, String description, ToLongFunction<Metrics> count, String... tag) {
+      FunctionCounter.builder(name, session, now -> count.applyAsLong(now.metrics()))
+          .description(description)
+          .baseUnit(unit(name))
+          .tags(tag)
+          .register(registry);
+    }
 
-  private void memory(String kind, ToLongFunction<Holdings> bytes, MeterRegistry registry) {
-    gauge("gantry.memory.used", bytes)
-        .description("Memory that the process holds by Gantry")
-        .baseUnit(BaseUnits.BYTES)
-        .tag("kind", kind)
-        .register(registry);
-  }
+    void gauge(String name, String description, ToLongFunction<Metrics> value, String... tag) {
+      Gauge.builder(name, session, now -> value.applyAsLong(now.metrics()))
+          .description(description)
+          .baseUnit(unit(name))
+          .tags(tag)
+          .register(registry);
+    }
 
-  private void mostUsed(String kind, ToLongFunction<MemoryUse> bytes, MeterRegistry registry) {
-    Gauge.builder("gantry.memory.most", session, now -> bytes.applyAsLong(now.metrics().mostUsed()))
-        .description("The most memory that was in use by Gantry at once")
-        .baseUnit(BaseUnits.BYTES)
-        .tag("kind", kind)
-        .register(registry);
-  }
-
-  private FunctionCounter.Builder<Session> counter(String name, ToLongFunction<Metrics> count) {
-    return FunctionCounter.builder(name, session, now -> count.applyAsLong(now.metrics()));
-  }
-
-  private Gauge.Builder<Session> gauge(String name, ToLongFunction<Holdings> value) {
-    return Gauge.builder(name, session, now -> value.applyAsLong(now.metrics().holdings()));
+    private static @Nullable String unit(String name) {
+      return name.endsWith(".bytes") || name.startsWith("gantry.memory.") ? BaseUnits.BYTES : null;
+    }
   }
 }
