@@ -182,16 +182,8 @@ public sealed interface Location {
     /// The URI without user name, password and query, which may be secrets.
     @Override
     public String toString() {
-      String text = uri.toString();
-      int end = text.length();
-      for (int i = 0; i < text.length(); i++) {
-        if (text.charAt(i) == '?' || text.charAt(i) == '#') {
-          end = i;
-          break;
-        }
-      }
       String user = uri.getRawUserInfo();
-      String shown = text.substring(0, end);
+      String shown = uri.toString().replaceFirst("[?#].*", "");
       return user == null ? shown : shown.replace(user + "@", "");
     }
   }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core;
 
+import java.util.Locale;
+import java.util.regex.Pattern;
+
 /// Escapes text from files for one line of a message, so that a hostile name can neither forge a
 /// second line nor hide the rest.
 final class OneLine {
@@ -11,6 +14,8 @@ final class OneLine {
 
   /// A whole message may be as long as this many names.
   private static final int NAMES_IN_MESSAGE = 3;
+
+  private static final Pattern ESCAPED = Pattern.compile("[\\p{Cc}\\p{Cs}\\u2028\\u2029]");
 
   private OneLine() {}
 
@@ -37,33 +42,14 @@ final class OneLine {
 
   /// Escapes the whole text: control characters, line ends and unpaired surrogates are spelled as in Java source.
   static String escaped(String text) {
-    StringBuilder line = new StringBuilder(text.length() + 8);
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (Character.isISOControl(c)
-          || c == '\u2028'
-          || c == '\u2029'
-          || (Character.isSurrogate(c) && !paired(text, i))) {
-        line.append(String.format("\\u%04x", (int) c));
-      } else {
-        line.append(c);
-      }
-    }
-    return line.toString();
+    return ESCAPED
+        .matcher(text)
+        .replaceAll(found ->
+            "\\\\" + String.format(Locale.ROOT, "u%04x", found.group().codePointAt(0)));
   }
 
   /// Whether a cut before `i` would split a surrogate pair.
   private static boolean splitsAPair(String text, int i) {
-    return isLow(text, i) && paired(text, i);
-  }
-
-  private static boolean isLow(String text, int i) {
-    return Character.isLowSurrogate(text.charAt(i));
-  }
-
-  private static boolean paired(String text, int i) {
-    return Character.isHighSurrogate(text.charAt(i))
-        ? i + 1 < text.length() && isLow(text, i + 1)
-        : isLow(text, i) && i > 0 && Character.isHighSurrogate(text.charAt(i - 1));
+    return Character.isSurrogatePair(text.charAt(i - 1), text.charAt(i));
   }
 }

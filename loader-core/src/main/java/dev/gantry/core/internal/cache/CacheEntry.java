@@ -14,10 +14,12 @@ import dev.gantry.core.internal.store.RegularFile;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalInt;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
 /// One cached file, which is two files on the disk: `KEY.data` has the blocks at the same offsets as the remote
@@ -78,34 +80,26 @@ final class CacheEntry implements AutoCloseable {
       Errno.check(blocksFile, Errno.ENOENT, "open", blocks);
       return null;
     }
-    List<Integer> files = new ArrayList<>(List.of(blocksFile));
-    Runnable close = () -> files.forEach(calls::close);
-    CacheEntry opened = Cleanup.orUndo(() -> open(calls, blocks, data, size, files), close);
-    if (opened == null) {
-      close.run();
+    int dataFile =
+        Cleanup.orUndo(
+            () -> OwnFiles.open(calls, data, FileCalls.O_RDWR), () -> calls.close(blocksFile));
+    CacheEntry found = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
+    boolean usable = Cleanup.orUndo(() -> found.isUsable(blocks), found::close);
+    if (!usable) {
+      found.close();
     }
-    return opened;
+    return usable ? found : null;
   }
 
-  /// @param files holds the descriptor of the checksums' file, and gets that of the data file
-  private static @Nullable CacheEntry open(
-      FileCalls calls, Path blocks, Path data, long size, List<Integer> files) {
-    int blocksFile = files.getFirst();
-    if (!lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks)
-        || !isNamed(calls, blocksFile, blocks)) {
-      return null;
-    }
-    int dataFile = OwnFiles.open(calls, data, FileCalls.O_RDWR);
-    if (dataFile < 0) {
-      Errno.check(dataFile, Errno.ENOENT, "open", data);
-      return null;
-    }
-    files.add(dataFile);
-    if (calls.stat(dataFile).size() != size || calls.stat(blocksFile).size() != cost(size) - size) {
-      return null;
-    }
-    CacheEntry opened = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
-    return opened.has(header(size), 0) ? opened : null;
+  private boolean isUsable(Path blocks) {
+    int file = blocksFile.descriptor();
+    Errno.check(dataFile.descriptor(), Errno.ENOENT, "open", data);
+    return dataFile.descriptor() >= 0
+        && lock(calls, file, FileCalls.F_RDLCK, 0, 1, blocks)
+        && isNamed(calls, file, blocks)
+        && calls.stat(dataFile.descriptor()).size() == size
+        && calls.stat(file).size() == cost(size) - size
+        && has(header(size), 0);
   }
 
   /// Makes an entry without any block. Neither of its files may exist, and no other process may make it
@@ -182,13 +176,16 @@ final class CacheEntry implements AutoCloseable {
   }
 
   private static byte[] header(long size) {
-    byte[] header = new byte[SEAL];
-    MemorySegment fields = MemorySegment.ofArray(header);
-    fields.set(JAVA_LONG_UNALIGNED, 0, MAGIC);
-    fields.set(JAVA_LONG_UNALIGNED, 8, size);
-    fields.set(JAVA_LONG_UNALIGNED, 16, BLOCK_BYTES);
-    fields.set(JAVA_LONG_UNALIGNED, 24, Crc32c.of(fields.asSlice(0, 24)));
-    return header;
+    return checked(MAGIC, size, BLOCK_BYTES);
+  }
+
+  /// Returns some numbers and their checksum, as they are written.
+  private static byte[] checked(long... numbers) {
+    ByteBuffer bytes =
+        ByteBuffer.allocate((numbers.length + 1) * Long.BYTES).order(ByteOrder.nativeOrder());
+    LongStream.of(numbers).forEach(bytes::putLong);
+    MemorySegment before = MemorySegment.ofArray(bytes.array()).asSlice(0, bytes.position());
+    return bytes.putLong(Crc32c.of(before)).array();
   }
 
   /// Whether the checksums' file has these bytes at an offset.
@@ -293,12 +290,7 @@ final class CacheEntry implements AutoCloseable {
   }
 
   private static byte[] seal(FileCalls.StatResult stat) {
-    byte[] seal = new byte[HEADER_BYTES - SEAL];
-    MemorySegment fields = MemorySegment.ofArray(seal);
-    fields.set(JAVA_LONG_UNALIGNED, 0, stat.inode());
-    fields.set(JAVA_LONG_UNALIGNED, 8, stat.modifiedNanos());
-    fields.set(JAVA_LONG_UNALIGNED, 16, Crc32c.of(fields.asSlice(0, 16)));
-    return seal;
+    return checked(stat.inode(), stat.modifiedNanos());
   }
 
   /// Whether an open file is this entry's data file.

@@ -11,7 +11,6 @@ import dev.gantry.core.internal.memory.Pool;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
-import dev.gantry.core.internal.store.PosixFile;
 import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.Arena;
@@ -238,14 +237,18 @@ public final class RemoteCache implements FileCache {
       CachePolicy policy,
       WholeFile.Version version,
       Supplier<StoredFile> openRemote) {
-    PosixFile opened = PosixFile.open(calls, file.entry().data(), policy);
-    if (!file.entry().isDataOf(opened.identity())) {
-      opened.close();
+    synchronized (this) {
+      CachedFile _ = file.share();
+    }
+    WholeFile whole =
+        Cleanup.orUndo(
+            () -> new WholeFile(this, file, calls, policy, version, openRemote),
+            () -> leave(file));
+    if (!file.entry().isDataOf(whole.onDisk())) {
+      whole.close();
       throw new MisuseException(file.entry().data() + " was replaced while it was in use");
     }
-    synchronized (this) {
-      return new WholeFile(this, file.share(), opened, version, openRemote);
-    }
+    return whole;
   }
 
   /// Takes memory for one block; [#giveBack] returns it.

@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
+import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.PosixFile;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.spi.Descriptors;
-import dev.gantry.core.spi.LocalFile;
-import dev.gantry.core.spi.Residency;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.time.Instant;
@@ -21,14 +19,13 @@ import org.jspecify.annotations.Nullable;
 
 /// A remote file that the cache has as a whole: a local file with the identity of the remote one. When the disk
 /// fails to read it, the bytes come from the remote file, which the first such read opens. Thread-safe.
-final class WholeFile implements LocalFile, FileCache.OnDisk {
+final class WholeFile extends PosixFile {
   /// A version of a remote file, as its store names it.
   record Version(
       Location.Remote file, Object identity, String text, long size, Optional<Instant> modified) {}
 
   private final RemoteCache cache;
   private final CachedFile cached;
-  private final PosixFile file;
   private final Version version;
   private final Supplier<StoredFile> open;
   private @Nullable SourceFile remote;
@@ -38,19 +35,15 @@ final class WholeFile implements LocalFile, FileCache.OnDisk {
   WholeFile(
       RemoteCache cache,
       CachedFile cached,
-      PosixFile file,
+      FileCalls calls,
+      CachePolicy policy,
       Version version,
       Supplier<StoredFile> open) {
+    super(calls, cached.entry().data(), policy);
     this.cache = cache;
     this.cached = cached;
-    this.file = file;
     this.version = version;
     this.open = open;
-  }
-
-  @Override
-  public long size() {
-    return file.size();
   }
 
   @Override
@@ -68,37 +61,12 @@ final class WholeFile implements LocalFile, FileCache.OnDisk {
     return version.modified();
   }
 
-  @Override
-  public SourceFile.Identity onDisk() {
-    return file.identity();
-  }
-
-  @Override
-  public Descriptors descriptors() {
-    return file.descriptors();
-  }
-
-  @Override
-  public Residency residency(long offset, long length) {
-    return file.residency(offset, length);
-  }
-
-  @Override
-  public long residentBytes() {
-    return file.residentBytes();
-  }
-
-  @Override
-  public boolean inMemory() {
-    return file.inMemory();
-  }
-
   /// @throws TransferException if neither the disk nor the remote file gives the bytes; this is the disk's failure
   ///     if the remote file has changed
   @Override
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
     try {
-      return file.read(target, offset, required, direct);
+      return super.read(target, offset, required, direct);
     } catch (TransferException e) {
       cache.refuse(e);
       boolean _ = remote(e).read(target, offset, required, false);
@@ -125,7 +93,7 @@ final class WholeFile implements LocalFile, FileCache.OnDisk {
 
   @Override
   public synchronized void close() {
-    List<Runnable> closing = new ArrayList<>(List.of(file::close));
+    List<Runnable> closing = new ArrayList<>(List.of(super::close));
     if (remote != null) {
       closing.add(remote::close);
     }

@@ -9,12 +9,6 @@ import java.util.function.Supplier;
 
 /// Keeps remote files on a disk of this machine. Thread-safe.
 public interface FileCache extends AutoCloseable {
-  /// An open file whose bytes lie in one file on this machine's disk.
-  interface OnDisk {
-    /// The identity of that file on the disk.
-    SourceFile.Identity onDisk();
-  }
-
   /// A remote file whose blocks are added to the cache as they are read.
   interface Filling extends StoredFile {
     /// Whether the whole file is in the cache.

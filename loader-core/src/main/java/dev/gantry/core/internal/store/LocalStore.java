@@ -19,6 +19,6 @@ public record LocalStore(FileCalls calls) implements Store {
 
   @Override
   public LocalFile open(Location file, CachePolicy policy) {
-    return PosixFile.open(calls, file.path(), policy);
+    return new PosixFile(calls, file.path(), policy);
   }
 }

@@ -5,27 +5,20 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import java.io.IOException;
-import java.lang.foreign.Arena;
-import java.nio.ByteBuffer;
-import java.nio.channels.FileChannel;
+import java.io.OutputStream;
+import java.nio.file.Files;
 import java.nio.file.Path;
 
 /// Measures and changes how much of a local file is in the page cache, for benchmarks.
 public final class PageCache {
-  private static final int CHUNK_BYTES = 16 << 20;
-
   private PageCache() {}
 
   /// Reads a whole file, so that its pages are in the page cache.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public static void warm(Path file) {
-    try (FileChannel channel = FileChannel.open(file);
-        Arena arena = Arena.ofConfined()) {
-      ByteBuffer chunk = arena.allocate(CHUNK_BYTES).asByteBuffer();
-      while (channel.read(chunk) >= 0) {
-        chunk.clear();
-      }
+    try {
+      long _ = Files.copy(file, OutputStream.nullOutputStream());
     } catch (IOException e) {
       throw FileErrors.of("read", file.toString(), e);
     }
@@ -35,7 +28,7 @@ public final class PageCache {
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long residentBytes(Path file) {
-    try (PosixFile open = PosixFile.open(FileCalls.ofPlatform(), file, CachePolicy.BUFFERED)) {
+    try (PosixFile open = new PosixFile(FileCalls.ofPlatform(), file, CachePolicy.BUFFERED)) {
       return open.residentBytes();
     }
   }
@@ -47,7 +40,7 @@ public final class PageCache {
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long drop(Path file) {
     FileCalls calls = FileCalls.ofPlatform();
-    try (PosixFile open = PosixFile.open(calls, file, CachePolicy.BUFFERED)) {
+    try (PosixFile open = new PosixFile(calls, file, CachePolicy.BUFFERED)) {
       int descriptor = open.descriptors().buffered();
       if (calls instanceof Libc libc && descriptor >= 0) {
         // Pages must be on the disk first, since the kernel would keep the others.

@@ -12,13 +12,16 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
 /// A local file, read by [FileCalls] through the page cache and, where the file system can, past it. Thread-safe.
-public final class PosixFile implements LocalFile, FileCache.OnDisk {
+public class PosixFile implements LocalFile {
   private final RegularFile file;
   private final SourceFile.Identity identity;
   private final CachePolicy policy;
   private final ResidencyProbe probe;
 
-  private PosixFile(FileCalls calls, Path path, CachePolicy policy) {
+  /// Opens a file.
+  ///
+  /// @throws TransferException if the file cannot be opened, or is a directory
+  public PosixFile(FileCalls calls, Path path, CachePolicy policy) {
     this.policy = policy;
     file = RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path);
     FileCalls.StatResult stat = file.stat();
@@ -45,24 +48,18 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return new TransferException(operation, path.toString(), Errno.failure(errno));
   }
 
-  /// @throws TransferException if the file cannot be opened, or is a directory
-  public static PosixFile open(FileCalls calls, Path file, CachePolicy policy) {
-    return new PosixFile(calls, file, policy);
-  }
-
   @Override
   public long size() {
     return identity.size();
   }
 
-  /// The identity of the open file, even if another file has its name now.
   @Override
-  public SourceFile.Identity identity() {
+  public Object identity() {
     return identity;
   }
 
-  @Override
-  public SourceFile.Identity onDisk() {
+  /// The identity of the open file on the disk, even if another file has its name now.
+  public final SourceFile.Identity onDisk() {
     return identity;
   }
 
@@ -78,7 +75,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
 
   @Override
   public long residentBytes() {
-    return probe.residentBytes(size());
+    return probe.residentBytes(identity.size());
   }
 
   /// Decides by the policy; only `BY_RESIDENCY` asks the kernel.
@@ -90,7 +87,7 @@ public final class PosixFile implements LocalFile, FileCache.OnDisk {
     return switch (policy) {
       case BUFFERED -> Residency.HOT;
       case DIRECT -> Residency.COLD;
-      case BY_RESIDENCY -> probe.of(offset, Math.min(length, size() - offset));
+      case BY_RESIDENCY -> probe.of(offset, Math.min(length, identity.size() - offset));
     };
   }
 

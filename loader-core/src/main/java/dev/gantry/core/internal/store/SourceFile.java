@@ -117,7 +117,7 @@ public final class SourceFile implements AutoCloseable {
   /// The identity of the file on this machine's disk that has the bytes: the file itself, or for a cached file the file
   /// in the cache. Null for a remote file.
   public @Nullable Identity onDisk() {
-    return stored instanceof FileCache.OnDisk present ? present.onDisk() : null;
+    return stored instanceof PosixFile present ? present.onDisk() : null;
   }
 
   /// Whether this is a remote file that is read from the cache.
