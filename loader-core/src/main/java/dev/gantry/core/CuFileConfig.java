@@ -48,8 +48,7 @@ public final class CuFileConfig {
   private static final List<Setting> SETTINGS =
       List.of(
           new Setting("logging.dir", TEXT),
-          new Setting(
-              "logging.level", choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
+          new Setting("logging.level", choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
           new Setting("profile.nvtx", FLAG),
           new Setting("profile.cufile_stats", whole(0, 3, 1)),
           new Setting("execution.max_io_queue_depth", whole(1, 256, 1)),
@@ -85,8 +84,7 @@ public final class CuFileConfig {
           new Setting("fs.weka.rdma_write_support", FLAG),
           new Setting("fs.(beegfs|lustre|scatefs).posix_gds_min_kb", whole(0, ANY, 4)),
           new Setting(
-              FILE_SYSTEMS + "(." + MOUNTS + ".[^\0]+)?.rdma_dev_addr_list",
-              distinct(TEXT)),
+              FILE_SYSTEMS + "(." + MOUNTS + ".[^\0]+)?.rdma_dev_addr_list", distinct(TEXT)),
           new Setting("denylist.(drivers|devices|mounts|filesystems)", distinct(TEXT)),
           new Setting(
               "miscellaneous.(api_check_aggressive|skip_topology_detection|stream_memops_bypass)",

@@ -44,8 +44,8 @@ final class OneLine {
   static String escaped(String text) {
     return ESCAPED
         .matcher(text)
-        .replaceAll(found ->
-            "\\\\" + String.format(Locale.ROOT, "u%04x", found.group().codePointAt(0)));
+        .replaceAll(
+            found -> "\\\\" + String.format(Locale.ROOT, "u%04x", found.group().codePointAt(0)));
   }
 
   /// Whether a cut before `i` would split a surrogate pair.

@@ -49,8 +49,7 @@ public final class SessionMeters implements MeterBinder {
     String saves = "Saves that ended";
     meters.count("gantry.saves", saves, now -> now.saves().completed(), "outcome", "completed");
     meters.count("gantry.saves", saves, now -> now.saves().failed(), "outcome", "failed");
-    meters.count(
-        "gantry.save.files", "Files that were committed", now -> now.saves().files());
+    meters.count("gantry.save.files", "Files that were committed", now -> now.saves().files());
     for (Transport transport : Transport.values()) {
       String[] tag = {"transport", transport.toString()};
       String read = "Bytes that loads and batches read";
@@ -59,9 +58,7 @@ public final class SessionMeters implements MeterBinder {
       meters.count("gantry.save.bytes", saved, now -> now.saves().bytes(transport), tag);
     }
     meters.count(
-        "gantry.batches",
-        "Batches that datasets handed over",
-        now -> now.batches().completed());
+        "gantry.batches", "Batches that datasets handed over", now -> now.batches().completed());
     FunctionTimer.builder(
             "gantry.batch.wait",
             session,

@@ -242,8 +242,7 @@ public final class RemoteCache implements FileCache {
     }
     WholeFile whole =
         Cleanup.orUndo(
-            () -> new WholeFile(this, file, calls, policy, version, openRemote),
-            () -> leave(file));
+            () -> new WholeFile(this, file, calls, policy, version, openRemote), () -> leave(file));
     if (!file.entry().isDataOf(whole.onDisk())) {
       whole.close();
       throw new MisuseException(file.entry().data() + " was replaced while it was in use");

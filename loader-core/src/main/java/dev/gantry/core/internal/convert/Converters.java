@@ -7,8 +7,11 @@ import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaKernel;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -17,8 +20,9 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Makes a session's conversions, and holds the kernels that they need on each device. Thread-safe, but
 /// [#close] may be called only when nothing is converted.
 public final class Converters implements AutoCloseable {
-  private final Map<Device.Cuda, CudaConverter> devices = new ConcurrentHashMap<>();
-  private final Map<Device.Cuda, CudaNormalizer> normalizers = new ConcurrentHashMap<>();
+  private record Entry(CudaContext context, String name) {}
+
+  private final Map<Entry, CudaKernel> kernels = new ConcurrentHashMap<>();
 
   /// Converts, and returns when all is done. On a CUDA device, the conversions run after all work that is
   /// queued on the device's default stream.
@@ -29,7 +33,7 @@ public final class Converters implements AutoCloseable {
   public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
     switch (device) {
       case Device.Host _ -> HostConverter.convert(tasks, cancellation);
-      case Device.Cuda cuda -> of(cuda).convert(tasks);
+      case Device.Cuda cuda -> new CudaConverter(this, CudaContext.of(cuda)).convert(tasks);
     }
   }
 
@@ -42,30 +46,43 @@ public final class Converters implements AutoCloseable {
     Conversion _ = Conversion.plain(DType.I8, to, 0);
     switch (device) {
       case Device.Host _ -> {}
-      case Device.Cuda cuda -> of(cuda).prepare(to);
+      case Device.Cuda cuda -> {
+        CudaKernel _ = kernel(CudaContext.of(cuda), CudaConverter.entry(to));
+      }
     }
   }
 
-  private CudaConverter of(Device.Cuda device) {
-    return devices.computeIfAbsent(device, _ -> new CudaConverter(CudaContext.of(device)));
+  /// Returns a kernel of a device. The first call has the driver compile it.
+  ///
+  /// @param entry as in [CudaKernel#load]; the PTX file lies beside this class
+  CudaKernel kernel(CudaContext context, String entry) {
+    return kernels.computeIfAbsent(
+        new Entry(context, entry),
+        _ -> {
+          try (var _ = context.enter()) {
+            return CudaKernel.load(Converters.class, entry);
+          }
+        });
   }
 
-  /// Returns the normaliser of a device. The first call has the driver compile its kernel.
-  public CudaNormalizer normalizer(CudaContext context) {
-    return normalizers.computeIfAbsent(context.device(), _ -> new CudaNormalizer(context));
+  /// Queues the kernel that normalises samples, as [CudaNormalizer#launch] does.
+  public void normalize(
+      CudaContext context, NormalizedRows rows, long table, CudaDriver.Stream stream) {
+    CudaNormalizer.launch(kernel(context, CudaNormalizer.ENTRY), rows, table, stream);
   }
 
   /// Unloads the kernels. None may be running.
   @Override
   public void close() {
-    List<Runnable> closers = new ArrayList<>();
-    devices.values().forEach(converter -> closers.add(converter::close));
-    normalizers.values().forEach(normalizer -> closers.add(normalizer::close));
-    try {
-      Cleanup.runAll(closers);
-    } finally {
-      devices.clear();
-      normalizers.clear();
+    List<Runnable> unloading = new ArrayList<>();
+    kernels.forEach((entry, kernel) -> unloading.add(() -> unload(entry.context(), kernel)));
+    kernels.clear();
+    Cleanup.runAll(unloading);
+  }
+
+  private static void unload(CudaContext context, CudaKernel kernel) {
+    try (var _ = context.enter()) {
+      kernel.unload();
     }
   }
 }

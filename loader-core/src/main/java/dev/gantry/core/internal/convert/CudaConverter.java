@@ -2,21 +2,19 @@
 package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
-import dev.gantry.core.internal.natives.CudaKernel;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 import java.util.Locale;
-import java.util.Map;
-import java.util.concurrent.ConcurrentHashMap;
 
 /// Converts in the memory of a CUDA device, by the kernel of `convert.cu`. Thread-safe.
-final class CudaConverter implements AutoCloseable {
+///
+/// @param kernels holds the kernels
+record CudaConverter(Converters kernels, CudaContext context) {
   // These numbers are the same in `convert.cu`.
   private static final int THREADS = 256;
   private static final int STORE_BYTES = 16;
@@ -31,27 +29,9 @@ final class CudaConverter implements AutoCloseable {
   /// The most elements of one launch where there are several scales: the kernel counts elements in 32 bits then.
   private static final long MAX_ELEMENTS = Integer.MAX_VALUE;
 
-  private final CudaContext context;
-  private final Map<DType, CudaKernel> kernels = new ConcurrentHashMap<>();
-
-  CudaConverter(CudaContext context) {
-    this.context = context;
-  }
-
-  /// Has the driver compile the kernel for results of this dtype, unless that is done.
-  void prepare(DType to) {
-    CudaKernel _ = kernel(to);
-  }
-
-  private CudaKernel kernel(DType to) {
-    return kernels.computeIfAbsent(
-        to,
-        _ -> {
-          String entry = "convert_to_" + to.name().toLowerCase(Locale.ROOT);
-          try (var _ = context.enter()) {
-            return CudaKernel.load(CudaConverter.class, entry);
-          }
-        });
+  /// Returns the entry point of the kernel for results of this dtype.
+  static String entry(DType to) {
+    return "convert_to_" + to.name().toLowerCase(Locale.ROOT);
   }
 
   /// Converts after all work queued on the default stream, and returns when it is done.
@@ -95,7 +75,9 @@ final class CudaConverter implements AutoCloseable {
     // element.
     long chunks = Math.ceilDiv(elements * bytes, STORE_BYTES) + 1;
     long blocks = Math.min(MAX_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
-    kernel(to).launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
+    kernels
+        .kernel(context, entry(to))
+        .launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
   }
 
   /// Writes the kernel's parameter, `struct Conversion`.
@@ -122,15 +104,6 @@ final class CudaConverter implements AutoCloseable {
     parameter.putInt(0);
     for (float value : Codes.values(what.from())) {
       parameter.putFloat(value);
-    }
-  }
-
-  @Override
-  public void close() {
-    try (var _ = context.enter()) {
-      Cleanup.runAll(kernels.values().stream().<Runnable>map(kernel -> kernel::unload).toList());
-    } finally {
-      kernels.clear();
     }
   }
 }

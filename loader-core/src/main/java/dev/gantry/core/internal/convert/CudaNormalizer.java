@@ -3,16 +3,21 @@ package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.core.internal.batch.NormalizedRows;
-import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
 
 /// Normalises samples on one device, by the kernel of `normalize.cu`. Samples may lie on the device, or in host
 /// memory that the device can read. Thread-safe.
-public final class CudaNormalizer implements AutoCloseable {
+public final class CudaNormalizer {
+  /// The kernel's entry point.
+  static final String ENTRY = "normalize";
+
   // These numbers are the same in `normalize.cu`.
   private static final int THREADS = 256;
   private static final int STAGE_BYTES = 16 << 10;
@@ -20,16 +25,7 @@ public final class CudaNormalizer implements AutoCloseable {
   private static final int PARAMETER_BYTES =
       2 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MAX_CHANNELS * Float.BYTES;
 
-  private final CudaContext context;
-  private final CudaKernel kernel;
-
-  /// Has the driver compile the kernel.
-  CudaNormalizer(CudaContext context) {
-    this.context = context;
-    try (var _ = context.enter()) {
-      this.kernel = CudaKernel.load(CudaNormalizer.class, "normalize");
-    }
-  }
+  private CudaNormalizer() {}
 
   /// Returns how many pixels (channels-last) or elements of a sample one thread block computes.
   private static long unitsPerPiece(Normalization what) {
@@ -93,33 +89,21 @@ public final class CudaNormalizer implements AutoCloseable {
   /// Queues the kernel on a stream. The device's context must be current.
   ///
   /// @param table the address of all pieces of `rows`, in pinned memory that stays until the kernel has run
-  public void launch(NormalizedRows rows, long table, CudaDriver.Stream stream) {
+  static void launch(CudaKernel kernel, NormalizedRows rows, long table, CudaDriver.Stream stream) {
     Normalization what = rows.what();
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment parameter = arena.allocate(PARAMETER_BYTES, Long.BYTES);
-      parameter.set(ValueLayout.JAVA_LONG, 0, table);
-      parameter.set(ValueLayout.JAVA_LONG, Long.BYTES, what.pixels());
-      long numbers = 2L * Long.BYTES / Integer.BYTES;
-      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers, what.channels());
-      parameter.setAtIndex(ValueLayout.JAVA_INT, numbers + 1, what.channelsLast() ? 1 : 0);
-      parameter.setAtIndex(
-          ValueLayout.JAVA_INT, numbers + 2, Normalization.SOURCES.indexOf(what.from()));
-      parameter.setAtIndex(
-          ValueLayout.JAVA_INT, numbers + 3, Normalization.SOURCES.indexOf(what.to()));
-      for (int i = 0; i < what.channels(); i++) {
-        long at = numbers + 4 + i;
-        parameter.setAtIndex(ValueLayout.JAVA_FLOAT, at, what.scale().get(i));
-        parameter.setAtIndex(
-            ValueLayout.JAVA_FLOAT, at + Normalization.MAX_CHANNELS, what.shift().get(i));
+      ByteBuffer fields = parameter.asByteBuffer().order(ByteOrder.nativeOrder());
+      fields.putLong(table).putLong(what.pixels());
+      fields.putInt(what.channels()).putInt(what.channelsLast() ? 1 : 0);
+      fields.putInt(Normalization.SOURCES.indexOf(what.from()));
+      fields.putInt(Normalization.SOURCES.indexOf(what.to()));
+      for (List<Float> factors : List.of(what.scale(), what.shift())) {
+        for (int i = 0; i < Normalization.MAX_CHANNELS; i++) {
+          fields.putFloat(i < what.channels() ? factors.get(i) : 0);
+        }
       }
       kernel.launch(Math.toIntExact(pieces(what, rows.rows())), THREADS, parameter, stream);
-    }
-  }
-
-  @Override
-  public void close() {
-    try (var _ = context.enter()) {
-      kernel.unload();
     }
   }
 }

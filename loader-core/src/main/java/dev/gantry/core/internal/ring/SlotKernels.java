@@ -55,7 +55,7 @@ final class SlotKernels {
       long at = gathered;
       for (NormalizedRows rows : plan.normalized()) {
         long begin = pinned.address() + at;
-        launches.add(() -> converters.normalizer(context).launch(rows, begin, stream));
+        launches.add(() -> converters.normalize(context, rows, begin, stream));
         at = prepare(rows, gathering, slot, pieces, at);
       }
     }
