@@ -16,7 +16,6 @@ import dev.gantry.djl.internal.names.TensorNames;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -24,6 +23,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.function.Supplier;
 
 /// Turns parameters back into the tensors that rules load them from: undoes the transforms and gives the
 /// tensors' names. A parameter that has no transforms is the tensor itself; others are copied, and the copies
@@ -33,6 +33,15 @@ public final class BlockExport implements AutoCloseable {
   private record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {
     TensorShape shape() {
       return PyTorch.shape(array.getShape());
+    }
+
+    /// Does `work`. If a transform refuses, the error names the parameter and the tensor.
+    <T> T refusing(String tensor, Supplier<T> work) {
+      try {
+        return work.get();
+      } catch (MisuseException refused) {
+        throw refused(tensor, String.valueOf(refused.getMessage()));
+      }
     }
 
     MisuseException refused(String tensor, String reason) {
@@ -211,11 +220,7 @@ public final class BlockExport implements AutoCloseable {
   }
 
   private static Place place(Piece piece, String name, TensorShape tensor) {
-    try {
-      return Place.of(tensor, piece.rule().transforms());
-    } catch (MisuseException refused) {
-      throw piece.refused(name, String.valueOf(refused.getMessage()));
-    }
+    return piece.refusing(name, () -> Place.of(tensor, piece.rule().transforms()));
   }
 
   private NDArray assembled(String name, List<Piece> pieces) {
@@ -294,41 +299,29 @@ public final class BlockExport implements AutoCloseable {
 
   private static TensorShape inferred(String name, List<Piece> pieces) {
     Piece first = pieces.getFirst();
-    int axes = sizes(name, first).known().size();
-    long[] known = new long[axes];
-    Arrays.fill(known, -1);
-    long[] atLeast = new long[axes];
+    List<Place.Size> all = new ArrayList<>(sizes(name, first));
     for (Piece piece : pieces) {
-      Place.Sizes sizes = sizes(name, piece);
-      int rank = sizes.known().size();
-      boolean fits = rank == known.length;
-      for (int axis = 0; fits && axis < rank; axis++) {
-        long size = sizes.known().get(axis);
-        fits = size < 0 || known[axis] < 0 || size == known[axis];
-        known[axis] = Math.max(known[axis], size);
-        atLeast[axis] = Math.max(atLeast[axis], sizes.atLeast().get(axis));
+      List<Place.Size> sizes = sizes(name, piece);
+      boolean fits = sizes.size() == all.size();
+      for (int axis = 0; fits && axis < all.size(); axis++) {
+        Place.Size both = all.get(axis).and(sizes.get(axis));
+        fits = both != null;
+        all.set(axis, both == null ? all.get(axis) : both);
       }
       if (!fits) {
         throw piece.refused(
             name, "it says another shape of the tensor than '" + first.path() + "'");
       }
     }
-    for (int axis = 0; axis < known.length; axis++) {
-      if (known[axis] < 0 && atLeast[axis] == 0) {
-        throw pieces
-            .getFirst()
-            .refused(name, "the rules do not say its size along axis " + axis + "; optLike does");
-      }
-      known[axis] = known[axis] < 0 ? atLeast[axis] : known[axis];
+    int unknown = all.indexOf(new Place.Size(0, false));
+    if (unknown >= 0) {
+      throw first.refused(
+          name, "the rules do not say its size along axis " + unknown + "; optLike does");
     }
-    return TensorShape.of(known);
+    return TensorShape.of(all.stream().mapToLong(Place.Size::size).toArray());
   }
 
-  private static Place.Sizes sizes(String name, Piece piece) {
-    try {
-      return Place.Sizes.before(piece.shape(), piece.rule().transforms());
-    } catch (MisuseException refused) {
-      throw piece.refused(name, String.valueOf(refused.getMessage()));
-    }
+  private static List<Place.Size> sizes(String name, Piece piece) {
+    return piece.refusing(name, () -> Place.before(piece.shape(), piece.rule().transforms()));
   }
 }

@@ -8,6 +8,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
+import org.jspecify.annotations.Nullable;
 
 /// Says which part of a tensor becomes a value by some transforms. Immutable.
 ///
@@ -114,61 +116,67 @@ record Place(
     return overlaps;
   }
 
-  /// The sizes of a tensor from which transforms make a value; -1 for each size that the value does not tell.
+  /// The size of a tensor along one axis, as far as a value that transforms make of it tells.
   ///
-  /// @param atLeast for each axis of the tensor, how many positions a slice needs; 0 if none does
-  record Sizes(List<Long> known, List<Long> atLeast) {
-    /// @throws MisuseException if the value does not fit the transforms, or one is a reshape, which
-    ///     says nothing about the tensor
-    static Sizes before(TensorShape value, List<TensorTransform> transforms) {
-      long[] known = value.toArray();
-      long[] atLeast = new long[known.length];
-      for (TensorTransform transform : transforms.reversed()) {
-        switch (transform) {
-          case TensorTransform.Permute(List<Integer> order) -> {
-            requireAxes(transform, order.size(), known.length);
-            long[] after = known.clone();
-            long[] afterLeast = atLeast.clone();
-            for (int i = 0; i < after.length; i++) {
-              known[order.get(i)] = after[i];
-              atLeast[order.get(i)] = afterLeast[i];
-            }
+  /// @param size 0 if nothing tells it
+  /// @param exact whether that is the size; else the tensor has at least as many positions
+  record Size(long size, boolean exact) {
+    /// Returns what this and another value tell together; null if they contradict each other.
+    @Nullable Size and(Size other) {
+      if (exact && other.exact) {
+        return size == other.size ? this : null;
+      }
+      return exact || (!other.exact && size > other.size) ? this : other;
+    }
+  }
+
+  /// The sizes of a tensor from which transforms make a value.
+  ///
+  /// @throws MisuseException if the value does not fit the transforms, or one is a reshape, which
+  ///     says nothing about the tensor
+  static List<Size> before(TensorShape value, List<TensorTransform> transforms) {
+    Size[] sizes =
+        LongStream.of(value.toArray()).mapToObj(size -> new Size(size, true)).toArray(Size[]::new);
+    for (TensorTransform transform : transforms.reversed()) {
+      switch (transform) {
+        case TensorTransform.Permute(List<Integer> order) -> {
+          requireAxes(transform, order.size(), sizes.length);
+          Size[] after = sizes.clone();
+          for (int i = 0; i < after.length; i++) {
+            sizes[order.get(i)] = after[i];
           }
-          case TensorTransform.Part(int axis, _, int count) -> {
-            requireAxis(transform, axis, known.length);
-            known[axis] = known[axis] < 0 ? -1 : Math.multiplyExact(known[axis], count);
-            atLeast[axis] = 0;
-          }
-          case TensorTransform.Slice(int axis, _, long to) -> {
-            requireAxis(transform, axis, known.length);
-            known[axis] = -1;
-            atLeast[axis] = to;
-          }
-          case TensorTransform.Pad(int axis, _) -> {
-            requireAxis(transform, axis, known.length);
-            known[axis] = -1;
-            atLeast[axis] = 0;
-          }
-          case TensorTransform.Reshape _ ->
-              throw new MisuseException(
-                  transform + " does not say the shape before it; optLike does");
         }
+        case TensorTransform.Part(int axis, _, int count) -> {
+          requireAxis(transform, axis, sizes.length);
+          Size part = sizes[axis];
+          sizes[axis] = new Size(part.exact ? Math.multiplyExact(part.size, count) : 0, part.exact);
+        }
+        case TensorTransform.Slice(int axis, _, long to) -> {
+          requireAxis(transform, axis, sizes.length);
+          sizes[axis] = new Size(to, false);
+        }
+        case TensorTransform.Pad(int axis, _) -> {
+          requireAxis(transform, axis, sizes.length);
+          sizes[axis] = new Size(0, false);
+        }
+        case TensorTransform.Reshape _ ->
+            throw new MisuseException(
+                transform + " does not say the shape before it; optLike does");
       }
-      return new Sizes(
-          Arrays.stream(known).boxed().toList(), Arrays.stream(atLeast).boxed().toList());
     }
+    return List.of(sizes);
+  }
 
-    private static void requireAxis(TensorTransform transform, int axis, int rank) {
-      if (axis >= rank) {
-        requireAxes(transform, axis + 1, rank);
-      }
+  private static void requireAxis(TensorTransform transform, int axis, int rank) {
+    if (axis >= rank) {
+      requireAxes(transform, axis + 1, rank);
     }
+  }
 
-    private static void requireAxes(TensorTransform transform, int axes, int rank) {
-      if (axes != rank) {
-        throw new MisuseException(
-            transform + " needs " + axes + " axes, and the parameter has " + rank);
-      }
+  private static void requireAxes(TensorTransform transform, int axes, int rank) {
+    if (axes != rank) {
+      throw new MisuseException(
+          transform + " needs " + axes + " axes, and the parameter has " + rank);
     }
   }
 }

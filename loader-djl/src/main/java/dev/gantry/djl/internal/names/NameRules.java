@@ -41,7 +41,9 @@ public record NameRules(
     NamePattern parameter();
 
     /// Whether no parameter may match.
-    boolean optional();
+    default boolean optional() {
+      return false;
+    }
 
     /// The parameter is these tensors, transformed, one behind the other along an axis; usually it is
     /// one tensor.
@@ -78,11 +80,6 @@ public record NameRules(
       }
 
       @Override
-      public boolean optional() {
-        return false;
-      }
-
-      @Override
       public String toString() {
         return "'" + parameter + "' tied to '" + other + "'";
       }
@@ -90,11 +87,6 @@ public record NameRules(
 
     /// All elements of the parameter have one value.
     record Constant(NamePattern parameter, float value) implements Rule {
-      @Override
-      public boolean optional() {
-        return false;
-      }
-
       @Override
       public String toString() {
         return "'" + parameter + "' = " + value;

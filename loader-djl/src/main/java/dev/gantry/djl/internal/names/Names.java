@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.names;
 
 import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
@@ -26,20 +27,16 @@ public final class Names {
       String mismatch, String taker, Set<String> saved, SequencedSet<String> fitting) {
     List<String> missing = fitting.stream().filter(name -> !saved.contains(name)).toList();
     List<String> unknown = saved.stream().filter(name -> !fitting.contains(name)).toList();
-    if (missing.isEmpty() && unknown.isEmpty()) {
-      return;
-    }
-    StringBuilder message = new StringBuilder(mismatch).append(": ");
+    List<String> parts = new ArrayList<>();
     if (!missing.isEmpty()) {
-      message.append("not saved is ").append(listed(missing));
-    }
-    if (!missing.isEmpty() && !unknown.isEmpty()) {
-      message.append("; ");
+      parts.add("not saved is " + listed(missing));
     }
     if (!unknown.isEmpty()) {
-      message.append(taker).append(" has no ").append(listed(unknown));
+      parts.add(taker + " has no " + listed(unknown));
     }
-    throw new MisuseException(message.toString());
+    if (!parts.isEmpty()) {
+      throw new MisuseException(mismatch + ": " + String.join("; ", parts));
+    }
   }
 
   /// Lists the first few names, quoted, and how many more there are.
@@ -56,16 +53,14 @@ public final class Names {
   /// Says what is near to an unknown name, as in "no tensor 'a.wieght' among 12 tensors; near to it:
   /// 'a.weight'".
   public static String unknown(String name, Collection<String> known) {
-    List<String> nearest =
+    String nearest =
         nearest(name, known).stream()
             .filter(candidate -> 2 * candidate.common() >= name.length())
             .limit(SHOWN)
             .map(candidate -> "'" + candidate.name() + "'")
-            .toList();
-    String problem = "no tensor '" + name + "' among " + known.size() + " tensors";
-    return nearest.isEmpty()
-        ? problem
-        : problem + "; near to it: " + nearest.stream().collect(Collectors.joining(", "));
+            .collect(Collectors.joining(", "));
+    return "no tensor '%s' among %s tensors%s%s"
+        .formatted(name, known.size(), nearest.isEmpty() ? "" : "; near to it: ", nearest);
   }
 
   /// Sorts all known names, the nearest to `name` first.

@@ -201,10 +201,7 @@ public record CheckpointChoice(
   /// The damaged manifest of a step, which is told by the folder's name: the manifest cannot tell.
   private static Optional<MalformedFileException> damaged(CheckpointListing listing, long step) {
     return listing.damaged().stream()
-        .filter(damage -> {
-          OptionalLong found = StoreFolder.step(folder(damage));
-          return found.isPresent() && found.getAsLong() == step;
-        })
+        .filter(damage -> StoreFolder.step(folder(damage)).equals(OptionalLong.of(step)))
         .findFirst();
   }
 
