@@ -288,7 +288,8 @@ class ArchitectureTest {
         Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH)),
         Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH, GUARD)),
         Arguments.of("jcuda..", List.of(NATIVES)),
-        // Compression is the business of those who read and write records.
+        // Messages and compression are the business of those who read and write records.
+        Arguments.of("com.google.protobuf..", List.of(TFRECORD)),
         Arguments.of(
             "org.apache.commons.compress..",
             List.of(TFRECORD, "dev.gantry.formats.internal.numpy")),

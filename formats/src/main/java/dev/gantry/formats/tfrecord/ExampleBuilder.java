@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.tfrecord;
 
+import com.google.protobuf.CodedOutputStream;
 import dev.gantry.core.MisuseException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -92,13 +93,17 @@ public final class ExampleBuilder {
   private static WireMessage feature(long[] values) {
     int bytes = 0;
     for (long value : values) {
-      bytes = Math.addExact(bytes, WireMessage.varintBytes(value));
+      bytes = Math.addExact(bytes, CodedOutputStream.computeInt64SizeNoTag(value));
     }
-    ByteBuffer packed = ByteBuffer.allocate(bytes);
-    for (long value : values) {
-      WireMessage.putVarint(packed, value);
-    }
-    return packed(INT64S, packed.array());
+    byte[] packed =
+        WireMessage.bytes(
+            bytes,
+            target -> {
+              for (long value : values) {
+                target.writeInt64NoTag(value);
+              }
+            });
+    return packed(INT64S, packed);
   }
 
   private static WireMessage packed(int kind, byte[] values) {
@@ -123,9 +128,7 @@ public final class ExampleBuilder {
               + example.bytes()
               + ")");
     }
-    ByteBuffer target = ByteBuffer.allocate((int) example.bytes());
-    example.writeTo(target);
-    return target.array();
+    return example.toBytes();
   }
 
   private static WireMessage map(Map<String, WireMessage> values) {

@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.tfrecord;
 
-import java.nio.ByteBuffer;
+import com.google.protobuf.CodedOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.Consumer;
 
-/// A message in protobuf's wire format, whose fields are bytes or messages. Its size is known before it is written, so each
-/// byte is written once. Not thread-safe.
+/// A message in Protobuf's wire format, whose fields are bytes or messages. Its size is known before it is written,
+/// so each byte is written once. Not thread-safe.
 final class WireMessage {
   private static final int LENGTH_DELIMITED = 2;
 
-  private record WireField(int tag, long bytes, Consumer<ByteBuffer> value) {}
+  /// Writes to an array, where nothing but a size that was computed wrong makes it fail.
+  @FunctionalInterface
+  interface Value {
+    void writeTo(CodedOutputStream target) throws IOException;
+  }
+
+  private record WireField(int number, int bytes, Value value) {}
 
   private final List<WireField> fields = new ArrayList<>();
   private long bytes;
 
   /// Adds a field of bytes, which must not change until the message is written.
   WireMessage add(int field, byte[] value) {
-    return add(field, value.length, target -> target.put(value));
+    return add(field, value.length, target -> target.writeRawBytes(value));
   }
 
   /// Adds a message, which must not change any more.
@@ -26,10 +33,14 @@ final class WireMessage {
     return add(field, message.bytes, message::writeTo);
   }
 
-  private WireMessage add(int field, long valueBytes, Consumer<ByteBuffer> value) {
-    int tag = field << 3 | LENGTH_DELIMITED;
-    fields.add(new WireField(tag, valueBytes, value));
-    bytes += varintBytes(tag) + varintBytes(valueBytes) + valueBytes;
+  private WireMessage add(int field, long valueBytes, Value value) {
+    // A longer value makes the whole too long, which is found before it is written.
+    int written = (int) Math.min(Integer.MAX_VALUE, valueBytes);
+    fields.add(new WireField(field, written, value));
+    bytes +=
+        CodedOutputStream.computeTagSize(field)
+            + CodedOutputStream.computeUInt32SizeNoTag(written)
+            + valueBytes;
     return this;
   }
 
@@ -38,23 +49,29 @@ final class WireMessage {
     return bytes;
   }
 
-  void writeTo(ByteBuffer target) {
+  private void writeTo(CodedOutputStream target) throws IOException {
     for (WireField field : fields) {
-      putVarint(target, field.tag());
-      putVarint(target, field.bytes());
-      field.value().accept(target);
+      target.writeTag(field.number(), LENGTH_DELIMITED);
+      target.writeUInt32NoTag(field.bytes());
+      field.value().writeTo(target);
     }
   }
 
-  static int varintBytes(long value) {
-    return Math.max(1, Math.ceilDiv(Long.SIZE - Long.numberOfLeadingZeros(value), 7));
+  /// The whole message, which must have fewer bytes than an array can have.
+  byte[] toBytes() {
+    return bytes((int) bytes, this::writeTo);
   }
 
-  static void putVarint(ByteBuffer target, long value) {
-    long rest = value;
-    for (; (rest & ~0x7fL) != 0; rest >>>= 7) {
-      target.put((byte) (rest | 0x80));
+  /// @param size how many bytes `value` writes
+  static byte[] bytes(int size, Value value) {
+    byte[] written = new byte[size];
+    CodedOutputStream target = CodedOutputStream.newInstance(written);
+    try {
+      value.writeTo(target);
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
     }
-    target.put((byte) rest);
+    target.checkNoSpaceLeft();
+    return written;
   }
 }
