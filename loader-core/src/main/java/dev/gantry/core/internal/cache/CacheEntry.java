@@ -250,18 +250,9 @@ final class CacheEntry implements AutoCloseable {
     boolean _ = dataFile.write(bytes, from);
     // Starts the writeback now, so that synchronising the whole file is quick later.
     int _ = calls.startWriteback(dataFile.descriptor(), from, bytes.byteSize());
-    putEntry(block, entry(block, Crc32c.of(bytes)));
-  }
-
-  /// Forgets a block whose bytes do not match its checksum.
-  void forget(int block) {
-    putEntry(block, 0);
-  }
-
-  private void putEntry(int block, long entry) {
-    byte[] bytes = new byte[ENTRY_BYTES];
-    MemorySegment.ofArray(bytes).set(JAVA_LONG_UNALIGNED, 0, entry);
-    write(bytes, at(block));
+    byte[] entry = new byte[ENTRY_BYTES];
+    MemorySegment.ofArray(entry).set(JAVA_LONG_UNALIGNED, 0, entry(block, Crc32c.of(bytes)));
+    write(entry, at(block));
   }
 
   /// Fills `target` with bytes of blocks that are there.

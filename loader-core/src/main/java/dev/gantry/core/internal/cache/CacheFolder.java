@@ -15,11 +15,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.FileTime;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Instant;
-import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
 import java.util.List;
@@ -42,6 +39,7 @@ import org.jspecify.annotations.Nullable;
 /// anew. Thread-safe.
 final class CacheFolder {
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
+  private static final FileTime NEVER = FileTime.fromMillis(0);
   private static final long LOCK_PAUSE_NANOS = 1_000_000;
   private static final int LOCK_PAUSES = 10_000;
 
@@ -56,21 +54,11 @@ final class CacheFolder {
     this.folder = folder;
     this.mostBytes = mostBytes;
     try {
-      if (!Files.isDirectory(folder)) {
-        Files.createDirectories(folder, onlyOwner(folder));
-      }
+      OwnFiles.makeFolder(folder);
     } catch (IOException e) {
       throw FileErrors.of("mkdir", folder.toString(), e);
     }
     OwnFiles.require(calls, folder, JdkFiles.stat(folder));
-  }
-
-  private static FileAttribute<?>[] onlyOwner(Path folder) {
-    return folder.getFileSystem().supportedFileAttributeViews().contains("posix")
-        ? new FileAttribute<?>[] {
-          PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
-        }
-        : new FileAttribute<?>[0];
   }
 
   private Path blocks(String key) {
@@ -137,7 +125,11 @@ final class CacheFolder {
     boolean _ = CacheEntry.remove(calls, blocks(key), data(key));
   }
 
-  private record Found(String key, FileTime used, long bytes) {}
+  private record Found(String key, FileTime used, long bytes) {
+    Found plus(Found other) {
+      return new Found(key, used.equals(NEVER) ? other.used : used, bytes + other.bytes);
+    }
+  }
 
   /// Counts what is in the folder now.
   ///
@@ -149,17 +141,18 @@ final class CacheFolder {
   }
 
   private List<Found> list() {
-    Map<String, FileTime> used = new HashMap<>();
-    Map<String, Long> bytes = new HashMap<>();
+    Map<String, Found> found = new HashMap<>();
     try (Stream<Path> files = Files.list(folder)) {
       for (Path file : (Iterable<Path>) files::iterator) {
         Matcher name = NAME.matcher(file.getFileName().toString());
         if (name.matches()) {
           try {
-            bytes.merge(name.group(1), Files.size(file), Long::sum);
-            if (name.group(2).equals("blocks")) {
-              used.put(name.group(1), Files.getLastModifiedTime(file));
-            }
+            // A crash leaves data files without checksums: they count as never used, and are
+            // removed first.
+            FileTime used =
+                name.group(2).equals("blocks") ? Files.getLastModifiedTime(file) : NEVER;
+            Found one = new Found(name.group(1), used, Files.size(file));
+            found.merge(one.key(), one, Found::plus);
           } catch (NoSuchFileException _) {
             // Another process has removed the file meanwhile.
           }
@@ -168,12 +161,7 @@ final class CacheFolder {
     } catch (IOException e) {
       throw FileErrors.of("list", folder.toString(), e);
     }
-    List<Found> found = new ArrayList<>();
-    // A crash leaves data files without checksums: they count as never used, and are removed first.
-    FileTime never = FileTime.fromMillis(0);
-    bytes.forEach((key, sum) -> found.add(new Found(key, used.getOrDefault(key, never), sum)));
-    found.sort(Comparator.comparing(Found::used));
-    return found;
+    return found.values().stream().sorted(Comparator.comparing(Found::used)).toList();
   }
 
   /// Removes the least recently used files until at most `most` bytes are left, or only files in use.

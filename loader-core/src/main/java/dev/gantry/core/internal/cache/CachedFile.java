@@ -40,6 +40,9 @@ final class CachedFile implements AutoCloseable {
   private final int blocks;
   private final BitSet good = new BitSet();
 
+  /// The blocks on the disk that do not match their checksums.
+  private final BitSet wrong = new BitSet();
+
   /// The blocks in hand, each with what is completed when it is settled.
   private final Map<Integer, CompletableFuture<Void>> inHand = new HashMap<>();
 
@@ -99,7 +102,7 @@ final class CachedFile implements AutoCloseable {
   }
 
   private Turn turn(int block, boolean mayPut) {
-    if (entry.sum(block).isPresent()) {
+    if (mayBeRight(block)) {
       return Turn.CHECK;
     }
     if (!mayPut) {
@@ -108,7 +111,7 @@ final class CachedFile implements AutoCloseable {
     if (!entry.tryLock(block)) {
       return others(block);
     }
-    if (entry.sum(block).isEmpty()) {
+    if (!mayBeRight(block)) {
       return Turn.FETCH;
     }
     // Another process has fetched the block meanwhile.
@@ -116,22 +119,28 @@ final class CachedFile implements AutoCloseable {
     return Turn.CHECK;
   }
 
-  /// Whether the bytes of a block in hand match its checksum.
-  boolean isRight(int block, MemorySegment bytes) {
-    OptionalInt sum = entry.sum(block);
-    return sum.isPresent() && sum.getAsInt() == Crc32c.of(bytes);
+  private boolean mayBeRight(int block) {
+    synchronized (this) {
+      if (wrong.get(block)) {
+        return false;
+      }
+    }
+    return entry.sum(block).isPresent();
   }
 
-  /// Forgets a block in hand whose bytes do not match its checksum, and says how the reader gets it now.
-  Turn forget(int block, boolean mayPut) {
-    if (!mayPut) {
-      return Turn.PASS;
+  /// Whether the bytes of a block in hand match its checksum. If they do not, the block is fetched anew.
+  ///
+  /// @param bytes all bytes of the block
+  boolean isRight(int block, MemorySegment bytes) {
+    OptionalInt sum = entry.sum(block);
+    boolean right =
+        sum.isPresent()
+            && entry.read(bytes, (long) block * CacheEntry.BLOCK_BYTES)
+            && sum.getAsInt() == Crc32c.of(bytes);
+    synchronized (this) {
+      wrong.set(block, !right);
     }
-    if (!entry.tryLock(block)) {
-      return others(block);
-    }
-    entry.forget(block);
-    return Turn.FETCH;
+    return right;
   }
 
   /// Says whether to wait for the process that fetches a block. The wait has an end, since a stopped process
@@ -157,6 +166,7 @@ final class CachedFile implements AutoCloseable {
     synchronized (this) {
       if (isGood) {
         good.set(block);
+        wrong.clear(block);
         othersSince.remove(block);
       }
       whole = isGood && good.cardinality() == blocks;

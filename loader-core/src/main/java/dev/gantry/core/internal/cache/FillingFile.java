@@ -259,32 +259,17 @@ final class FillingFile implements FileCache.Filling {
     private CompletableFuture<Void> check(int block) {
       MemorySegment buffer = null;
       boolean right = false;
-      Turn next = Turn.PASS;
       try {
         buffer = isWithin(block) ? null : cache.takeBuffer();
-        MemorySegment whole = whole(block, block + 1, buffer);
-        right = entry.read(whole, start(block)) && cached.isRight(block, whole);
+        right = cached.isRight(block, whole(block, block + 1, buffer));
         if (right) {
           copy(block, buffer);
-        } else {
-          next = cached.forget(block, cache.mayPut());
         }
-      } catch (TransferException e) {
-        cache.refuse(e);
       } finally {
         cache.giveBack(buffer);
-        if (right || next != Turn.FETCH) {
-          cache.settle(cached, block, right);
-        }
+        cache.settle(cached, block, right);
       }
-      if (right) {
-        return DONE;
-      }
-      return switch (next) {
-        case FETCH -> fetch(block, block + 1);
-        case WAIT_FOR_OTHERS -> bringLater(block);
-        case GOOD, CHECK, PASS, WAIT -> pass(block, block + 1);
-      };
+      return right ? DONE : bring(block, block + 1);
     }
 
     /// Reads the wanted bytes of some blocks from the store, past the cache.

@@ -30,8 +30,6 @@ final class RangeRequest extends RemoteRequest {
   /// Whether the address to which a redirect led had expired, so that the redirect is followed anew.
   private volatile boolean resolvedAgain;
 
-  private volatile @Nullable URI answeredBy;
-
   RangeRequest(HttpFile file, ReadRequest request) {
     super(
         "GET",
@@ -47,8 +45,6 @@ final class RangeRequest extends RemoteRequest {
 
   @Override
   protected void completed() {
-    URI from = answeredBy;
-    file.resolved(from == null ? uri() : from);
     request.completed();
   }
 
@@ -130,7 +126,7 @@ final class RangeRequest extends RemoteRequest {
   }
 
   private void succeed(RangeBody filled, URI from) {
-    answeredBy = from;
+    file.resolved(from);
     boolean _ = end(filled, null);
   }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.resident;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -10,13 +9,13 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.natives.ipc.LocalSockets;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
-import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.EnumSet;
@@ -107,19 +106,11 @@ public final class ResidentServer implements AutoCloseable {
 
   private static void makeFolder(Path path) {
     Path folder = path.getParent();
-    if (folder != null && !Files.isDirectory(folder)) {
+    if (folder != null) {
       try {
-        Path above = folder.getParent();
-        if (above != null) {
-          Files.createDirectories(above);
-        }
-        Files.createDirectory(
-            folder,
-            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------")));
-      } catch (FileAlreadyExistsException _) {
-        // Another server made it meanwhile.
+        OwnFiles.makeFolder(folder);
       } catch (IOException e) {
-        throw failed("mkdir", folder, e);
+        throw FileErrors.of("mkdir", folder.toString(), e);
       }
     }
   }
@@ -166,13 +157,8 @@ public final class ResidentServer implements AutoCloseable {
     } catch (NoSuchFileException _) {
       // A missing socket will be made.
     } catch (IOException e) {
-      throw failed("stat", path, e);
+      throw FileErrors.of("stat", path.toString(), e);
     }
-  }
-
-  private static TransferException failed(String operation, Path path, IOException e) {
-    return new TransferException(
-        operation, path.toString(), new Failure.Remote(0, String.valueOf(e.getMessage())));
   }
 
   /// The location by which clients open the weights.

@@ -66,21 +66,19 @@ public final class ResidentWeights implements AutoCloseable {
 
   /// Whether a location names a server, and not yet files of weights that this process holds.
   public static boolean isServer(Location location) {
-    return isResident(location) && number(location).isEmpty();
+    return location instanceof Location.Remote remote
+        && remote.scheme().equals(SCHEME)
+        && !isHeld(location);
   }
 
   /// Whether a location names a file of weights that this process holds.
   public static boolean isHeld(Location location) {
-    return isResident(location) && number(location).isPresent();
-  }
-
-  private static boolean isResident(Location location) {
-    return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME);
+    return number(location).isPresent();
   }
 
   /// The number of held weights in a location; empty if it has none.
   private static Optional<String> number(Location location) {
-    return location instanceof Location.Remote remote
+    return location instanceof Location.Remote remote && remote.scheme().equals(SCHEME)
         ? Optional.ofNullable(remote.uri().getAuthority())
             .filter(authority -> authority.startsWith(NUMBERED))
         : Optional.empty();
@@ -246,7 +244,7 @@ public final class ResidentWeights implements AutoCloseable {
 
   /// The held weights that a location belongs to; empty if they were closed, or it belongs to none.
   static Optional<ResidentWeights> holding(Location location) {
-    return number(location).filter(_ -> isResident(location)).map(HELD::get);
+    return number(location).map(HELD::get);
   }
 
   /// Opens a file with descriptors of its own, which stay open when these weights are closed. Empty if there is no file

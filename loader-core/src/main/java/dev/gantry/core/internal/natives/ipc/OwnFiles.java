@@ -5,7 +5,11 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
+import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileAttribute;
+import java.nio.file.attribute.PosixFilePermissions;
 
 /// Opens what no other user can have written. Checksums do not tell: whoever writes bytes writes theirs, too.
 public final class OwnFiles {
@@ -35,6 +39,18 @@ public final class OwnFiles {
       if (!own) {
         int _ = calls.close(descriptor);
       }
+    }
+  }
+
+  /// Makes a folder that only this user may use, and those above it, unless it is there.
+  public static void makeFolder(Path folder) throws IOException {
+    if (!Files.isDirectory(folder)) {
+      boolean posix = folder.getFileSystem().supportedFileAttributeViews().contains("posix");
+      FileAttribute<?>[] none = {};
+      FileAttribute<?>[] onlyOwner = {
+        PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"))
+      };
+      Files.createDirectories(folder, posix ? onlyOwner : none);
     }
   }
 
