@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.weights;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.TensorShape;
@@ -34,22 +35,16 @@ record RowCopy(
 
   /// Whether rows can come one after the other: a reshape needs all of them.
   boolean takesPieces() {
-    return transforms.stream()
-        .noneMatch(transform ->
-            switch (transform) {
-              case TensorTransform.Reshape _ -> true;
-              case TensorTransform.Permute _,
-                  TensorTransform.Part _,
-                  TensorTransform.Slice _,
-                  TensorTransform.Pad _ ->
-                  false;
-            });
+    return transforms.stream().noneMatch(TensorTransform.Reshape.class::isInstance);
   }
 
   /// @param rows of the tensor, all of them if it does not take pieces
   /// @param firstRow the first one's number
   void copy(NDArray rows, long firstRow) {
-    try (Views views = new Views(rows)) {
+    // Closes the views; each keeps the memory, not the array that it was made of.
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      NDArray view = rows;
       // Rows lie along this axis of the view, from this position on.
       int rowAxis = 0;
       long position = firstRow;
@@ -57,27 +52,41 @@ record RowCopy(
       for (TensorTransform transform : transforms) {
         switch (transform) {
           case TensorTransform.Permute(List<Integer> axes) -> {
-            views.next(views.last().transpose(axes.stream().mapToInt(Integer::intValue).toArray()));
+            view = view.transpose(axes.stream().mapToInt(Integer::intValue).toArray());
             rowAxis = axes.indexOf(rowAxis);
           }
           case TensorTransform.Reshape reshape ->
-              views.next(views.last().reshape(PyTorch.djlShape(reshape.apply(whole))));
-          case TensorTransform.Part(int cut, int index, int count) -> {
-            long size = whole.dimension(cut) / count;
-            position = views.cut(cut, rowAxis, position, size * index, size * (index + 1));
+              view = view.reshape(PyTorch.djlShape(reshape.apply(whole)));
+          case TensorTransform.Part(int axisOfCut, int index, int count) -> {
+            long size = whole.dimension(axisOfCut) / count;
+            boolean ofRows = axisOfCut == rowAxis;
+            view = cut(view, axisOfCut, ofRows ? position : 0, size * index, size * (index + 1));
+            position = ofRows ? Math.max(0, position - size * index) : position;
           }
-          case TensorTransform.Slice(int cut, long from, long to) ->
-              position = views.cut(cut, rowAxis, position, from, to);
+          case TensorTransform.Slice(int axisOfCut, long from, long to) -> {
+            boolean ofRows = axisOfCut == rowAxis;
+            view = cut(view, axisOfCut, ofRows ? position : 0, from, to);
+            position = ofRows ? Math.max(0, position - from) : position;
+          }
           case TensorTransform.Pad(int padded, long size) ->
               zero(padded, whole.dimension(padded), size);
         }
         whole = transform.apply(whole);
       }
-      NDArray values = views.last();
-      if (values.size() > 0) {
-        put(values, rowAxis, position);
+      if (view.size() > 0) {
+        put(view, rowAxis, position);
       }
     }
+  }
+
+  /// Keeps positions `from` to `to` of an axis, as far as they are in the view.
+  ///
+  /// @param before the position of the view's first element along the axis
+  private static NDArray cut(NDArray view, int axis, long before, long from, long to) {
+    long here = view.getShape().get(axis);
+    long begin = Math.clamp(from - before, 0, here);
+    long end = Math.clamp(to - before, begin, here);
+    return view.get(TorchArrays.along(view, axis, begin, end));
   }
 
   private void put(NDArray values, int rowAxis, long position) {
@@ -105,47 +114,6 @@ record RowCopy(
     // libtorch copies one value to all elements of the part.
     try (NDArray zero = target.getManager().create(0f)) {
       TorchArrays.copyInto(zero, target, TorchArrays.along(target, padded, from, to));
-    }
-  }
-
-  /// Views of an array, closed together; the array itself stays.
-  private static final class Views implements AutoCloseable {
-    private NDArray last;
-    private boolean isView;
-
-    Views(NDArray source) {
-      this.last = source;
-    }
-
-    NDArray last() {
-      return last;
-    }
-
-    /// A view keeps the memory, not the array that it was made of.
-    void next(NDArray view) {
-      close();
-      last = view;
-      isView = true;
-    }
-
-    /// Keeps positions `from` to `to` of an axis.
-    ///
-    /// @param position of the first one that is here, along `rowAxis`
-    /// @return its position in what is kept
-    long cut(int axis, int rowAxis, long position, long from, long to) {
-      long before = axis == rowAxis ? position : 0;
-      long here = last.getShape().get(axis);
-      long begin = Math.clamp(from - before, 0, here);
-      long end = Math.clamp(to - before, begin, here);
-      next(last.get(TorchArrays.along(last, axis, begin, end)));
-      return axis == rowAxis ? Math.max(0, position - from) : position;
-    }
-
-    @Override
-    public void close() {
-      if (isView) {
-        last.close();
-      }
     }
   }
 }
