@@ -2,6 +2,7 @@
 package dev.gantry.djl.internal.export;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
@@ -9,20 +10,23 @@ import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.names.NamePattern;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.names.TensorNames;
+import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
 import java.util.function.Supplier;
 
 /// Turns parameters back into the tensors that rules load them from: undoes the transforms and gives the
@@ -33,6 +37,11 @@ public final class BlockExport implements AutoCloseable {
   private record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {
     TensorShape shape() {
       return PyTorch.shape(array.getShape());
+    }
+
+    /// Takes the array without its gradient, so that no operation on it is recorded.
+    NDArray values() {
+      return array.hasGradient() ? array.stopGradient() : array;
     }
 
     /// Does `work`. If a transform refuses, the error names the parameter and the tensor.
@@ -55,8 +64,10 @@ public final class BlockExport implements AutoCloseable {
   private final NameRules rules;
   private final Map<String, TensorShape> known;
   private final TensorNames names;
-  private final Temporaries temporaries = new Temporaries();
   private final SequencedMap<String, NDArray> tensors = new LinkedHashMap<>();
+
+  /// The tensors that are no parameter's own array.
+  private final List<NDArray> made = new ArrayList<>();
 
   private BlockExport(ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     this.rules = rules;
@@ -78,7 +89,11 @@ public final class BlockExport implements AutoCloseable {
   public static BlockExport of(
       ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     BlockExport export = new BlockExport(list, rules, known);
-    Cleanup.orUndo(export::addTensors, export::close);
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      export.addTensors();
+      export.keepMade();
+    }
     return export;
   }
 
@@ -89,7 +104,7 @@ public final class BlockExport implements AutoCloseable {
 
   @Override
   public void close() {
-    temporaries.close();
+    made.forEach(NDArray::close);
   }
 
   private void addTensors() {
@@ -125,6 +140,18 @@ public final class BlockExport implements AutoCloseable {
         throw new MisuseException("two tensors of the rules count as '" + stored + "'");
       }
     });
+  }
+
+  /// Keeps the tensors that were made: the scope closes all that they were made of.
+  private void keepMade() {
+    Set<NDArray> own = Collections.newSetFromMap(new IdentityHashMap<>());
+    own.addAll(parameters.values());
+    for (NDArray tensor : tensors.values()) {
+      if (!own.contains(tensor)) {
+        NDScope.unregister(tensor);
+        made.add(tensor);
+      }
+    }
   }
 
   private NDArray array(String path) {
@@ -204,7 +231,8 @@ public final class BlockExport implements AutoCloseable {
         throw whole.refused(
             filled.toString(), "the tensors need more than the parameter's " + shape);
       }
-      NDArray part = temporaries.cut(whole.array(), axis, first, first + size);
+      NDArray part =
+          whole.values().get(TorchArrays.along(whole.array(), axis, first, first + size));
       pieces
           .computeIfAbsent(name, _ -> new ArrayList<>())
           .add(new Piece(whole.path(), whole.rule(), part));
@@ -248,7 +276,7 @@ public final class BlockExport implements AutoCloseable {
               .formatted(there, elements(places.getFirst().base()), shape));
     }
     return places.getFirst().cut() == 0
-        ? temporaries.undone(first.array(), places.getFirst())
+        ? places.getFirst().undone(first.values())
         : joined(pieces, places);
   }
 
@@ -276,21 +304,24 @@ public final class BlockExport implements AutoCloseable {
 
   private NDArray joined(List<Piece> pieces, List<Place> places) {
     Place first = places.getFirst();
-    NDArray base = temporaries.create(pieces.getFirst().array(), first.base());
+    NDArray like = pieces.getFirst().array();
+    ArrayKind kind = new ArrayKind(Optional.of(PyTorch.dtype(like.getDataType())), first.base());
+    NDArray base = TorchArrays.create(like.getManager(), kind, like.getDevice());
+    NDScope.register(base);
     for (int i = 0; i < pieces.size(); i++) {
       Place place = places.get(i);
       if (place.elements() > 0) {
-        try (Temporaries views = new Temporaries()) {
-          NDArray value = views.inBase(views.undone(pieces.get(i).array(), place), place);
-          NDIndex index = new NDIndex();
-          for (int axis = 0; axis < place.from().size(); axis++) {
-            index.addSliceDim(place.from().get(axis), place.to().get(axis));
-          }
-          TorchArrays.copyInto(value, base, index);
+        NDIndex index = new NDIndex();
+        for (int axis = 0; axis < place.from().size(); axis++) {
+          index.addSliceDim(place.from().get(axis), place.to().get(axis));
+        }
+        try (NDScope views = new NDScope()) {
+          views.suppressNotUsedWarning();
+          TorchArrays.copyInto(place.inBase(place.undone(pieces.get(i).values())), base, index);
         }
       }
     }
-    return temporaries.undoneWhole(base, first);
+    return first.undoneWhole(base);
   }
 
   private static long elements(TensorShape shape) {

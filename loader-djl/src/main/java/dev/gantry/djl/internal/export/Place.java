@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.export;
 
+import ai.djl.ndarray.NDArray;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
+import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -114,6 +117,42 @@ record Place(
               < Math.min(to.get(axis), other.to.get(axis));
     }
     return overlaps;
+  }
+
+  /// Undoes the transforms of a value that come after the last cut.
+  NDArray undone(NDArray value) {
+    return undone(value, cut, transforms.size());
+  }
+
+  /// Undoes the transforms that concern all of a tensor.
+  NDArray undoneWhole(NDArray base) {
+    return undone(base, 0, whole);
+  }
+
+  private NDArray undone(NDArray value, int from, int to) {
+    NDArray last = value;
+    for (int i = to - 1; i >= from; i--) {
+      TensorShape before = shapes.get(i);
+      last =
+          switch (transforms.get(i)) {
+            case TensorTransform.Permute(List<Integer> order) -> last.transpose(inverse(order));
+            case TensorTransform.Reshape _ -> last.reshape(PyTorch.djlShape(before));
+            case TensorTransform.Pad(int axis, _) ->
+                last.get(TorchArrays.along(last, axis, 0, before.dimension(axis)));
+            case TensorTransform.Part _, TensorTransform.Slice _ ->
+                throw new IllegalStateException(toString());
+          };
+    }
+    return last;
+  }
+
+  /// The axes of a cut value in the order of those that it was cut from.
+  NDArray inBase(NDArray value) {
+    return value.transpose(inverse(axes));
+  }
+
+  private static int[] inverse(List<Integer> order) {
+    return IntStream.range(0, order.size()).map(order::indexOf).toArray();
   }
 
   /// The size of a tensor along one axis, as far as a value that transforms make of it tells.

@@ -5,6 +5,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.types.DataType;
 import java.util.Collection;
 import java.util.HashMap;
@@ -50,28 +51,21 @@ public final class Finite {
     if (arrays.isEmpty()) {
       return new double[0];
     }
-    try (NDList sums = new NDList(arrays.size())) {
-      for (NDArray array : arrays) {
-        try (NDArray sum = array.sum()) {
-          sums.add(sum.toType(DataType.FLOAT64, true));
-        }
-      }
-      try (NDArray all = NDArrays.stack(sums);
-          NDArray host = all.toDevice(Device.cpu(), true)) {
-        return host.toDoubleArray();
-      }
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      NDList sums = new NDList(arrays.size());
+      arrays.forEach(array -> sums.add(array.sum().toType(DataType.FLOAT64, true)));
+      return NDArrays.stack(sums).toDevice(Device.cpu(), true).toDoubleArray();
     }
   }
 
   /// Looks at each value, because finite values may have a sum that is not finite.
   private static boolean hasFiniteValues(NDArray array) {
-    try (NDArray nan = array.isNaN();
-        NDArray infinite = array.isInfinite();
-        NDArray either = nan.logicalOr(infinite);
-        NDArray any = either.any();
-        // DJL keeps the copy that it makes to read a value of a GPU until the manager closes.
-        NDArray host = any.toDevice(Device.cpu(), true)) {
-      return !host.getBoolean();
+    try (NDScope scope = new NDScope()) {
+      scope.suppressNotUsedWarning();
+      NDArray any = array.isNaN().logicalOr(array.isInfinite()).any();
+      // DJL keeps the copy that it makes to read a value of a GPU until the manager closes.
+      return !any.toDevice(Device.cpu(), true).getBoolean();
     }
   }
 }
