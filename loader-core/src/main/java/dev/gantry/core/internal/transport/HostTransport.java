@@ -1,36 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
+import static dev.gantry.core.internal.plan.PlanLimits.floor;
+
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.memory.Target.Piece;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// `host`: reads directly into host memory.
-final class HostTransport {
-  private HostTransport() {}
+/// `host`: reads into host memory. Slabs get whole blocks. Memory of the caller may be at any address: reads through the
+/// page cache need no alignment, and of direct reads, which need whole blocks, what does not lie on blocks goes through
+/// a buffer. For one thread.
+final class HostTransport implements AutoCloseable {
+  /// If the pieces of a read are shorter than this on average, one read brings them all, and they are copied out of it:
+  /// a copy costs less than a system call.
+  private static final long SHORT_BYTES = 32 << 10;
 
-  /// @param scatter the calling thread's
+  private final @Nullable KnownChecksums sums;
+  private @Nullable HostSlab bounce;
+
+  /// @param sums adds the bytes that are read to checksums; null for none
+  HostTransport(@Nullable KnownChecksums sums) {
+    this.sums = sums;
+  }
+
   /// @param direct whether to go past the page cache
-  /// @param sums adds the bytes to checksums; null for none
   /// @return whether the bytes went past the page cache
-  static boolean read(
-      SourceFile file,
-      Read read,
-      Target target,
-      boolean direct,
-      HostScatter scatter,
-      @Nullable KnownChecksums sums) {
+  boolean read(SourceFile file, Read read, Target target, boolean direct) {
     return switch (target) {
       case Target.InSlab in -> read(file, read, place(read, in), direct, sums);
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
       case Target.Scattered(var pieces) -> {
-        boolean went = scatter.read(file, read, pieces, direct);
-        sum(read, target, sums);
+        boolean went = read(file, read, pieces, direct);
+        sum(read, target);
         yield went;
       }
     };
@@ -60,7 +72,8 @@ final class HostTransport {
   }
 
   /// Adds the bytes of a read to checksums, in the memory that they were read into.
-  static void sum(Read read, Target target, @Nullable KnownChecksums sums) {
+  void sum(Read read, Target target) {
+    KnownChecksums sums = this.sums;
     if (sums == null) {
       return;
     }
@@ -73,10 +86,7 @@ final class HostTransport {
           pieces.stream()
               .filter(piece -> piece.rows().rows() == 1)
               .forEach(piece ->
-                  sums.add(
-                      read.file(),
-                      read.fileOffset() + piece.rows().source(),
-                      HostScatter.row(piece)));
+                  sums.add(read.file(), read.fileOffset() + piece.rows().source(), row(piece)));
     }
   }
 
@@ -86,5 +96,116 @@ final class HostTransport {
       throw new MisuseException("transport host cannot fill memory of " + target.slab().device());
     }
     return slab.segment().asSlice(read.slabOffset(), read.length());
+  }
+
+  private boolean read(SourceFile file, Read read, List<Piece> pieces, boolean direct) {
+    Piece first = pieces.getFirst();
+    boolean isShort =
+        pieces.size() > 1
+            && pieces.stream().mapToLong(piece -> piece.rows().bytes()).sum() / pieces.size()
+                < SHORT_BYTES;
+    if (isShort || !pieces.stream().allMatch(HostTransport::isOneRow)) {
+      return throughBuffer(file, read, pieces, direct);
+    }
+    if (!direct) {
+      for (Piece piece : pieces) {
+        long offset = read.fileOffset() + piece.rows().source();
+        boolean _ = file.read(row(piece), offset, piece.rows().width(), false);
+      }
+      return false;
+    }
+    if (pieces.size() == 1 && liesOnBlocks(first)) {
+      return onBlocks(file, read, first);
+    }
+    return throughBuffer(file, read, pieces, true);
+  }
+
+  /// Whether the kernel can read a piece directly into its memory.
+  static boolean isOneRow(Piece piece) {
+    return piece.rows().rows() == 1 && segment(piece).isNative();
+  }
+
+  /// The memory of a piece of one row.
+  static MemorySegment row(Piece piece) {
+    return segment(piece).asSlice(piece.rows().target(), piece.rows().width());
+  }
+
+  private static MemorySegment segment(Piece piece) {
+    return switch (piece.memory()) {
+      case Memory.OnHost(MemorySegment segment) -> segment;
+      case Memory.OnDevice device ->
+          throw new IllegalStateException(
+              "transport host cannot fill memory of " + device.device());
+    };
+  }
+
+  private static boolean liesOnBlocks(Piece piece) {
+    Copy2D rows = piece.rows();
+    long start = ceiling(rows.source());
+    return floor(rows.sourceEnd()) - start >= SHORT_BYTES
+        && (row(piece).address() + start - rows.source()) % BLOCK_BYTES == 0;
+  }
+
+  /// Reads whole blocks into their place, and the blocks at both ends through the buffer.
+  private boolean onBlocks(SourceFile file, Read read, Piece piece) {
+    Copy2D rows = piece.rows();
+    long start = ceiling(rows.source());
+    long end = floor(rows.sourceEnd());
+    boolean direct =
+        file.read(
+            row(piece).asSlice(start - rows.source(), end - start),
+            read.fileOffset() + start,
+            end - start,
+            true);
+    if (rows.source() < start) {
+      direct &= edge(file, read, piece, start - BLOCK_BYTES);
+    }
+    if (end < rows.sourceEnd()) {
+      direct &= edge(file, read, piece, end);
+    }
+    return direct;
+  }
+
+  /// @param block where the block begins, in bytes from the read's start
+  private boolean edge(SourceFile file, Read read, Piece piece, long block) {
+    Copy2D rows = piece.rows();
+    MemorySegment buffer = buffer(BLOCK_BYTES);
+    long required = Math.min(BLOCK_BYTES, read.required() - block);
+    boolean direct = file.read(buffer, read.fileOffset() + block, required, true);
+    long from = Math.max(block, rows.source());
+    long bytes = Math.min(block + BLOCK_BYTES, rows.sourceEnd()) - from;
+    row(piece).asSlice(from - rows.source(), bytes).copyFrom(buffer.asSlice(from - block, bytes));
+    return direct;
+  }
+
+  private boolean throughBuffer(SourceFile file, Read read, List<Piece> pieces, boolean direct) {
+    MemorySegment buffer = buffer(read.length());
+    boolean went = file.read(buffer, read.fileOffset(), read.required(), direct);
+    scatter(buffer, pieces);
+    return went;
+  }
+
+  /// @param bytes the bytes of the read
+  static void scatter(MemorySegment bytes, List<Piece> pieces) {
+    pieces.forEach(piece -> piece.rows().run(bytes, segment(piece)));
+  }
+
+  private MemorySegment buffer(long bytes) {
+    HostSlab slab = bounce;
+    if (slab == null || slab.size() < bytes) {
+      close();
+      slab = HostSlab.allocate(bytes);
+      bounce = slab;
+    }
+    return slab.segment().asSlice(0, bytes);
+  }
+
+  @Override
+  public void close() {
+    HostSlab slab = bounce;
+    bounce = null;
+    if (slab != null) {
+      slab.release();
+    }
   }
 }

@@ -28,7 +28,7 @@ final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
   private final PendingReads pending;
-  private final HostScatter scatter = new HostScatter();
+  private final HostTransport host;
   private final @Nullable KnownChecksums sums;
 
   private StagedTransport.@Nullable Reader staging;
@@ -44,6 +44,7 @@ final class TransportReader implements AutoCloseable {
     this.staged = staged;
     this.counter = counter;
     this.sums = sums;
+    this.host = new HostTransport(sums);
     this.pending = new PendingReads(requestsAtOnce);
   }
 
@@ -73,11 +74,7 @@ final class TransportReader implements AutoCloseable {
       wentDirect =
           switch (transport) {
             case HOST ->
-                watched(
-                    source,
-                    read,
-                    direct,
-                    () -> HostTransport.read(source, read, target, direct, scatter, sums));
+                watched(source, read, direct, () -> host.read(source, read, target, direct));
             case STAGED -> {
               StagedTransport.Reader staged = Objects.requireNonNull(staging);
               yield watched(
@@ -147,7 +144,7 @@ final class TransportReader implements AutoCloseable {
     TimedEvent event = TimedEvent.begun(EventKind.READ);
     Runnable done =
         () -> {
-          HostTransport.sum(read, target, sums);
+          host.sum(read, target);
           account(event, read, Transport.HOST, Residency.HOT, false);
         };
     switch (target) {
@@ -161,10 +158,10 @@ final class TransportReader implements AutoCloseable {
 
   private void start(SourceFile file, Read read, List<Target.Piece> pieces, Runnable done) {
     Target.Piece first = pieces.getFirst();
-    if (pieces.size() == 1 && HostScatter.isOneRow(first)) {
+    if (pieces.size() == 1 && HostTransport.isOneRow(first)) {
       pending.start(
           file,
-          HostScatter.row(first),
+          HostTransport.row(first),
           read.fileOffset() + first.rows().source(),
           first.rows().width(),
           done);
@@ -177,7 +174,7 @@ final class TransportReader implements AutoCloseable {
         read.fileOffset(),
         read.required(),
         () -> {
-          HostScatter.scatter(buffer, pieces);
+          HostTransport.scatter(buffer, pieces);
           done.run();
         });
   }
@@ -214,7 +211,7 @@ final class TransportReader implements AutoCloseable {
   /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(pending::close, this::closeStaging, scatter::close));
+    Cleanup.runAll(List.of(pending::close, this::closeStaging, host::close));
   }
 
   private void closeStaging() {
