@@ -50,7 +50,6 @@ final class CopiedFile implements KeptFile {
                     slab.segment().asSlice(at, step), at, Math.min(step, file.size() - at), direct);
           }
           KeptFile.requireUnchanged(calls, file);
-          return slab;
         },
         slab::release);
     file.close();

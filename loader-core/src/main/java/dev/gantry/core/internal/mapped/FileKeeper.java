@@ -1,65 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.mapped;
 
-import dev.gantry.core.internal.memory.Cleanup;
-import java.util.ArrayDeque;
-import java.util.Deque;
-import org.jspecify.annotations.Nullable;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Registers or copies files one after the other in the background, on a thread that runs while there are some.
-/// Thread-safe.
+/// Registers or copies files one after the other in the background. Thread-safe.
 final class FileKeeper {
   private static final Logger LOG = LoggerFactory.getLogger(FileKeeper.class);
 
-  private final Deque<Runnable> jobs = new ArrayDeque<>();
-  private @Nullable Thread thread;
+  private final ExecutorService thread =
+      Executors.newSingleThreadExecutor(
+          Thread.ofPlatform().daemon().name("gantry-mapper").factory());
+
+  private CompletableFuture<?> last = CompletableFuture.completedFuture(null);
 
   /// @throws OutOfMemoryError if no thread can be started; `job` is not run then
   synchronized void start(Runnable job) {
-    if (thread == null) {
-      thread = Thread.ofPlatform().daemon().name("gantry-mapper").start(this::work);
-    }
-    jobs.add(job);
+    last =
+        CompletableFuture.runAsync(job, thread)
+            .whenComplete((_, failure) -> {
+              if (failure != null) {
+                LOG.warn("a file was not kept in memory", failure);
+              }
+            });
   }
 
-  /// Runs all jobs. Goes on after any failure, since no other thread takes the place of this one.
-  private void work() {
-    for (Runnable job = next(); job != null; job = next()) {
-      try {
-        run(job);
-      } catch (RuntimeException | Error _) {
-        // There was no memory even to log why a job failed.
-      }
-    }
+  private synchronized CompletableFuture<?> last() {
+    return last;
   }
 
-  private static void run(Runnable job) {
-    try {
-      job.run();
-    } catch (RuntimeException | Error e) {
-      LOG.warn("a file was not kept in memory", e);
-    }
-  }
-
-  private synchronized @Nullable Runnable next() {
-    Runnable job = jobs.poll();
-    if (job == null) {
-      thread = null;
-    }
-    return job;
-  }
-
-  /// Waits for all jobs that were started.
+  /// Waits for all jobs that were started, also if the caller is interrupted.
   void await() {
-    Thread running = running();
-    if (running != null) {
-      Cleanup.join(running);
-    }
+    last().handle((_, _) -> true).join();
   }
 
-  private synchronized @Nullable Thread running() {
-    return thread;
+  /// Lets the thread end. No job is started any more.
+  void close() {
+    thread.shutdown();
   }
 }

@@ -90,7 +90,7 @@ record FileMaker(
   private Availability<KeptFile> copied(SourceFile file) {
     String reason = room.make(file.size(), 0);
     if (reason.isEmpty()) {
-      return present(new CopiedFile(calls, file, isEnded));
+      return Availability.present(new CopiedFile(calls, file, isEnded));
     }
     file.close();
     return Availability.absent(reason);
@@ -106,7 +106,7 @@ record FileMaker(
       if (reason.isEmpty()) {
         KeptFile kept = new MappedFile(context, registered, calls, file);
         counts = true;
-        return present(kept);
+        return Availability.present(kept);
       }
       file.close();
       return Availability.absent(reason);
@@ -115,10 +115,5 @@ record FileMaker(
         registered.add(-bytes);
       }
     }
-  }
-
-  /// Hands over the file; closes it if even the result cannot be allocated, so that nothing stays registered.
-  private static Availability<KeptFile> present(KeptFile kept) {
-    return Cleanup.orUndo(() -> Availability.present(kept), kept::close);
   }
 }

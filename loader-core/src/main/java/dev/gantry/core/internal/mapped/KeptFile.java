@@ -3,7 +3,6 @@ package dev.gantry.core.internal.mapped;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
@@ -45,9 +44,7 @@ sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
   /// Whether an open file is as it was when it was opened.
   static boolean isUnchanged(FileCalls calls, SourceFile file) {
     FileCalls.StatResult now = calls.stat(file.mappable());
-    if (now.status() < 0) {
-      throw new TransferException("statx", file.file().toString(), Errno.failure(-now.status()));
-    }
+    Errno.check(now.status(), "statx", file.file());
     SourceFile.Identity identity =
         new SourceFile.Identity(now.device(), now.inode(), now.size(), now.modifiedNanos());
     return identity.equals(file.onDisk());

@@ -309,30 +309,18 @@ public final class KeptFiles implements AutoCloseable {
       case Availability.Absent<KeptFile>(String reason) -> entry.refusal = reason;
       case Availability.Present<KeptFile>(KeptFile kept) -> {
         if (closed || entries.get(key) != entry) {
-          return dropped(kept);
+          dropped.add(kept);
+          return Availability.absent("not kept: the session was closed, or the file replaced");
         }
-        keep(entry, kept);
+        entry.refusal = "";
+        entry.kept = kept;
+        entry.usedNanos = System.nanoTime();
         entry.users += asked ? 1 : 0;
+        keptBytes += kept.bytes();
+        IdleWatch.watch(look);
       }
     }
     return result;
-  }
-
-  private Availability<KeptFile> dropped(KeptFile kept) {
-    return Cleanup.orUndo(
-        () -> {
-          dropped.add(kept);
-          return Availability.absent("not kept: the session was closed, or the file replaced");
-        },
-        kept::close);
-  }
-
-  private synchronized void keep(KeptEntry entry, KeptFile kept) {
-    entry.refusal = "";
-    entry.kept = kept;
-    entry.usedNanos = System.nanoTime();
-    keptBytes += kept.bytes();
-    IdleWatch.watch(look);
   }
 
   /// @param counted how many of the bytes count as registered already
@@ -448,7 +436,7 @@ public final class KeptFiles implements AutoCloseable {
     synchronized (this) {
       closed = true;
     }
-    List<Runnable> actions = new ArrayList<>(List.of(this::freeIdle));
+    List<Runnable> actions = new ArrayList<>(List.of(this::freeIdle, keeper::close));
     kernels.values().forEach(kernel -> actions.add(kernel::close));
     Cleanup.runAll(actions);
     kernels.clear();

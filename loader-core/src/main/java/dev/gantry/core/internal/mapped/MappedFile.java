@@ -47,17 +47,12 @@ final class MappedFile implements KeptFile {
     this.calls = calls;
     this.file = file;
     this.bytes = bytes(calls, file);
-    this.address = Libc.INSTANCE.mmap(bytes, Libc.PROT_READ, Libc.MAP_SHARED, file.mappable(), 0);
-    if (address < 0) {
-      throw new TransferException(
-          "mmap", file.file() + " length " + bytes, Errno.failure((int) -address));
-    }
-    Cleanup.orUndo(
-        () -> {
-          register();
-          return address;
-        },
-        this::unmap);
+    this.address =
+        Errno.require(
+            Libc.INSTANCE.mmap(bytes, Libc.PROT_READ, Libc.MAP_SHARED, file.mappable(), 0),
+            "mmap",
+            file.file() + " length " + bytes);
+    Cleanup.orUndo(this::register, this::unmap);
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
@@ -125,10 +120,7 @@ final class MappedFile implements KeptFile {
   /// gets its addresses.
   private void unmap() {
     unregister();
-    int result = Libc.INSTANCE.munmap(address, bytes);
-    if (result < 0) {
-      throw new TransferException("munmap", bytes + " bytes", Errno.failure(-result));
-    }
+    Errno.check(Libc.INSTANCE.munmap(address, bytes), "munmap", bytes + " bytes");
   }
 
   /// Unregisters, unmaps and closes the file. No kernel may read it any more.
