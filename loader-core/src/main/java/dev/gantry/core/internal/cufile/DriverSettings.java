@@ -5,7 +5,7 @@ import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.ProcessEnvironment;
+import dev.gantry.core.internal.natives.Libc;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -134,11 +134,11 @@ public final class DriverSettings {
 
   private static Availability<CuFile> openNaming(
       String name, Supplier<Availability<CuFile>> driver) {
-    ProcessEnvironment.set(VARIABLE, name);
+    Libc.setEnvironment(VARIABLE, name);
     try {
       return driver.get();
     } finally {
-      ProcessEnvironment.unset(VARIABLE);
+      Libc.setEnvironment(VARIABLE, null);
     }
   }
 

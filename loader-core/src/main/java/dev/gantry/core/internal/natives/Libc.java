@@ -14,6 +14,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// The C library's file and mapping calls on 64-bit Linux.
 ///
@@ -240,6 +241,26 @@ public final class Libc implements FileCalls {
   private static int remove(MethodHandle function, Path path) {
     try (Arena arena = Arena.ofConfined()) {
       return intCall(function, name(arena, path), 0, 0, 0, 0);
+    }
+  }
+
+  /// Sets a variable of the environment that C libraries of this process see, or removes it. Java's own is a copy from
+  /// the process's start, and does not change. The C library does not guard it against readers on other threads: change
+  /// it rarely, and only for a moment.
+  ///
+  /// @param value null to remove the variable
+  public static void setEnvironment(String name, @Nullable String value) {
+    try (Arena arena = Arena.ofConfined()) {
+      long variable = arena.allocateFrom(name).address();
+      // int setenv(const char *name, const char *value, int overwrite); int unsetenv(const char
+      // *name)
+      int status =
+          value == null
+              ? intCall(function("unsetenv"), variable, 0, 0, 0, 0)
+              : intCall(function("setenv"), variable, arena.allocateFrom(value).address(), 1, 0, 0);
+      if (status != 0) {
+        throw new IllegalStateException("the environment cannot be changed: " + name);
+      }
     }
   }
 

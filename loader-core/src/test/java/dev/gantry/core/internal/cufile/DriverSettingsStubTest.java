@@ -11,7 +11,7 @@ import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.ProcessEnvironment;
+import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
@@ -155,9 +155,9 @@ class DriverSettingsStubTest {
   /// The environment of the C library; Java's copy is of the process's start.
   @Test
   void theEnvironmentIsPutBack() {
-    ProcessEnvironment.set("GANTRY_TEST", "set");
-    ProcessEnvironment.unset("GANTRY_TEST");
-    ProcessEnvironment.unset("GANTRY_TEST");
+    Libc.setEnvironment("GANTRY_TEST", "set");
+    Libc.setEnvironment("GANTRY_TEST", null);
+    Libc.setEnvironment("GANTRY_TEST", null);
     assertThat(System.getenv("GANTRY_TEST")).isNull();
   }
 
