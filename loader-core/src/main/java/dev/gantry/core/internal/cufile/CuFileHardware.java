@@ -6,6 +6,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
+import dev.gantry.core.internal.natives.CudaPointers;
 import java.lang.foreign.MemorySegment;
 import java.util.function.ToLongFunction;
 
@@ -57,9 +58,8 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
 
   @Override
   public long id(Device.Cuda device, long address) {
-    CudaContext context = CudaContext.of(device);
-    try (var _ = context.enter()) {
-      return context.driver().pointers().bufferId(address);
+    try (var _ = CudaContext.of(device).enter()) {
+      return CudaPointers.bufferId(address);
     }
   }
 
@@ -70,9 +70,8 @@ public final class CuFileHardware implements RegistrationCache.Hardware {
 
   @Override
   public void register(Device.Cuda device, MemorySegment region) {
-    CudaContext context = CudaContext.of(device);
-    try (var _ = context.enter()) {
-      context.driver().pointers().syncMemoryOperations(region.address());
+    try (var _ = CudaContext.of(device).enter()) {
+      CudaPointers.syncMemoryOperations(region.address());
       cuFile.registerBuffer(region);
     }
   }

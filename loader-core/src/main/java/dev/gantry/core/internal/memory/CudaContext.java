@@ -130,7 +130,7 @@ public final class CudaContext {
   /// The allocation that contains `address`; absent with the reason if the driver knows none.
   public Availability<CudaPointers.Allocation> allocation(long address) {
     try (var _ = enter()) {
-      return driver.pointers().allocation(address);
+      return CudaPointers.allocation(address);
     }
   }
 

@@ -170,7 +170,6 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
           () -> {
             driver.copyToDevice(address() + offset, source.address(), source.byteSize(), stream);
             driver.synchronize(stream);
-            return stream;
           },
           () -> driver.destroy(stream));
       context.streams().giveBack(stream);

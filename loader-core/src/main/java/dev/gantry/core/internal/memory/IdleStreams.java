@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.internal.natives.CudaDriver;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
@@ -69,6 +70,17 @@ public final class IdleStreams {
   /// @param event an event for which no thread waits, and before which all work is done
   public void giveBack(CudaDriver.Event event) {
     (event.isBlockingSync() ? blockingSyncEvents : events).keep(event, 1);
+  }
+
+  /// Destroys a stream and events instead of giving them back, after a wait that failed: the device may still use them,
+  /// so nobody else may get them.
+  public void destroy(CudaDriver.Stream stream, List<CudaDriver.Event> events) {
+    List<Runnable> actions = new ArrayList<>();
+    events.forEach(event -> actions.add(() -> context.driver().destroy(event)));
+    actions.add(() -> context.driver().destroy(stream));
+    try (var _ = context.enter()) {
+      Cleanup.runAll(actions);
+    }
   }
 
   /// Destroys the streams and events that are kept.

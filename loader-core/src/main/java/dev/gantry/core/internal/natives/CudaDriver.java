@@ -286,11 +286,6 @@ public final class CudaDriver {
     return new MemoryInfo(free[0], total[0]);
   }
 
-  /// Queries about addresses.
-  public CudaPointers pointers() {
-    return CudaPointers.INSTANCE;
-  }
-
   public record MemoryInfo(long freeBytes, long totalBytes) {}
 
   public Stream createStream() {

@@ -15,8 +15,6 @@ import jcuda.driver.JCudaDriver;
 /// Asks the CUDA driver about addresses: `cuPointerGetAttribute` and related calls. They need a current context.
 /// Thread-safe.
 public final class CudaPointers {
-  static final CudaPointers INSTANCE = new CudaPointers();
-
   /// How memory was allocated, which decides what can be done with it.
   public enum Kind {
     /// Memory of `cuMemAlloc`, which `cudaMalloc` uses too.
@@ -55,7 +53,7 @@ public final class CudaPointers {
   private CudaPointers() {}
 
   /// The allocation that contains `address`; absent if the driver knows none.
-  public Availability<Allocation> allocation(long address) {
+  public static Availability<Allocation> allocation(long address) {
     OptionalLong type = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     OptionalLong base = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, address);
     OptionalLong bytes = get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_RANGE_SIZE, address);
@@ -98,12 +96,12 @@ public final class CudaPointers {
 
   /// The number of the allocation that contains `address`, which no other allocation has; 0 if there is none. It
   /// differs for memory that is later allocated at the same address.
-  public long bufferId(long address) {
+  public static long bufferId(long address) {
     return get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_BUFFER_ID, address).orElse(0);
   }
 
   /// Makes synchronous copies of the allocation at `address` wait for the device, which direct I/O into it requires.
-  public void syncMemoryOperations(long address) {
+  public static void syncMemoryOperations(long address) {
     check(
         JCudaDriver.cuPointerSetAttribute(
             Pointer.to(new int[] {1}),

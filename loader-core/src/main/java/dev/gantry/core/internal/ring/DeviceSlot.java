@@ -193,18 +193,16 @@ final class DeviceSlot extends Slot {
     releasePinned();
   }
 
-  /// Destroys the stream and events after a wait that failed: the device may still use them, so nobody else may get
-  /// them.
+  /// Gives up what the device may still use, after a wait that failed.
   private void destroy() {
-    List<Runnable> actions = new ArrayList<>();
-    events.forEach(event -> actions.add(() -> driver.destroy(event)));
-    actions.add(() -> driver.destroy(stream));
-    if (context.comesToRest()) {
-      actions.add(this::releasePinned);
-    }
-    try (var _ = context.enter()) {
-      Cleanup.runAll(actions);
-    }
+    Cleanup.runAll(
+        List.of(
+            () -> context.streams().destroy(stream, events),
+            () -> {
+              if (context.comesToRest()) {
+                releasePinned();
+              }
+            }));
   }
 
   private void releasePinned() {

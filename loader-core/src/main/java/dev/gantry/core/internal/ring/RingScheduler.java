@@ -15,6 +15,7 @@ import java.util.TreeMap;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Decides which piece each reader does next and which batch the consumer gets. It has the ring's only lock, and all
@@ -71,9 +72,17 @@ final class RingScheduler<T> {
   }
 
   private void locked(Runnable change) {
+    boolean _ =
+        underLock(() -> {
+          change.run();
+          return true;
+        });
+  }
+
+  private <R> R underLock(Supplier<R> work) {
     lock.lock();
     try {
-      change.run();
+      return work.get();
     } finally {
       lock.unlock();
     }
@@ -135,8 +144,7 @@ final class RingScheduler<T> {
   ///
   /// @return whether others may ask
   boolean endAsking() {
-    lock.lock();
-    try {
+    return underLock(() -> {
       if (atOnce) {
         return false;
       }
@@ -144,9 +152,7 @@ final class RingScheduler<T> {
       planning++;
       work.signal();
       return true;
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// Notes that the plan was made, or will not be.
@@ -293,13 +299,10 @@ final class RingScheduler<T> {
 
   /// Whether the next batch is there without waiting.
   boolean hasNext() {
-    lock.lock();
-    try {
+    return underLock(() -> {
       BatchWork<T> batch = ahead.get(handedOver);
       return batch == null ? mayAskAtOnce() : batch.isFilled();
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   private void checkOpen() {
@@ -343,13 +346,10 @@ final class RingScheduler<T> {
   ///
   /// @return whether the ring is open; if not, the caller owns the slot's memory
   boolean enter() {
-    lock.lock();
-    try {
+    return underLock(() -> {
       busy += closed ? 0 : 1;
       return !closed;
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   void leave() {
@@ -380,30 +380,24 @@ final class RingScheduler<T> {
   ///
   /// @return whether this was the first call
   boolean close() {
-    lock.lock();
-    try {
+    return underLock(() -> {
       boolean first = !closed;
       closed = true;
       work.signalAll();
       change.signalAll();
       return first;
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 
   /// Waits until no caller is busy with the ring.
   ///
   /// @return the slots that the consumer still has; it owns their memory from now on
   Set<Slot> awaitIdle() {
-    lock.lock();
-    try {
+    return underLock(() -> {
       while (busy > 0) {
         change.awaitUninterruptibly();
       }
       return Set.copyOf(out);
-    } finally {
-      lock.unlock();
-    }
+    });
   }
 }

@@ -55,7 +55,6 @@ public final class CopyQueue implements AutoCloseable {
           while (copied.size() < BUFFERS) {
             copied.add(sleepers ? idle.blockingSyncEvent() : idle.event());
           }
-          return copied;
         },
         this::giveBack);
   }
@@ -179,22 +178,9 @@ public final class CopyQueue implements AutoCloseable {
           try (var _ = context.enter()) {
             context.driver().synchronize(own);
           }
-          return own;
         },
-        this::destroy);
+        () -> Cleanup.runAll(List.of(() -> context.streams().destroy(own, copied), this::endAll)));
     giveBack();
-    endAll();
-  }
-
-  /// Destroys the stream and events of a device that failed: the device may still use them, so nobody else may get
-  /// them.
-  private void destroy() {
-    List<Runnable> actions = new ArrayList<>();
-    copied.forEach(event -> actions.add(() -> context.driver().destroy(event)));
-    actions.add(() -> context.driver().destroy(own));
-    try (var _ = context.enter()) {
-      Cleanup.runAll(actions);
-    }
     endAll();
   }
 

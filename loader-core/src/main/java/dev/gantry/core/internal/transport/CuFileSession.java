@@ -25,6 +25,7 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
@@ -82,7 +83,11 @@ public final class CuFileSession implements AutoCloseable {
       case Availability.Present<CuFile>(CuFile cuFile) ->
           opened =
               Cleanup.orUndo(
-                  () -> new Opened(cuFile, kind, registrations(cuFile)),
+                  () ->
+                      new Opened(
+                          cuFile,
+                          kind,
+                          new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile))),
                   () -> DriverSettings.close(() -> closeDriver(cuFile, kind)));
       case Availability.Absent<CuFile>(String reason) -> {
         if (!reason.equals(DriverSettings.OTHERS)) {
@@ -93,10 +98,6 @@ public final class CuFileSession implements AutoCloseable {
     return driver;
   }
 
-  private static RegistrationCache registrations(CuFile cuFile) {
-    return new RegistrationCache(CuFileHardware.withHalfOfBar1(cuFile));
-  }
-
   /// Registers a file with cuFile; absent with the reason if cuFile does not take it. The caller closes the
   /// registration before the file.
   ///
@@ -104,7 +105,15 @@ public final class CuFileSession implements AutoCloseable {
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public Availability<CuFileTransport> open(
       Path file, Descriptors descriptors, CudaContext context, Transport kind) {
-    return enter(kind).then(driver -> register(driver, file, descriptors, context));
+    return enter(kind)
+        .then(driver -> {
+          Availability<CuFileTransport> registered =
+              Cleanup.orUndo(() -> register(driver, file, descriptors, context), this::leave);
+          if (registered instanceof Availability.Absent<CuFileTransport>) {
+            leave();
+          }
+          return registered;
+        });
   }
 
   private synchronized Availability<Opened> enter(Transport kind) {
@@ -123,53 +132,36 @@ public final class CuFileSession implements AutoCloseable {
       Opened driver, Path file, Descriptors descriptors, CudaContext context) {
     TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
     CuFile cuFile = driver.cuFile();
+    int direct = descriptors.direct();
     boolean gds = driver.kind() == Transport.GDS;
-    CuFileHandle handle = null;
-    boolean complete = false;
     try (var _ = context.enter()) {
-      handle = cuFile.registerHandle(file, gds ? descriptors.direct() : descriptors.buffered());
-      CuFileHandle direct =
-          gds || descriptors.direct() < 0
-              ? null
-              : cuFile.registerHandle(file, descriptors.direct());
-      complete = true;
-      event.done(file, context.device(), 0, "");
-      return Availability.present(
-          new CuFileTransport(driver, context, handle, direct, this::leave));
+      CuFileHandle handle = cuFile.registerHandle(file, gds ? direct : descriptors.buffered());
+      return Cleanup.orUndo(
+          () -> {
+            CuFileHandle second = gds || direct < 0 ? null : cuFile.registerHandle(file, direct);
+            event.done(file, context.device(), 0, "");
+            return Availability.present(
+                new CuFileTransport(driver, context, handle, second, this::leave));
+          },
+          handle::close);
     } catch (TransferException e) {
       event.done(file, context.device(), 0, e.getMessage());
       return Availability.absent(e.getMessage());
-    } finally {
-      if (!complete) {
-        try {
-          if (handle != null) {
-            handle.close();
-          }
-        } finally {
-          leave();
-        }
-      }
     }
   }
 
   /// Deregisters slabs that will not be read into again.
   public void deregister(List<Slab> slabs) {
-    Opened now = opened();
-    if (now != null) {
-      now.registrations().forget(slabs);
-    }
+    registrations().ifPresent(all -> all.forget(slabs));
   }
 
   /// Deregisters memory that no transfer uses now.
   void freeIdle() {
-    Opened now = opened();
-    if (now != null) {
-      now.registrations().freeIdle();
-    }
+    registrations().ifPresent(RegistrationCache::freeIdle);
   }
 
-  private synchronized @Nullable Opened opened() {
-    return opened;
+  private synchronized Optional<RegistrationCache> registrations() {
+    return Optional.ofNullable(opened).map(Opened::registrations);
   }
 
   /// Closes the driver. All files must be closed.

@@ -78,7 +78,8 @@ public final class OnDemandTransfer implements AutoCloseable {
     }
     CudaContext context = CudaContext.of(cuda);
     StagingPool pool = new StagingPool(context, threads, Long.MAX_VALUE);
-    return new StagedTransport(context, pool.share(), ReaderRule.ownBufferBytes(options), true);
+    return new StagedTransport(
+        context, pool.share(), ReaderRule.ownBufferBytes(options), true, null);
   }
 
   private static @Nullable FetchedFiles fetched(

@@ -33,26 +33,19 @@ public record StagedTransport(
     long bufferBytes,
     boolean sleepers,
     @Nullable Replicas replicas) {
-  public StagedTransport(
-      CudaContext context, StagingPool.Share buffers, long bufferBytes, boolean sleepers) {
-    this(context, buffers, bufferBytes, sleepers, null);
-  }
-
   /// Opens the buffers of one reader thread.
   ///
   /// @param wanted whether to wait if all buffers are in use, as for [StagingPool.Share#take]
   /// @return null if the caller would have to wait and `wanted` is false
   @Nullable Reader openReader(BooleanSupplier wanted) {
     StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
-    return pair == null ? null : new Reader(this, pair);
+    return pair == null ? null : new Reader(pair);
   }
 
   /// One thread's two buffers, and a queue of copies from them for each device that they go to. Reads that are smaller
   /// than a buffer share it if their copies are queued on the same stream. For one thread.
-  static final class Reader implements AutoCloseable {
-    private final StagingPool.Share buffers;
+  final class Reader implements AutoCloseable {
     final StagingPool.Pair pair;
-    private final boolean sleepers;
 
     /// The queue to the transport's own device.
     private final CopyQueue copies;
@@ -60,26 +53,18 @@ public record StagedTransport(
     /// All queues, [#copies] first; the others are opened when they are needed.
     private final List<CopyQueue> queues = new ArrayList<>(1);
 
-    private final Replicas.@Nullable Copies replicas;
-    private final long bufferBytes;
+    private final Replicas.@Nullable Copies replicated;
     private int turn;
     private long used;
     private CudaDriver.@Nullable Stream stream;
     private boolean awaited;
 
-    private Reader(StagedTransport transport, StagingPool.Pair pair) {
-      this.buffers = transport.buffers;
-      this.bufferBytes = transport.bufferBytes;
+    private Reader(StagingPool.Pair pair) {
       this.pair = pair;
-      this.sleepers = transport.sleepers;
-      this.replicas =
-          transport.replicas == null
-              ? null
-              : transport.replicas.new Copies(transport.context.device(), this::queue);
+      this.replicated =
+          replicas == null ? null : replicas.new Copies(context.device(), this::queue);
       this.copies =
-          Cleanup.orUndo(
-              () -> new CopyQueue(transport.context, transport.sleepers),
-              () -> transport.buffers.giveBack(pair));
+          Cleanup.orUndo(() -> new CopyQueue(context, sleepers), () -> buffers.giveBack(pair));
       queues.add(copies);
     }
 
@@ -119,7 +104,7 @@ public record StagedTransport(
             copies.copyToDevice(
                 in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
         case Target.OnEach(var slabs) ->
-            Objects.requireNonNull(replicas).copy(slabs, read, buffer, used);
+            Objects.requireNonNull(replicated).copy(slabs, read, buffer, used);
         case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer));
       }
       used += read.length();
@@ -162,8 +147,8 @@ public record StagedTransport(
     }
 
     private void passOn() {
-      if (replicas != null) {
-        replicas.queuePassed(copies);
+      if (replicated != null) {
+        replicated.queuePassed(copies);
       }
     }
 

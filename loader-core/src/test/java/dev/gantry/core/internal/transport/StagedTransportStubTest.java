@@ -54,7 +54,7 @@ class StagedTransportStubTest {
     addresses = nextAddresses();
     reader =
         requireNonNull(
-            new StagedTransport(context, buffers, 2 * BLOCK, false).openReader(() -> false));
+            new StagedTransport(context, buffers, 2 * BLOCK, false, null).openReader(() -> false));
   }
 
   @AfterEach
