@@ -3,7 +3,7 @@ package dev.gantry.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.cli.internal.digest.Digests;
+import dev.gantry.cli.internal.digest.TensorDigests;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -110,7 +110,7 @@ class CorpusTest {
   }
 
   private static String sha256(byte[] bytes, int offset, int length) {
-    MessageDigest sha256 = Digests.sha256();
+    MessageDigest sha256 = TensorDigests.sha256();
     sha256.update(bytes, offset, length);
     return HexFormat.of().formatHex(sha256.digest());
   }

@@ -8,7 +8,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import ai.djl.translate.TranslateException;
-import dev.gantry.cli.internal.digest.Digests;
+import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.shards.ShardOptions;
@@ -72,7 +72,7 @@ public final class TestSamples {
   }
 
   public static String sha256(byte[] bytes) {
-    return HexFormat.of().formatHex(Digests.sha256().digest(bytes));
+    return HexFormat.of().formatHex(TensorDigests.sha256().digest(bytes));
   }
 
   /// The SHA-256 of each array of an epoch, in the batches' order, data first.

@@ -32,12 +32,12 @@ public final class HostDatasetBench {
         }
         case "records" -> {
           for (Samples samples : sizes) {
-            new RecordBench(samples).run(TURNS);
+            new RecordBench(samples).records(TURNS);
           }
         }
         case "decode" -> {
           for (Samples samples : sizes) {
-            new DecodeBench(samples).run(TURNS);
+            new RecordBench(samples).batches(TURNS);
           }
         }
         case "shards" -> new ShardBench(session, photos).large(TURNS);

@@ -10,18 +10,18 @@ import ai.djl.training.dataset.ArrayDataset;
 import ai.djl.training.dataset.Batch;
 import ai.djl.training.dataset.Dataset;
 import dev.gantry.benchmarks.harness.Comparison;
-import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.HostCeilings;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.formats.Shuffle;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
@@ -42,37 +42,26 @@ record ShardBench(GantrySession session, Samples samples) {
   /// Makes the batches of an epoch.
   @FunctionalInterface
   private interface Epoch {
-    void run(BatchSink sink) throws Exception;
+    void run(Consumer<Batch> sink) throws Exception;
   }
-
-  @FunctionalInterface
-  private interface BatchSink {
-    void accept(Batch batch);
-  }
-
-  private record Way(String name, Epoch epoch) {}
 
   /// Beside DJL's `RandomAccessDataset` with its `StackBatchifier`, which reads the same bytes sample by sample, and what
   /// the JDK can copy.
   void large(int turns) throws Exception {
     List<Path> files = samples.files(Samples.Kind.SHARDS);
-    List<Contender> ceilings = new ArrayList<>();
+    Comparison all = comparison(1);
     for (int threads : new int[] {1, 2}) {
-      ceilings.add(HostCeilings.copy(files, threads, CACHED_BYTES));
-      ceilings.add(HostCeilings.copy(files, threads, samples.batchSize() * samples.imageBytes()));
+      all.add(HostCeilings.copy(files, threads, CACHED_BYTES))
+          .add(HostCeilings.copy(files, threads, samples.batchSize() * samples.imageBytes()));
     }
-    compare(
-        turns,
-        1,
-        ceilings,
-        List.of(
-            way("gantry, file order", FILE_ORDER),
-            new Way("DJL, sequential", sink -> djl(false, 0, sink)),
-            new Way("DJL, sequential, 2 threads ahead", sink -> djl(false, 2, sink)),
-            way("gantry, blocks of 32", BLOCKS),
-            way("gantry, single samples", SINGLE),
-            new Way("DJL, random", sink -> djl(true, 0, sink)),
-            new Way("DJL, random, 2 threads ahead", sink -> djl(true, 2, sink))));
+    add(all, 1, "gantry, file order", sink -> ours(FILE_ORDER, sink));
+    add(all, 1, "DJL, sequential", sink -> djl(false, 0, sink));
+    add(all, 1, "DJL, sequential, 2 threads ahead", sink -> djl(false, 2, sink));
+    add(all, 1, "gantry, blocks of 32", sink -> ours(BLOCKS, sink));
+    add(all, 1, "gantry, single samples", sink -> ours(SINGLE, sink));
+    add(all, 1, "DJL, random", sink -> djl(true, 0, sink));
+    add(all, 1, "DJL, random, 2 threads ahead", sink -> djl(true, 2, sink));
+    all.print(turns);
   }
 
   /// Beside DJL's `ArrayDataset`, whose samples are in memory.
@@ -92,64 +81,53 @@ record ShardBench(GantrySession session, Samples samples) {
               .optLabels(manager.arange(0, (float) samples.count(), 1, DataType.INT64))
               .setSampling(samples.batchSize(), true)
               .build();
-      compare(
-          turns,
-          SMALL_EPOCHS,
-          List.of(),
-          List.of(
-              new Way("DJL ArrayDataset, random", sink -> each(arrays, null, sink)),
-              way("gantry, file order", FILE_ORDER),
-              way("gantry, blocks of 32", BLOCKS),
-              way("gantry, single samples", SINGLE)));
+      Comparison all = comparison(SMALL_EPOCHS);
+      add(all, SMALL_EPOCHS, "DJL ArrayDataset, random", sink -> each(arrays, null, sink));
+      add(all, SMALL_EPOCHS, "gantry, file order", sink -> ours(FILE_ORDER, sink));
+      add(all, SMALL_EPOCHS, "gantry, blocks of 32", sink -> ours(BLOCKS, sink));
+      add(all, SMALL_EPOCHS, "gantry, single samples", sink -> ours(SINGLE, sink));
+      all.print(turns);
     }
   }
 
-  private void compare(int turns, int epochs, List<Contender> ceilings, List<Way> ways)
-      throws Exception {
-    Comparison all =
-        new Comparison(
-                "raw shards of " + samples.imageBytes() + " bytes a sample to NDArrays",
-                samples.bytes() * epochs)
-            .samples(samples.count() * epochs)
-            .warm(samples.files(Samples.Kind.SHARDS))
-            .addAll(ceilings);
-    SampleDigest expected = SampleDigest.of(samples);
-    for (Way way : ways) {
-      SampleDigest digest = new SampleDigest();
-      way.epoch().run(digest::add);
-      digest.require(way.name(), expected);
-      all.add(
-          way.name(),
-          samples.count() * epochs,
-          () -> {
-            long[] done = {0};
-            for (int i = 0; i < epochs; i++) {
-              way.epoch()
-                  .run(batch -> done[0] += batch.getData().singletonOrThrow().getShape().get(0));
-            }
-            return done[0];
-          });
-    }
-    all.print(turns);
+  private Comparison comparison(int epochs) throws IOException {
+    return new Comparison(
+            "raw shards of " + samples.imageBytes() + " bytes a sample to NDArrays",
+            samples.bytes() * epochs)
+        .samples(samples.count() * epochs)
+        .warm(samples.files(Samples.Kind.SHARDS));
   }
 
-  private Way way(String name, Shuffle shuffle) {
-    return new Way(
+  /// Checks the values of one epoch, and adds so many epochs as a contender.
+  private void add(Comparison all, int epochs, String name, Epoch epoch) throws Exception {
+    SampleDigest digest = new SampleDigest();
+    epoch.run(digest::add);
+    digest.require(name, SampleDigest.of(samples));
+    all.add(
         name,
-        sink -> {
-          try (ShardDataset dataset =
-              ShardDataset.builder()
-                  .setPath(samples.shards())
-                  .setSampling(samples.batchSize())
-                  .optShuffle(shuffle)
-                  .optSession(session)
-                  .build()) {
-            each(dataset, null, sink);
+        samples.count() * epochs,
+        () -> {
+          long[] done = {0};
+          for (int i = 0; i < epochs; i++) {
+            epoch.run(batch -> done[0] += batch.getData().singletonOrThrow().getShape().get(0));
           }
+          return done[0];
         });
   }
 
-  private void djl(boolean random, int threads, BatchSink sink) throws Exception {
+  private void ours(Shuffle shuffle, Consumer<Batch> sink) throws Exception {
+    try (ShardDataset dataset =
+        ShardDataset.builder()
+            .setPath(samples.shards())
+            .setSampling(samples.batchSize())
+            .optShuffle(shuffle)
+            .optSession(session)
+            .build()) {
+      each(dataset, null, sink);
+    }
+  }
+
+  private void djl(boolean random, int threads, Consumer<Batch> sink) throws Exception {
     try (DjlShards dataset =
         new DjlShards.Builder(samples).setSampling(samples.batchSize(), random).build()) {
       if (threads == 0) {
@@ -162,8 +140,8 @@ record ShardBench(GantrySession session, Samples samples) {
     }
   }
 
-  private static void each(Dataset dataset, @Nullable ExecutorService executor, BatchSink sink)
-      throws Exception {
+  private static void each(
+      Dataset dataset, @Nullable ExecutorService executor, Consumer<Batch> sink) throws Exception {
     try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
       for (Batch batch :
           executor == null ? dataset.getData(manager) : dataset.getData(manager, executor)) {

@@ -40,7 +40,7 @@ public final class RecordDigests implements Report {
   }
 
   private void read(GantrySession session) {
-    MessageDigest sha256 = Digests.sha256();
+    MessageDigest sha256 = TensorDigests.sha256();
     try (Progress bar = Progress.ofRecords("digest", files)) {
       for (Location file : files) {
         try (TfRecordReader reader = RecordFiles.open(session, file)) {

@@ -12,18 +12,24 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.PrintWriter;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
@@ -44,60 +50,105 @@ public record TensorDigests(
   /// How many bytes of a field are loaded at a time.
   private static final long PIECE_BYTES = 64L << 20;
 
+  /// The most bytes that are loaded at a time, unless one tensor has more.
+  private static final long PART_BYTES = 256L << 20;
+
+  private static final int CHUNK_BYTES = 4 << 20;
+
   /// @param sha256 lower-case hexadecimal
   record Digest(DType dtype, TensorShape shape, String sha256) {}
-
-  private record Described(String name, DType dtype, TensorShape shape) {}
 
   /// Computes the digests of weights, after it has compared the files' own checksums.
   public static TensorDigests of(GantrySession session, WeightsCatalogue weights, Device device) {
     weights.verify(session);
+    SequencedMap<String, Digest> digests = new LinkedHashMap<>();
+    weights
+        .tensors()
+        .forEach(
+            (name, tensor) -> digests.put(name, new Digest(tensor.dtype(), tensor.shape(), "")));
     List<StoredTensor> tensors = List.copyOf(weights.tensors().values());
-    return of(
-        session,
-        device,
-        "tensors",
-        Optional.empty(),
-        tensors.stream()
-            .map(each -> new Described(each.name(), each.dtype(), each.shape()))
-            .toList(),
-        tensors);
+    return of(session, device, "tensors", Optional.empty(), digests, tensors);
   }
 
   /// Computes the digests of shards, after it has compared all checksums, so that each digest is of what was
   /// written.
   public static TensorDigests of(GantrySession session, ShardSet set, Device device) {
     verify(session, set);
-    return of(
-        session,
-        device,
-        "fields",
-        Optional.of(set.samples()),
-        set.fields().stream()
-            .map(each -> new Described(each.name(), each.dtype(), each.shape()))
-            .toList(),
-        pieces(set));
+    SequencedMap<String, Digest> digests = new LinkedHashMap<>();
+    set.fields()
+        .forEach(field -> digests.put(field.name(), new Digest(field.dtype(), field.shape(), "")));
+    return of(session, device, "fields", Optional.of(set.samples()), digests, pieces(set));
   }
 
+  /// Loads tensors to a device part by part, and reads them back from there.
+  ///
+  /// @param digests get their texts; one whose name no tensor has, that of nothing
+  /// @param tensors those of one name follow one another
   private static TensorDigests of(
       GantrySession session,
       Device device,
       String kind,
       Optional<Long> samples,
-      List<Described> described,
-      List<StoredTensor> pieces) {
-    long bytes = pieces.stream().mapToLong(StoredTensor::bytes).sum();
-    try (Progress bar = new Progress("digest", bytes)) {
-      Digests digests = new Digests(session, device, bar);
-      Map<String, String> byName =
-          digests.of(described.stream().map(Described::name).toList(), pieces);
-      SequencedMap<String, Digest> all = new LinkedHashMap<>();
-      described.forEach(each ->
-          all.put(
-              each.name(),
-              new Digest(
-                  each.dtype(), each.shape(), Objects.requireNonNull(byName.get(each.name())))));
-      return new TensorDigests(kind, all, samples, bytes, digests.report());
+      SequencedMap<String, Digest> digests,
+      List<StoredTensor> tensors) {
+    long total = tensors.stream().mapToLong(StoredTensor::bytes).sum();
+    TransferReport report = TransferReport.NOTHING;
+    MessageDigest sha256 = sha256();
+    digests.replaceAll((_, digest) -> ended(digest, sha256));
+    try (Progress bar = new Progress("digest", total);
+        Arena arena = Arena.ofConfined()) {
+      MemorySegment chunk = arena.allocate(CHUNK_BYTES);
+      long done = 0;
+      for (int begin = 0, end; begin < tensors.size(); begin = end) {
+        end = end(tensors, begin);
+        try (LoadedTensors loaded =
+            LoadedTensors.load(
+                session, tensors.subList(begin, end), device, TransferOptions.defaults())) {
+          for (int i = begin; i < end; i++) {
+            Region region = loaded.regions().get(i - begin);
+            update(sha256, region, chunk);
+            done += region.length();
+            bar.onProgress(done, total);
+            String name = tensors.get(i).name();
+            if (i + 1 == tensors.size() || !tensors.get(i + 1).name().equals(name)) {
+              var _ = digests.computeIfPresent(name, (_, digest) -> ended(digest, sha256));
+            }
+          }
+          report = report.plus(loaded.report());
+        }
+      }
+    }
+    return new TensorDigests(kind, digests, samples, total, report);
+  }
+
+  /// Returns the end of a part of the tensors.
+  private static int end(List<StoredTensor> tensors, int begin) {
+    int end = begin;
+    for (long bytes = 0;
+        end == begin || (end < tensors.size() && bytes + tensors.get(end).bytes() <= PART_BYTES);
+        end++) {
+      bytes += tensors.get(end).bytes();
+    }
+    return end;
+  }
+
+  private static void update(MessageDigest sha256, Region region, MemorySegment chunk) {
+    for (long at = 0; at < region.length(); at += chunk.byteSize()) {
+      long length = Math.min(chunk.byteSize(), region.length() - at);
+      region.slice(at, length).copyTo(chunk);
+      sha256.update(chunk.asSlice(0, length).asByteBuffer());
+    }
+  }
+
+  private static Digest ended(Digest digest, MessageDigest sha256) {
+    return new Digest(digest.dtype(), digest.shape(), HexFormat.of().formatHex(sha256.digest()));
+  }
+
+  public static MessageDigest sha256() {
+    try {
+      return MessageDigest.getInstance("SHA-256");
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
     }
   }
 
