@@ -52,8 +52,8 @@ final class ModelBench {
     Device.Cuda gpu = new Device.Cuda(0);
     new Comparison("link", LinkCeiling.BYTES)
         .before(Turns::pause)
-        .add(new LinkCeiling(gpu, true))
-        .add(new LinkCeiling(gpu, false))
+        .add(LinkCeiling.of(gpu, true))
+        .add(LinkCeiling.of(gpu, false))
         .print(RUNS);
     LoadOptions asStored = LoadOptions.builder().optAsStored(true).build();
     try (Model model = loads("BF16", plain, asStored);

@@ -97,7 +97,7 @@ public final class SaveBench {
         new Save("gantry, through the page cache", options.withPageCache(true)));
     SnapshotLimits onDevice = new SnapshotLimits(Long.MAX_VALUE, Long.MAX_VALUE);
     if (device instanceof Device.Cuda cuda) {
-      print("link", LinkCeiling.BYTES, new LinkCeiling(cuda, false));
+      print("link", LinkCeiling.BYTES, LinkCeiling.of(cuda, false));
       print(
           "stalls of saves of " + file,
           bytes,

@@ -99,7 +99,7 @@ public final class Bench implements AutoCloseable {
       ChildJvm first =
           new ChildJvm(
               "Gantry, from opening the session",
-              FirstLoad.class,
+              GantryLoad.class,
               largest.file().toString(),
               device.toString());
       measure(new Blocks(settings, session, found, python).all(subjects, first));

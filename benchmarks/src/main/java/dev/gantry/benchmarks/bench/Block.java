@@ -62,7 +62,7 @@ record Block(
                 entry.group(),
                 entry.contender().name(),
                 what,
-                entry.contender() instanceof LinkCeiling ? Heat.NONE : heat,
+                LinkCeiling.is(entry.contender()) ? Heat.NONE : heat,
                 entry.bytes(),
                 seconds.stream().map(time -> entry.bytes() / 1e9 / time).toList(),
                 entry.ceiling(),

@@ -146,7 +146,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
               List.of(),
               0.5,
               List.of(true, false),
-              toDevice -> new LinkCeiling(cuda, toDevice),
+              toDevice -> LinkCeiling.of(cuda, toDevice),
               LinkCeiling.BYTES));
     }
     return blocks;
@@ -211,7 +211,7 @@ record Blocks(Settings settings, GantrySession session, Findings found, PythonPe
   private Entry ceilingOf(Subject subject, Heat heat) {
     Path file = subject.file();
     if (heat == Heat.HOT && settings.device() instanceof Device.Cuda cuda) {
-      return Entry.ceiling(new LinkCeiling(cuda, true), LinkCeiling.BYTES);
+      return Entry.ceiling(LinkCeiling.of(cuda, true), LinkCeiling.BYTES);
     }
     return Entry.ceiling(
         heat == Heat.COLD

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.bench;
 
+import dev.gantry.benchmarks.harness.ChildJvm;
 import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.core.Device;
@@ -79,6 +80,21 @@ final class GantryLoad implements Contender {
                     ? ""
                     : " " + Math.round(100.0 * entry.getValue() / bytes) + "%"))
         .collect(Collectors.joining(", "));
+  }
+
+  /// Measures the first load of a fresh JVM, which links native calls, runs cold code and, on a GPU, makes its context and
+  /// pins buffers. It prints the seconds of the load alone.
+  static void main(String[] arguments) {
+    ChildJvm.endWithParent();
+    long start = System.nanoTime();
+    try (GantrySession session = GantrySession.open();
+        Loaded _ =
+            session.load(
+                wanted(Path.of(arguments[0])),
+                Device.parse(arguments[1]),
+                TransferOptions.defaults())) {
+      System.out.println((System.nanoTime() - start) / 1e9);
+    }
   }
 
   static List<ExtentRequest> wanted(Path file) {

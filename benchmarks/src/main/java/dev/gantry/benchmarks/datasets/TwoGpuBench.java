@@ -2,6 +2,7 @@
 package dev.gantry.benchmarks.datasets;
 
 import dev.gantry.benchmarks.harness.Comparison;
+import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.LinkCeiling;
 import dev.gantry.benchmarks.harness.Threads;
 import dev.gantry.benchmarks.harness.Turns;
@@ -29,9 +30,9 @@ public final class TwoGpuBench {
       Samples samples =
           Samples.photos(session, Path.of(arguments[0]), Long.parseLong(arguments[1]));
       samples.files(Samples.Kind.SHARDS).forEach(PageCache::warm);
-      List<LinkCeiling> links = new ArrayList<>();
+      List<Contender> links = new ArrayList<>();
       for (int gpu = 0; gpu < GPUS; gpu++) {
-        links.add(new LinkCeiling(new Device.Cuda(gpu), true));
+        links.add(LinkCeiling.of(new Device.Cuda(gpu), true));
       }
       compare(
           "copies from pinned memory",
@@ -41,7 +42,7 @@ public final class TwoGpuBench {
               double _ = links.get(gpu).run();
             }
           });
-      links.forEach(LinkCeiling::close);
+      links.forEach(Contender::close);
       compare(
           "single samples, mapped",
           samples.bytes() * DatasetBench.EPOCHS,

@@ -36,19 +36,15 @@ public record MachineReport(
   /// Two devices of which one may reach the other's memory.
   ///
   /// @param refusal why it may not; empty if it may
-  private record Peers(Device.Cuda from, Device.Cuda to, String refusal) {
-    boolean isRefused() {
-      return !refusal.isEmpty();
-    }
-  }
+  private record Peers(Device.Cuda from, Device.Cuda to, String refusal) {}
 
   private List<Peers> peers() {
     List<Peers> peers = new ArrayList<>();
     for (Diagnosis.CudaDevice from : diagnosis.devices()) {
       for (Diagnosis.CudaDevice to : diagnosis.devices()) {
         if (!from.device().equals(to.device())) {
-          String refusal = Replicas.refusal(from.device(), to.device());
-          peers.add(new Peers(from.device(), to.device(), refusal));
+          peers.add(
+              new Peers(from.device(), to.device(), Replicas.refusal(from.device(), to.device())));
         }
       }
     }
@@ -64,59 +60,65 @@ public record MachineReport(
   }
 
   private void printMachine(PrintWriter out) {
-    if (diagnosis.cudaAbsence().isEmpty()) {
-      out.println("CUDA      driver for CUDA " + diagnosis.cudaVersion());
-      for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
-        out.printf(
-            "  %s    %s at %s, %,d MiB free of %,d, BAR1 %,d MiB%n",
-            cuda.device(),
-            cuda.name(),
-            cuda.pci(),
-            cuda.freeBytes() >> 20,
-            cuda.totalBytes() >> 20,
-            cuda.bar1Bytes() >> 20);
-      }
-      if (diagnosis.devices().size() > 1) {
-        List<Peers> refused = peers().stream().filter(Peers::isRefused).toList();
-        out.println(
-            "peers     "
-                + (refused.isEmpty()
-                    ? "each device reaches the others' memory"
-                    : refused.stream().map(Peers::refusal).collect(Collectors.joining("; "))));
-      }
-    } else {
-      out.println("CUDA      none: " + diagnosis.cudaAbsence());
+    line(out, "CUDA", "driver for CUDA " + diagnosis.cudaVersion(), diagnosis.cudaAbsence());
+    for (Diagnosis.CudaDevice cuda : diagnosis.devices()) {
+      out.printf(
+          "  %s    %s at %s, %,d MiB free of %,d, BAR1 %,d MiB%n",
+          cuda.device(),
+          cuda.name(),
+          cuda.pci(),
+          cuda.freeBytes() >> 20,
+          cuda.totalBytes() >> 20,
+          cuda.bar1Bytes() >> 20);
     }
-    out.println(
-        "libcufile "
-            + (diagnosis.cuFileAbsence().isEmpty()
-                ? diagnosis.cuFileLibrary()
-                : "none: " + diagnosis.cuFileAbsence()));
-    out.println("libtorch  " + libtorch.describe());
-    out.println(
-        "direct    "
-            + (diagnosis.directAbsence().isEmpty() ? "yes" : "no: " + diagnosis.directAbsence()));
+    if (diagnosis.devices().size() > 1) {
+      String refusals =
+          peers().stream()
+              .map(Peers::refusal)
+              .filter(refusal -> !refusal.isEmpty())
+              .collect(Collectors.joining("; "));
+      line(
+          out,
+          "peers",
+          refusals.isEmpty() ? "each device reaches the others' memory" : refusals,
+          "");
+    }
+    line(out, "libcufile", diagnosis.cuFileLibrary(), diagnosis.cuFileAbsence());
+    line(out, "libtorch", libtorch.describe(), "");
+    String direct = diagnosis.directAbsence();
+    line(out, "direct", direct.isEmpty() ? "yes" : "no: " + direct, "");
     HostFacts host = diagnosis.host();
-    out.println(
-        "host      IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
+    line(
+        out,
+        "host",
+        "IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
             .formatted(
                 host.iommu(),
                 host.acs(),
                 host.nvidiaFs() ? "loaded" : "not loaded",
-                host.udev() ? "there" : "not there"));
-    out.println(
-        "cache     "
-            + cache
-                .map(use ->
-                    String.format(
-                        Locale.ROOT,
-                        "%s: %d files, %.1f of %.1f GB",
-                        use.folder(),
-                        use.files(),
-                        use.bytes() / 1e9,
-                        use.mostBytes() / 1e9))
-                .orElse("none: remote files are fetched each time; --cache-folder names one"));
+                host.udev() ? "there" : "not there"),
+        "");
+    line(
+        out,
+        "cache",
+        cache.map(MachineReport::used).orElse(""),
+        cache.isPresent() ? "" : "remote files are fetched each time; --cache-folder names one");
     out.println("loads go to " + device + " by default");
+  }
+
+  private static String used(RemoteCache.Use use) {
+    return String.format(
+        Locale.ROOT,
+        "%s: %d files, %.1f of %.1f GB",
+        use.folder(),
+        use.files(),
+        use.bytes() / 1e9,
+        use.mostBytes() / 1e9);
+  }
+
+  /// @param absence why there is none; empty where there is one
+  private static void line(PrintWriter out, String name, String found, String absence) {
+    out.printf("%-9s %s%n", name, absence.isEmpty() ? found : "none: " + absence);
   }
 
   private void printFiles(PrintWriter out) {
