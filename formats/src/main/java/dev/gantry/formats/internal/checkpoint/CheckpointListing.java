@@ -2,51 +2,175 @@
 package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.SequencedMap;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.function.Supplier;
+import java.util.stream.LongStream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Lists the checkpoints in a folder.
+/// The checkpoints that a folder held at one moment. Immutable.
 ///
-/// @param checkpoints the complete ones in the order of their saves; only the last one of each step
-/// @param damaged an error for each checkpoint whose manifest cannot be used
-/// @param doubtful the errors of damaged checkpoints that may be newer than all of `checkpoints`, as far as
-///     their folders' names and the rest of their manifests tell
-public record CheckpointListing(
-    List<CheckpointFolder> checkpoints,
-    List<MalformedFileException> damaged,
-    List<MalformedFileException> doubtful) {
+/// @param saves the complete ones in the order of their saves, also those that a later save of their step
+///     replaces
+/// @param broken the checkpoints whose manifest cannot be used
+public record CheckpointListing(List<CheckpointFolder> saves, List<Damaged> broken) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
 
+  /// @param reason what is wrong with the manifest
+  /// @param step the step in the folder's name; empty if it does not fit a `long`
+  /// @param sequence the save's number, if the manifest can still tell
+  record Damaged(MalformedFileException reason, OptionalLong step, OptionalLong sequence) {
+    /// Whether this was saved before a complete checkpoint; false if it may have been saved later.
+    boolean isOlderThan(CheckpointFolder other) {
+      if (sequence.isPresent()) {
+        return sequence.getAsLong() < other.sequence();
+      }
+      return step.isPresent() && step.getAsLong() < other.step();
+    }
+  }
+
   public CheckpointListing {
-    checkpoints = List.copyOf(checkpoints);
-    damaged = List.copyOf(damaged);
-    doubtful = List.copyOf(doubtful);
+    saves = List.copyOf(saves);
+    broken = List.copyOf(broken);
+  }
+
+  /// Finds the checkpoints that the folder holds at one moment, while a saver may be at work.
+  ///
+  /// @throws TransferException if a manifest cannot be read; it may be intact, so it does not count as
+  ///     damaged
+  static CheckpointListing of(StoreFolder folder) {
+    return settled(folder::look, found -> read(folder.session(), found.keySet()));
+  }
+
+  /// Reads what was there at one moment.
+  ///
+  /// One look does not suffice: during it a saver may finish a checkpoint that the look has missed and
+  /// remove the one before, so that it finds neither. So this looks until two looks in succession agree: what
+  /// both found was there between them.
+  ///
+  /// @param read may throw that a file was not found, if it was removed after the look
+  static <L, R> R settled(Supplier<L> look, Function<L, R> read) {
+    L before = look.get();
+    while (true) {
+      R found = null;
+      TransferException gone = null;
+      try {
+        found = read.apply(before);
+      } catch (TransferException e) {
+        if (!e.isNotFound()) {
+          throw e;
+        }
+        gone = e;
+      }
+      L after = look.get();
+      if (after.equals(before)) {
+        if (gone != null) {
+          throw gone;
+        }
+        return Objects.requireNonNull(found);
+      }
+      before = after;
+    }
+  }
+
+  private static CheckpointListing read(GantrySession session, Set<Path> folders) {
+    List<CheckpointFolder> found = new ArrayList<>();
+    List<Damaged> damaged = new ArrayList<>();
+    for (Path checkpoint : folders) {
+      Path manifest = StoreFolder.manifest(checkpoint);
+      try {
+        found.add(new CheckpointFolder(session, checkpoint, Manifest.readHead(session, manifest)));
+      } catch (MalformedFileException e) {
+        damaged.add(damaged(session, checkpoint, e));
+      } catch (TransferException e) {
+        if (e.isErrno(Set.of("EISDIR"))) {
+          MalformedFileException reason =
+              new MalformedFileException(manifest, 0, "not-a-regular-file", "it is a folder");
+          damaged.add(new Damaged(reason, StoreFolder.step(checkpoint), OptionalLong.empty()));
+        } else if (!e.isNotFound()) {
+          throw e;
+        }
+      }
+    }
+    found.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+    return new CheckpointListing(found, damaged);
+  }
+
+  private static Damaged damaged(
+      GantrySession session, Path checkpoint, MalformedFileException reason) {
+    OptionalLong step = StoreFolder.step(checkpoint);
+    OptionalLong sequence =
+        step.isEmpty()
+            ? OptionalLong.empty()
+            : Manifest.sequence(session, StoreFolder.manifest(checkpoint), step.getAsLong());
+    return new Damaged(reason, step, sequence);
+  }
+
+  /// The highest known number of any save; 0 if there was none.
+  long lastSequence() {
+    return LongStream.concat(
+            saves.stream().mapToLong(CheckpointFolder::sequence),
+            broken.stream().flatMapToLong(one -> one.sequence().stream()))
+        .max()
+        .orElse(0);
+  }
+
+  /// The complete checkpoints in the order of their saves; only the last one of each step.
+  public List<CheckpointFolder> checkpoints() {
+    SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
+    // A step that was saved again takes the place of its later save.
+    saves.forEach(one -> bySteps.putLast(one.step(), one));
+    return List.copyOf(bySteps.values());
+  }
+
+  /// An error for each checkpoint whose manifest cannot be used.
+  public List<MalformedFileException> damaged() {
+    return broken.stream().map(Damaged::reason).toList();
+  }
+
+  /// The errors of damaged checkpoints that may be newer than all complete ones, as far as their folders' names
+  /// and the rest of their manifests tell.
+  public List<MalformedFileException> doubtful() {
+    return broken.stream()
+        .filter(one -> saves.isEmpty() || !one.isOlderThan(saves.getLast()))
+        .map(Damaged::reason)
+        .toList();
   }
 
   /// Returns the checkpoint that was saved last, or empty if there is none.
   ///
   /// @throws MalformedFileException if a damaged checkpoint may have been saved later
   public Optional<CheckpointFolder> latest() {
-    if (!doubtful.isEmpty()) {
-      throw doubtful.getFirst();
+    if (!doubtful().isEmpty()) {
+      throw doubtful().getFirst();
     }
     return latestWhole();
   }
 
   /// Logs a warning for each damaged checkpoint, for callers that go on without it.
   public CheckpointListing warned() {
-    damaged.forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
+    damaged().forEach(one -> LOG.warn("DAMAGED CHECKPOINT, left out: {}", one.getMessage()));
     return this;
   }
 
   /// Returns the undamaged checkpoint that was saved last.
   public Optional<CheckpointFolder> latestWhole() {
-    return checkpoints.isEmpty() ? Optional.empty() : Optional.of(checkpoints.getLast());
+    return saves.reversed().stream().findFirst();
   }
 
   public Optional<CheckpointFolder> ofStep(long step) {
-    return checkpoints.stream().filter(one -> one.step() == step).findFirst();
+    return checkpoints().stream().filter(one -> one.step() == step).findFirst();
   }
 }

@@ -17,10 +17,8 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Optional;
-import java.util.SequencedMap;
 import java.util.UUID;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicReference;
@@ -92,7 +90,7 @@ public final class CheckpointStore implements AutoCloseable {
       FolderLock lock,
       Retention retention,
       long fileBytes,
-      StoreScan found,
+      CheckpointListing found,
       String name,
       Optional<Remote> remote) {
     this.session = session;
@@ -101,7 +99,7 @@ public final class CheckpointStore implements AutoCloseable {
     this.retention = retention;
     this.fileBytes = fileBytes;
     this.name = name;
-    this.checkpoints = new CopyOnWriteArrayList<>(found.checkpoints());
+    this.checkpoints = new CopyOnWriteArrayList<>(found.saves());
     this.uploads =
         remote
             .map(copies ->
@@ -171,7 +169,7 @@ public final class CheckpointStore implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           folder.removeLeftovers();
-          StoreScan found = StoreScan.of(folder);
+          CheckpointListing found = CheckpointListing.of(folder);
           String name = HexFormat.of().toHexDigits(UUID.randomUUID().getLeastSignificantBits());
           return new CheckpointStore(
               session, folder, lock, retention, fileBytes, found, name, remote);
@@ -186,14 +184,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// @throws TransferException if a folder or a manifest cannot be read: an unreadable checkpoint may be
   ///     intact, so it is not listed as damaged
   public static CheckpointListing list(GantrySession session, Path root) {
-    StoreScan all = StoreScan.of(new StoreFolder(session, root));
-    SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
-    // A step that was saved again takes the place of its later save.
-    all.checkpoints().forEach(one -> bySteps.putLast(one.step(), one));
-    return new CheckpointListing(
-        List.copyOf(bySteps.values()),
-        all.damaged().stream().map(StoreScan.Damaged::reason).toList(),
-        all.doubtful());
+    return CheckpointListing.of(new StoreFolder(session, root));
   }
 
   /// Runs `work` while this store removes nothing. `work` cannot save: a save removes old checkpoints, and

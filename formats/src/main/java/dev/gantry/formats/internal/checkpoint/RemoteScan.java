@@ -18,7 +18,7 @@ import java.util.TreeMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Finds the checkpoints in a folder of another store, as [StoreScan] does on the disk.
+/// Finds the checkpoints in a folder of another store, as [CheckpointListing] does on the disk.
 ///
 /// @param root the local folder; each copy is a [CheckpointFolder] below it, under the copy's name
 record RemoteScan(GantrySession session, WritableStore store, Location.Remote location, Path root) {
@@ -51,7 +51,7 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
   List<CheckpointFolder> checkpoints() {
     // Manifests that were read stay as they are.
     Map<String, CheckpointFolder> known = new HashMap<>();
-    return StoreScan.settled(
+    return CheckpointListing.settled(
         this::complete,
         folders -> {
           folders.forEach((folder, sizes) -> {
