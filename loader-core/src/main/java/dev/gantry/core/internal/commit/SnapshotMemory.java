@@ -12,7 +12,6 @@ import dev.gantry.core.internal.memory.HostMemory;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;
-import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -181,7 +180,7 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private @Nullable Slab allocateFor(CudaContext context, long bytes) {
     Slab onDevice =
-        bytes <= limits.deviceBytes() - held(context.device()) && hasRoom(context, bytes)
+        bytes <= limits.deviceBytes() - held(context.device())
             ? unlessRefused(context.device(), () -> DeviceSlab.allocate(context, bytes))
             : null;
     return onDevice == null ? onHost(bytes, () -> PinnedSlab.allocate(context, bytes)) : onDevice;
@@ -198,13 +197,6 @@ public final class SnapshotMemory implements AutoCloseable {
     } catch (TransferException refused) {
       LOG.info("no snapshot on {}: {}", device, refused.getMessage());
       return null;
-    }
-  }
-
-  private static boolean hasRoom(CudaContext context, long bytes) {
-    CudaDriver driver = context.driver();
-    try (var _ = context.enter()) {
-      return bytes <= driver.memoryInfo().freeBytes();
     }
   }
 
