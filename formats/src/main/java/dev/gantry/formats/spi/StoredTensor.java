@@ -96,14 +96,8 @@ public record StoredTensor(
     long rowBits = rows == 0 ? 0 : shape.elements().orElseThrow() / rows * dtype.bits();
     if (from * rowBits % Byte.SIZE != 0 || to * rowBits % Byte.SIZE != 0) {
       throw new MisuseException(
-          "rows "
-              + from
-              + " to "
-              + to
-              + " of tensor '"
-              + name
-              + "' are not whole bytes of "
-              + dtype);
+          "rows %s to %s of tensor '%s' are not whole bytes of %s"
+              .formatted(from, to, name, dtype));
     }
     TensorShape part = shape.withRows(to - from);
     return switch (encoding) {

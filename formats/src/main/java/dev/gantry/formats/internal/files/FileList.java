@@ -100,12 +100,8 @@ public record FileList(SequencedMap<String, Long> sizes) {
             folder.location(),
             0,
             "no-list",
-            "the folder has files of a set, such as "
-                + name
-                + ", and no "
-                + JointFiles.LIST
-                + ": "
-                + UNFINISHED);
+            "the folder has files of a set, such as %s, and no %s: %s"
+                .formatted(name, JointFiles.LIST, UNFINISHED));
       }
       if (name.startsWith(JointFiles.NAMED_LIST)) {
         Set<Location> listed = new HashSet<>(files(folder, file));

@@ -99,10 +99,8 @@ final class NpzReader {
           throw malformed(
               extent.offset(),
               "unknown-compression",
-              subject(member)
-                  + " is compressed by method "
-                  + member.getMethod()
-                  + "; Gantry reads stored and deflated members");
+              "%s is compressed by method %s; Gantry reads stored and deflated members"
+                  .formatted(subject(member), member.getMethod()));
     }
   }
 

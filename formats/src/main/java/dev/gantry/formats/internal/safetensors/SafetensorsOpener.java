@@ -94,10 +94,8 @@ public final class SafetensorsOpener {
           folder.location(),
           0,
           "several-indexes",
-          indexes.size()
-              + " indexes and none is "
-              + USUAL_INDEX
-              + "; open one of them by its name");
+          "%s indexes and none is %s; open one of them by its name"
+              .formatted(indexes.size(), USUAL_INDEX));
     }
     List<Location> files = folder.named(FILE_SUFFIX);
     if (files.isEmpty()) {
@@ -223,12 +221,8 @@ public final class SafetensorsOpener {
           index.file(),
           entry.offset(),
           "tensor-not-in-shard",
-          "tensor '"
-              + name
-              + "' is not in '"
-              + entry.dataFile()
-              + "'"
-              + (other == null ? "" : " but in " + other));
+          "tensor '%s' is not in '%s'%s"
+              .formatted(name, entry.dataFile(), other == null ? "" : " but in " + other));
     }
     if (other != null) {
       throw new MalformedFileException(

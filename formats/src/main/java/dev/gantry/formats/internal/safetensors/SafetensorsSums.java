@@ -126,10 +126,8 @@ public final class SafetensorsSums {
     Path sums = sumsFile(file);
     if (!Files.exists(sums)) {
       throw new MisuseException(
-          sums
-              + " is not there, which a verified load needs; `gantry index "
-              + file
-              + "` makes it");
+          "%s is not there, which a verified load needs; `gantry index %s` makes it"
+              .formatted(sums, file));
     }
     String text = TextFile.read(session, Location.of(sums), MAX_BYTES);
     if (!text.startsWith(HEAD)) {

@@ -123,11 +123,8 @@ final class TensorEntryParser {
       throw json.malformedAt(
           start,
           "size-mismatch",
-          claim(dtype, shape)
-              + " takes "
-              + bits / Byte.SIZE
-              + " bytes, but is given "
-              + (offsets.end() - offsets.begin()));
+          "%s takes %s bytes, but is given %s"
+              .formatted(claim(dtype, shape), bits / Byte.SIZE, offsets.end() - offsets.begin()));
     }
     return new Entry(name, dtype, shape, offsets.begin(), offsets.end());
   }

@@ -47,11 +47,8 @@ final class WriteRules {
     }
     if (tensor.shape().rank() > SafetensorsHeader.MAX_RANK) {
       throw new MisuseException(
-          "tensor '"
-              + tensor.name()
-              + "' has more than "
-              + SafetensorsHeader.MAX_RANK
-              + " dimensions");
+          "tensor '%s' has more than %s dimensions"
+              .formatted(tensor.name(), SafetensorsHeader.MAX_RANK));
     }
   }
 }

@@ -43,10 +43,8 @@ public record TensorSlice(int axis, List<Integer> parts) {
           strided(tensor, strided, spans.getFirst().from(), cut(shape, world));
       case Encoding.Strided _, Encoding.Sliced _, Encoding.Decoded _ ->
           throw new MisuseException(
-              "tensor '"
-                  + tensor.name()
-                  + "' does not lie in its file as memory holds it: it has no slices along axis "
-                  + axis);
+              "tensor '%s' does not lie in its file as memory holds it: it has no slices along axis %s"
+                  .formatted(tensor.name(), axis));
     };
   }
 
@@ -66,18 +64,14 @@ public record TensorSlice(int axis, List<Integer> parts) {
       long length = size / units * part;
       if (size % units != 0 || length % world != 0) {
         throw new MisuseException(
-            "tensor '"
-                + tensor.name()
-                + "' has shape "
-                + tensor.shape()
-                + ": its axis "
-                + axis
-                + " of "
-                + size
-                + (parts.size() == 1 ? "" : ", in parts as " + parts + ",")
-                + " does not divide by "
-                + world
-                + " ranks");
+            "tensor '%s' has shape %s: its axis %s of %s%s does not divide by %s ranks"
+                .formatted(
+                    tensor.name(),
+                    tensor.shape(),
+                    axis,
+                    size,
+                    parts.size() == 1 ? "" : ", in parts as " + parts + ",",
+                    world));
       }
       long own = length / world;
       spans.add(new Span(start + rank * own, start + (rank + 1) * own));
@@ -132,12 +126,8 @@ public record TensorSlice(int axis, List<Integer> parts) {
   private long bytes(StoredTensor tensor, long bits) {
     if (bits % Byte.SIZE != 0) {
       throw new MisuseException(
-          "a slice of tensor '"
-              + tensor.name()
-              + "' along axis "
-              + axis
-              + " would not be whole bytes of "
-              + tensor.dtype());
+          "a slice of tensor '%s' along axis %s would not be whole bytes of %s"
+              .formatted(tensor.name(), axis, tensor.dtype()));
     }
     return bits / Byte.SIZE;
   }

@@ -120,10 +120,8 @@ public final class WeightsFormats {
                 location,
                 0,
                 "unknown-format",
-                "the file does not begin as any of "
-                    + names()
-                    + " does, and its name does not end in any of "
-                    + suffixes()));
+                "the file does not begin as any of %s does, and its name does not end in any of %s"
+                    .formatted(names(), suffixes())));
   }
 
   /// The format that recognises a file's first bytes.
