@@ -119,7 +119,8 @@ public final class SaveQueue implements AutoCloseable {
         : Cleanup.orUndo(
             () -> {
               Snapshot snapshot = entered.memory().get().fill();
-              return Cleanup.orUndo(() -> write(entered.plan(), snapshot), snapshot::close);
+              return Cleanup.orUndo(
+                  () -> write(entered.plan(), snapshot.files(), snapshot::close), snapshot::close);
             },
             room::release);
   }
@@ -236,10 +237,6 @@ public final class SaveQueue implements AutoCloseable {
       Thread.currentThread().interrupt();
       throw new TransferException("save", "while it waited for another", new Failure.Cancelled());
     }
-  }
-
-  private CompletableFuture<SaveOutcome> write(SavePlan plan, Snapshot snapshot) {
-    return write(plan, snapshot.files(), snapshot::close);
   }
 
   /// Queues a save behind all saves that were planned before it, also behind one whose snapshot another

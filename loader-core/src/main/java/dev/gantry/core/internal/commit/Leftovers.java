@@ -9,10 +9,8 @@ import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -25,17 +23,7 @@ final class Leftovers {
   /// How many folders this process remembers, so that it does not list a folder again for each file written to it.
   private static final int MAX_FOLDERS = 1000;
 
-  private static final Set<Path> SEEN =
-      Collections.synchronizedSet(
-          Collections.newSetFromMap(
-              new LinkedHashMap<>() {
-                private static final long serialVersionUID = 1;
-
-                @Override
-                protected boolean removeEldestEntry(Map.Entry<Path, Boolean> eldest) {
-                  return size() > MAX_FOLDERS;
-                }
-              }));
+  private static final Set<Path> SEEN = ConcurrentHashMap.newKeySet();
 
   private Leftovers() {}
 
@@ -44,6 +32,9 @@ final class Leftovers {
   static void remove(FileCalls calls, Path folder) {
     if (!SEEN.add(folder.toAbsolutePath().normalize())) {
       return;
+    }
+    if (SEEN.size() > MAX_FOLDERS) {
+      SEEN.clear();
     }
     try (DirectoryStream<Path> files = Files.newDirectoryStream(folder, TemporaryName::isHeld)) {
       for (Path file : files) {

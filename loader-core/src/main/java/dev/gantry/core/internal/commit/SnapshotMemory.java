@@ -89,14 +89,12 @@ public final class SnapshotMemory implements AutoCloseable {
   /// Says for a log what a snapshot needs and what it may have.
   public String words(List<NewFile> files) {
     long bytes = new SnapshotCopy(files).sizes().values().stream().mapToLong(size -> size).sum();
-    return "a snapshot takes "
-        + bytes
-        + " bytes; optSnapshots allows "
-        + limits.deviceBytes()
-        + " on each device and "
-        + (limits.hostBytes() == Long.MAX_VALUE
+    String host =
+        limits.hostBytes() == Long.MAX_VALUE
             ? "seven eighths of the host memory that is free"
-            : limits.hostBytes() + " of host memory, as far as there are");
+            : limits.hostBytes() + " of host memory, as far as there are";
+    return "a snapshot takes %s bytes; optSnapshots allows %s on each device and %s"
+        .formatted(bytes, limits.deviceBytes(), host);
   }
 
   /// Takes the memory for a snapshot of these files.
