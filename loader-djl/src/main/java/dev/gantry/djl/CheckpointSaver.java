@@ -35,16 +35,15 @@ import org.slf4j.LoggerFactory;
 
 /// Saves checkpoints of a training into a folder, and restores them, in this process or another.
 ///
-/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators, step and
-/// epoch. A training that resumes from it makes the same steps as the uninterrupted one, bit for bit, if its
-/// kernels are deterministic. Gradients that wait for a step are not saved. A save that has been reported is
-/// complete on the disk. If the process or the machine dies before that, the earlier checkpoints stay as they
-/// are. The parameters are ordinary safetensors files: you can open a checkpoint's folder as a model, with
-/// [Weights] or another reader.
+/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators, step and epoch. A
+/// training that resumes from it makes the same steps as the uninterrupted one, bit for bit, if its kernels are
+/// deterministic. Gradients that wait for a step are not saved. A save that has been reported is complete on the
+/// disk. If the process or the machine dies before that, the earlier checkpoints stay as they are. The parameters are
+/// ordinary safetensors files: you can open a checkpoint's folder as a model, with [Weights] or another reader.
 ///
-/// Parameters are named by their paths, as in `Block#getParameters`; one with several paths is saved
-/// once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and
-/// subclasses of these that keep no state of their own: fields that may be state are refused.
+/// Parameters are named by their paths, as in `Block#getParameters`; one with several paths is saved once. Supported
+/// optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and subclasses of these that keep no
+/// state of their own: fields that may be state are refused.
 ///
 /// A saver saves one model. A training of several, such as a GAN, has a saver with a folder of its own for each. Only
 /// one saver at a time, over all processes, can have a folder open. Call its methods on the thread that steps the
