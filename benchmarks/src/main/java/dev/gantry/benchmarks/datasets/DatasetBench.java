@@ -20,7 +20,6 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.Batches;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
@@ -79,22 +78,19 @@ public final class DatasetBench {
         () -> epochs.run(() -> samples.batches(kind, order)));
   }
 
-  private void compare(String title, List<Contender> contenders) throws Exception {
+  private Comparison comparison(String title) throws IOException {
     List<Path> files = samples.files();
-    compare(title, samples, EPOCHS, contenders, () -> files.forEach(PageCache::warm));
+    return comparison(title, samples, EPOCHS, () -> files.forEach(PageCache::warm));
   }
 
-  private static void compare(
-      String title, Samples of, int epochs, List<Contender> contenders, Turns.Preparation before)
-      throws Exception {
-    new Comparison(title, of.bytes() * epochs)
+  private static Comparison comparison(
+      String title, Samples of, int epochs, Turns.Preparation before) {
+    return new Comparison(title, of.bytes() * epochs)
         .samples(of.count() * epochs)
         .before(() -> {
           before.run();
           Turns.pause();
-        })
-        .addAll(contenders)
-        .print(TURNS);
+        });
   }
 
   private void check(Kind kind, Shuffle order) throws IOException {
@@ -107,30 +103,27 @@ public final class DatasetBench {
 
   private void rows() throws Exception {
     Epochs once = new Epochs(session, device, 2, Epochs.TRANSFER, 1);
-    List<Contender> cold = new ArrayList<>();
-    List<Contender> hot = new ArrayList<>();
-    for (Kind kind : Kind.values()) {
-      cold.add(
-          Contender.of(
-              kind.title,
-              samples.count(),
-              () -> once.run(() -> samples.batches(kind, FILE_ORDER))));
-    }
     try {
       samples.drop();
-      compare("cold, file order", samples, 1, cold, samples::drop);
+      Comparison cold = comparison("cold, file order", samples, 1, samples::drop);
+      for (Kind kind : Kind.values()) {
+        cold.add(
+            kind.title, samples.count(), () -> once.run(() -> samples.batches(kind, FILE_ORDER)));
+      }
+      cold.print(TURNS);
     } catch (IOException | IllegalStateException e) {
       System.out.println("not measured cold: " + e.getMessage());
     }
+    Comparison hot = comparison("hot, file order");
+    Comparison blocks = comparison("hot, blocks of 32");
     for (Kind kind : FILES) {
       for (int slots = 2; slots <= 4; slots++) {
         hot.add(contender(kind, FILE_ORDER, slots));
       }
+      blocks.add(contender(kind, new Shuffle.Blocks(1, 32), 3));
     }
-    compare("hot, file order", hot);
-    compare(
-        "hot, blocks of 32",
-        FILES.stream().map(kind -> contender(kind, new Shuffle.Blocks(1, 32), 3)).toList());
+    hot.print(TURNS);
+    blocks.print(TURNS);
     for (Kind kind : FILES) {
       for (Shuffle order : List.of(FILE_ORDER, new Shuffle.Blocks(1, 32), SINGLE)) {
         check(kind, order);
@@ -143,12 +136,14 @@ public final class DatasetBench {
   /// Measures batches without an index, which the CPU reads, checks and decodes.
   private void streams() throws Exception {
     Shuffle buffer = new Shuffle.Samples(1);
-    List<Contender> contenders = new ArrayList<>();
+    Comparison streams = comparison("hot, streams");
     for (int slots = 2; slots <= 4; slots++) {
-      contenders.add(contender(Kind.STREAMED, FILE_ORDER, slots));
+      streams.add(contender(Kind.STREAMED, FILE_ORDER, slots));
     }
-    compare("hot, streams", contenders);
-    compare("hot, streams, shuffle buffer", List.of(contender(Kind.STREAMED, buffer, 3)));
+    streams.print(TURNS);
+    comparison("hot, streams, shuffle buffer")
+        .add(contender(Kind.STREAMED, buffer, 3))
+        .print(TURNS);
     check(Kind.STREAMED, FILE_ORDER);
     check(Kind.STREAMED, buffer);
   }
@@ -159,11 +154,11 @@ public final class DatasetBench {
         new Samples(session, samples.folder(), "pages", TensorShape.of(4096), 500_000, 8192);
     for (Transport transport : List.of(Transport.STAGED, Transport.MAPPED)) {
       Epochs epochs = epochs(3, Epochs.TRANSFER.withTransport(transport));
-      List<Contender> contenders = new ArrayList<>();
+      Comparison photos = comparison("hot, " + transport + ", single samples");
       for (Kind kind : FILES) {
-        contenders.add(single(kind.title, epochs, samples, () -> samples.batches(kind, SINGLE)));
+        photos.add(single(kind.title, epochs, samples, () -> samples.batches(kind, SINGLE)));
         for (DType to : List.of(DType.F32, DType.F16)) {
-          contenders.add(
+          photos.add(
               single(
                   kind.title + ", normalised to " + to,
                   epochs,
@@ -171,13 +166,14 @@ public final class DatasetBench {
                   () -> samples.normalized(kind, SINGLE, to)));
         }
       }
-      compare("hot, " + transport + ", single samples", contenders);
-      compare(
-          "hot, " + transport + ", single samples of 4 KiB",
-          pages,
-          EPOCHS,
-          List.of(single("raw shards", epochs, pages, () -> pages.batches(Kind.SHARDS, SINGLE))),
-          () -> pages.files(Kind.SHARDS).forEach(PageCache::warm));
+      photos.print(TURNS);
+      comparison(
+              "hot, " + transport + ", single samples of 4 KiB",
+              pages,
+              EPOCHS,
+              () -> pages.files(Kind.SHARDS).forEach(PageCache::warm))
+          .add(single("raw shards", epochs, pages, () -> pages.batches(Kind.SHARDS, SINGLE)))
+          .print(TURNS);
       new NormalizeBench(session, samples, transport).run(device, TURNS);
     }
   }

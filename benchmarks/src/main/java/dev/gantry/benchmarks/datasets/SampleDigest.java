@@ -10,6 +10,8 @@ import dev.gantry.formats.internal.batches.FieldView;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.LongFunction;
 import java.util.zip.CRC32C;
 
@@ -18,12 +20,18 @@ import java.util.zip.CRC32C;
 final class SampleDigest {
   private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 
+  private static final Map<Samples, SampleDigest> WRITTEN = new ConcurrentHashMap<>();
+
   private final CRC32C crc = new CRC32C();
   private long samples;
   private long sum;
 
-  /// The digest of [Samples] as they were written.
+  /// The digest of [Samples] as they were written, computed once.
   static SampleDigest of(Samples written) {
+    return WRITTEN.computeIfAbsent(written, SampleDigest::computed);
+  }
+
+  private static SampleDigest computed(Samples written) {
     SampleDigest digest = new SampleDigest();
     LongFunction<byte[]> images = written.images();
     for (long i = 0; i < written.count(); i++) {
