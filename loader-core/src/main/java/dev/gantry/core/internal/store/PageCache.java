@@ -5,6 +5,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import java.io.IOException;
+import java.io.InputStream;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -17,8 +18,8 @@ public final class PageCache {
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public static void warm(Path file) {
-    try {
-      long _ = Files.copy(file, OutputStream.nullOutputStream());
+    try (InputStream in = Files.newInputStream(file)) {
+      long _ = in.transferTo(OutputStream.nullOutputStream());
     } catch (IOException e) {
       throw FileErrors.of("read", file.toString(), e);
     }
