@@ -34,6 +34,21 @@ public final class Schema {
   ///     refuses a file
   public static List<FeatureSpec> infer(
       GantrySession session, List<Location> files, TfRecordOptions options, long records) {
+    Look look = look(session, files, options, records);
+    if (look.records() == 0) {
+      throw new MalformedFileException(
+          files.getFirst(), 0, "no-records", "nothing to tell features from");
+    }
+    return look.features().stream().flatMap(seen -> seen.spec(look.records()).stream()).toList();
+  }
+
+  /// @param records how many records were read
+  /// @param features the features in the order of their names, then the feature lists
+  public record Look(long records, List<Seen> features) {}
+
+  /// Reads the first records as [#infer] does, which may be none.
+  public static Look look(
+      GantrySession session, List<Location> files, TfRecordOptions options, long records) {
     ExampleReader features = ExampleReader.ofAll();
     List<Seen> seen = new ArrayList<>();
     long looked = 0;
@@ -55,23 +70,17 @@ public final class Schema {
         }
       }
     }
-    if (looked == 0) {
-      throw new MalformedFileException(
-          files.getFirst(), 0, "no-records", "nothing to tell features from");
-    }
-    long all = looked;
-    return seen.stream()
-        .sorted(Comparator.comparing((Seen one) -> one.isList).thenComparing(one -> one.name))
-        .flatMap(one -> one.spec(all).stream())
-        .toList();
+    seen.sort(Comparator.comparing(Seen::isList).thenComparing(Seen::name));
+    return new Look(looked, seen);
   }
 
   /// Collects what the records show of one feature.
-  private static final class Seen {
+  public static final class Seen {
     private final String name;
     private final boolean isList;
     private Optional<FeatureSpec.Kind> kind = Optional.empty();
     private boolean plural;
+    private boolean single = true;
     private boolean varies;
 
     /// The length of the values; -1 before the first one.
@@ -118,9 +127,29 @@ public final class Schema {
       records++;
       boolean isBytes = found == FeatureSpec.Kind.BYTES;
       plural |= isBytes && value.count() > 1;
+      single &= value.count() == 1;
       long here = isBytes ? value.length() : value.count();
       varies |= length >= 0 && here != length;
       length = Math.max(length, here);
+    }
+
+    public String name() {
+      return name;
+    }
+
+    /// Whether it is a feature list.
+    public boolean isList() {
+      return isList;
+    }
+
+    /// The kind of its values; empty if no record has any.
+    public Optional<FeatureSpec.Kind> kind() {
+      return kind;
+    }
+
+    /// Whether each record that has the feature has one value of it.
+    public boolean isSingle() {
+      return single;
     }
 
     private DType dtype(FeatureSpec.Kind of) {

@@ -2,12 +2,13 @@
 package dev.gantry.spark.internal.tfrecord;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleReader;
-import dev.gantry.formats.internal.examples.FeatureValue;
 import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.examples.Schema;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
@@ -16,15 +17,12 @@ import dev.gantry.spark.internal.columns.TensorColumn;
 import java.nio.file.Path;
 import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Set;
-import java.util.TreeMap;
 import java.util.stream.IntStream;
 import org.apache.spark.sql.types.ArrayType;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.Metadata;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -72,42 +70,30 @@ final class FeatureTypes {
   /// @param most how many records are looked at
   /// @throws MalformedFileException of kind `no-records`, or `wrong-kind` where two records differ
   static StructType infer(List<Path> files, long most) {
-    Map<String, Seen> seen = new TreeMap<>();
-    ExampleReader features = ExampleReader.of(List.of(), ExampleReader.Limits.NONE);
-    long looked = 0;
-    for (Path file : files) {
-      if (looked == most) {
-        break;
-      }
-      try (TfRecordReader reader = open(file)) {
-        while (looked < most && reader.next()) {
-          RawRecord record = record(reader);
-          features.read(record);
-          for (int i = 0; i < features.size(); i++) {
-            FeatureValue value = features.value(i);
-            FeatureSpec.Kind kind = value.kind();
-            String name = features.name(i);
-            if (kind != null) {
-              seen.merge(
-                  name,
-                  new Seen(kind, value.count() == 1),
-                  (before, now) -> before.with(now, name, record));
-            }
-          }
-          looked++;
-        }
-      }
-    }
-    if (looked == 0 && !files.isEmpty()) {
+    Schema.Look look =
+        Schema.look(
+            GantrySession.shared(),
+            files.stream().map(Location::of).toList(),
+            TfRecordOptions.defaults(),
+            most);
+    if (look.records() == 0 && !files.isEmpty()) {
       throw new MalformedFileException(
           files.getFirst(), 0, "no-records", "nothing to tell columns from: give schema(…)");
     }
-    return new StructType(
-        seen.entrySet().stream()
-            .map(feature ->
-                new StructField(
-                    feature.getKey(), feature.getValue().type(), true, Metadata.empty()))
-            .toArray(StructField[]::new));
+    StructType columns = new StructType();
+    for (Schema.Seen seen : look.features()) {
+      if (!seen.isList() && seen.kind().isPresent()) {
+        DataType one =
+            switch (seen.kind().get()) {
+              case BYTES -> DataTypes.BinaryType;
+              case FLOAT -> DataTypes.FloatType;
+              case INT64 -> DataTypes.LongType;
+            };
+        DataType type = seen.isSingle() ? one : DataTypes.createArrayType(one, false);
+        columns = columns.add(seen.name(), type);
+      }
+    }
+    return columns;
   }
 
   /// Refuses misspelt names, before rows are read as nulls: each column must occur in one of the first records, or
@@ -162,26 +148,5 @@ final class FeatureTypes {
 
   static RawRecord record(TfRecordReader reader) {
     return new RawRecord(reader.file(), reader.number(), reader.offset(), reader.record());
-  }
-
-  private record Seen(FeatureSpec.Kind kind, boolean single) {
-    Seen with(Seen other, String name, RawRecord record) {
-      if (kind != other.kind) {
-        throw record.fault(
-            "wrong-kind",
-            "feature '" + name + "' is of kind " + other.kind + ", before of " + kind);
-      }
-      return new Seen(kind, single && other.single);
-    }
-
-    DataType type() {
-      DataType one =
-          switch (kind) {
-            case BYTES -> DataTypes.BinaryType;
-            case FLOAT -> DataTypes.FloatType;
-            case INT64 -> DataTypes.LongType;
-          };
-      return single ? one : DataTypes.createArrayType(one, false);
-    }
   }
 }
