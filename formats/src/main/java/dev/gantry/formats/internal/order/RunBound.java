@@ -48,7 +48,7 @@ final class RunBound {
       case Shuffle.None() when interleave() == 1 ->
           aligned() && multiples(sizes.length - 1) ? 1 : most(samples, wraps());
       case Shuffle.Shards(_) when interleave() == 1 ->
-          aligned() && multiples(sizes.length) ? 1 : mostInAnyOrder(samples);
+          aligned() && multiples(sizes.length) ? 1 : most(samples, wraps());
       case Shuffle.None(), Shuffle.Shards(_) -> runsInterleaved(samples);
     };
   }
@@ -72,34 +72,14 @@ final class RunBound {
     return LongStream.of(sizes).limit(count).allMatch(size -> size % options.batchSize() == 0);
   }
 
-  /// Returns the most data files over which `window` consecutive samples can spread: the window then begins
-  /// with the last sample of a data file.
-  private int most(long window, boolean circular) {
-    int places = circular ? 2 * sizes.length : sizes.length;
-    int most = 0;
-    int next = 1;
-    long whole = 0;
-    for (int first = 0; first < sizes.length; first++) {
-      // The data files between `first` and `next` lie wholly within the window, and leave room for
-      // one more
-      // sample.
-      while (next < places && whole + sizes[next % sizes.length] < window - 1) {
-        whole += sizes[next % sizes.length];
-        next++;
-      }
-      most = Math.max(most, Math.min(next, places - 1) - first + 1);
-      if (next > first + 1) {
-        whole -= sizes[(first + 1) % sizes.length];
-      } else {
-        next++;
-      }
+  /// Returns the most data files, in any order, over which `window` consecutive samples can spread: the smallest ones lie
+  /// between the first and the last, of which the window has one sample each.
+  ///
+  /// @param circular whether the first data file follows the last one
+  private long most(long window, boolean circular) {
+    if (window == 1) {
+      return 1;
     }
-    return window == 1 ? 1 : most;
-  }
-
-  /// Returns the same as [#most] for data files in any order: the smallest ones then lie between the first
-  /// and the last.
-  private long mostInAnyOrder(long window) {
     long[] ascending = LongStream.of(sizes).sorted().toArray();
     int whole = 0;
     long left = window - 2;
@@ -107,7 +87,7 @@ final class RunBound {
       left -= ascending[whole];
       whole++;
     }
-    return Math.min(whole + 2, wraps() ? sizes.length + 1 : sizes.length);
+    return Math.min(whole + 2, circular ? sizes.length + 1 : sizes.length);
   }
 
   private long runsOfBlocks(int samples, int blockSamples) {

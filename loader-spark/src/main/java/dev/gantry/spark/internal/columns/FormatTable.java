@@ -3,6 +3,7 @@ package dev.gantry.spark.internal.columns;
 
 import java.util.Arrays;
 import java.util.Set;
+import java.util.function.Function;
 import org.apache.spark.sql.connector.catalog.Column;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.TableCapability;
@@ -12,34 +13,32 @@ import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/// Existing files as a Spark table, which is read in columnar batches.
-public abstract class FormatTable implements SupportsRead {
+/// Existing files as a Spark table, of which a query reads some columns.
+public final class FormatTable implements SupportsRead {
   /// The option that says how many bytes a task reads.
   public static final String PARTITION = "partitionBytes";
 
   /// The default, the same as for Spark's own file sources.
   private static final long PARTITION_BYTES = 128L << 20;
 
-  protected final StructType schema;
-  protected final SourceOptions options;
-  private final String format;
+  private final String name;
+  private final StructType schema;
+  private final Function<StructType, Scan> scan;
 
-  protected FormatTable(String format, StructType schema, SourceOptions options) {
-    this.format = format;
+  /// @param scan reads the columns that a query needs
+  public FormatTable(String name, StructType schema, Function<StructType, Scan> scan) {
+    this.name = name;
     this.schema = schema;
-    this.options = options;
+    this.scan = scan;
   }
 
   /// How many bytes a task reads.
-  protected final long partitionBytes() {
+  public static long partitionBytes(SourceOptions options) {
     return options.number(PARTITION, PARTITION_BYTES);
   }
 
-  /// @param columns that a query needs
-  protected abstract Scan scan(StructType columns);
-
   @Override
-  public final ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
+  public ScanBuilder newScanBuilder(CaseInsensitiveStringMap read) {
     return new Builder();
   }
 
@@ -53,17 +52,17 @@ public abstract class FormatTable implements SupportsRead {
 
     @Override
     public Scan build() {
-      return scan(columns);
+      return scan.apply(columns);
     }
   }
 
   @Override
-  public final String name() {
-    return format + " " + options.path();
+  public String name() {
+    return name;
   }
 
   @Override
-  public final Column[] columns() {
+  public Column[] columns() {
     return Arrays.stream(schema.fields())
         .map(field ->
             Column.create(
@@ -72,7 +71,7 @@ public abstract class FormatTable implements SupportsRead {
   }
 
   @Override
-  public final Set<TableCapability> capabilities() {
+  public Set<TableCapability> capabilities() {
     return Set.of(TableCapability.BATCH_READ);
   }
 }

@@ -2,6 +2,7 @@
 package dev.gantry.spark.internal.output;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import java.util.Arrays;
 import java.util.List;
@@ -13,6 +14,7 @@ import org.apache.spark.sql.SaveMode;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.connector.catalog.TableProvider;
 import org.apache.spark.sql.connector.expressions.Transform;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.sources.CreatableRelationProvider;
 import org.apache.spark.sql.sources.DataSourceRegister;
@@ -35,7 +37,11 @@ public abstract class FormatSource
   /// The columns of what is there.
   protected abstract StructType schema(SourceOptions given);
 
-  protected abstract Table table(StructType schema, SourceOptions given);
+  /// Refuses columns that cannot be read.
+  protected void requireReadable(StructType schema) {}
+
+  /// Reads some columns of what is there.
+  protected abstract Scan scan(StructType columns, SourceOptions given);
 
   /// Writes a DataFrame of these columns.
   ///
@@ -59,7 +65,9 @@ public abstract class FormatSource
               + Arrays.toString(partitioning)
               + "): write each part to a folder of its own");
     }
-    return table(schema, known(given));
+    requireReadable(schema);
+    SourceOptions all = known(given);
+    return new FormatTable(name + " " + all.path(), schema, columns -> scan(columns, all));
   }
 
   private SourceOptions known(Map<String, String> given) {

@@ -5,23 +5,57 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
+import dev.gantry.spark.internal.columns.PlannedFile;
+import dev.gantry.spark.internal.columns.TensorColumn;
 import dev.gantry.spark.internal.columns.TensorVector;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 
 /// Reads some samples of a shard, some thousand at a time, into memory that is used again.
 final class ShardsReader implements PartitionReader<ColumnarBatch> {
+  /// A run of samples of one shard.
+  ///
+  /// @param offsets of each column in the file
+  /// @param first the first sample
+  /// @param count how many samples
+  record Part(PlannedFile file, List<Long> offsets, long first, long count)
+      implements InputPartition {}
+
+  /// Makes readers, on executors.
+  ///
+  /// @param columns to read, whose shapes are known
+  record Factory(List<TensorColumn> columns) implements PartitionReaderFactory {
+    @Override
+    public PartitionReader<InternalRow> createReader(InputPartition partition) {
+      throw new IllegalStateException("shards are read as columns");
+    }
+
+    @Override
+    public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
+      return new ShardsReader(
+          (Part) partition, columns.stream().map(TensorColumn::field).toList());
+    }
+
+    @Override
+    public boolean supportColumnarReads(InputPartition partition) {
+      return true;
+    }
+  }
+
   /// The most rows of a batch, the same as in Spark's own readers.
   private static final int MAX_ROWS = 4096;
 
   private static final long MAX_BYTES = 8L << 20;
 
-  private final ShardsPartition partition;
+  private final Part partition;
   private final SourceFile file;
   private final List<Field> fields;
   private final int step;
@@ -33,7 +67,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
   private final ColumnarBatch batch;
   private long done;
 
-  ShardsReader(ShardsPartition partition, List<Field> fields) {
+  ShardsReader(Part partition, List<Field> fields) {
     this.partition = partition;
     this.fields = fields;
     file =

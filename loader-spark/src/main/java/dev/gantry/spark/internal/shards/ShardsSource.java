@@ -8,7 +8,7 @@ import dev.gantry.spark.internal.columns.TensorColumn;
 import dev.gantry.spark.internal.output.FormatSource;
 import dev.gantry.spark.internal.output.SetOutput;
 import java.util.List;
-import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
@@ -35,7 +35,8 @@ public final class ShardsSource extends FormatSource {
   }
 
   @Override
-  protected Table table(StructType schema, SourceOptions given) {
-    return new ShardsTable(schema, given);
+  protected Scan scan(StructType columns, SourceOptions given) {
+    return new ShardsScan(
+        ShardSet.open(given.path()), columns, FormatTable.partitionBytes(given));
   }
 }

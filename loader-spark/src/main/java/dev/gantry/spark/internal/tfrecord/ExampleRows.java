@@ -33,7 +33,7 @@ final class ExampleRows implements PartitionReader<InternalRow> {
   private final ExampleReader features;
   private long left;
 
-  ExampleRows(TfRecordPartition partition, StructType schema) {
+  ExampleRows(TfRecordScan.Part partition, StructType schema) {
     columns = schema.fields();
     kinds = Arrays.stream(columns).map(FeatureTypes::kind).toArray(FeatureSpec.Kind[]::new);
     List<String> names = Arrays.stream(columns).map(StructField::name).toList();

@@ -5,8 +5,9 @@ import dev.gantry.spark.internal.columns.FormatTable;
 import dev.gantry.spark.internal.columns.SourceOptions;
 import dev.gantry.spark.internal.output.FormatSource;
 import dev.gantry.spark.internal.output.SetOutput;
+import java.nio.file.Path;
 import java.util.List;
-import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.types.StructType;
 
 /// The data source `tfrecord`: `tf.train.Example`s as a DataFrame, a feature a column.
@@ -31,12 +32,19 @@ public final class TfRecordSource extends FormatSource {
     return FeatureTypes.infer(TfRecordFiles.of(given.path()), inferredRecords(given));
   }
 
-  static long inferredRecords(SourceOptions given) {
+  private static long inferredRecords(SourceOptions given) {
     return given.number("inferRecords", INFERRED_RECORDS);
   }
 
   @Override
-  protected Table table(StructType schema, SourceOptions given) {
-    return new TfRecordTable(schema, given);
+  protected void requireReadable(StructType schema) {
+    FeatureTypes.requireKinds(schema);
+  }
+
+  @Override
+  protected Scan scan(StructType columns, SourceOptions given) {
+    List<Path> files = TfRecordFiles.of(given.path());
+    FeatureTypes.requireThere(files, columns, inferredRecords(given));
+    return new TfRecordScan(files, columns, FormatTable.partitionBytes(given));
   }
 }

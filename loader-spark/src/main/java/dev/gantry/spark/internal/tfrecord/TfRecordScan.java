@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.tfrecord.TfRecordReader;
+import dev.gantry.spark.internal.columns.PlannedFile;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.apache.spark.sql.connector.read.Batch;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.types.StructType;
+
+/// Reads TFRecord files. A file with an index is read by several tasks; others, by one each.
+record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
+    implements Scan, Batch {
+  /// Some records of one file.
+  ///
+  /// @param offset where the first begins
+  /// @param first its number
+  /// @param count how many, at most
+  record Part(PlannedFile file, long offset, long first, long count) implements InputPartition {}
+
+  @Override
+  public StructType readSchema() {
+    return columns;
+  }
+
+  @Override
+  public String description() {
+    return TfRecordSource.NAME + " " + files + " " + columns.catalogString();
+  }
+
+  @Override
+  public Batch toBatch() {
+    return this;
+  }
+
+  @Override
+  public InputPartition[] planInputPartitions() {
+    List<InputPartition> partitions = new ArrayList<>();
+    files.forEach(file -> plan(file, partitions));
+    return partitions.toArray(InputPartition[]::new);
+  }
+
+  private void plan(Path file, List<InputPartition> partitions) {
+    // Before its index is opened, which is one of the file as it is then.
+    PlannedFile planned = PlannedFile.of(file);
+    if (planned.bytes() > partitionBytes
+        && TfRecordIndex.open(file, GantrySession.shared())
+            instanceof TfRecordIndex.Found.Usable(TfRecordIndex index)) {
+      try (index) {
+        long records = index.summary().records();
+        long parts = Math.clamp(Math.ceilDiv(index.fileBytes(), partitionBytes), 1, records);
+        for (long part = 0; part < parts; part++) {
+          long first = records * part / parts;
+          TfRecordReader.Position from = index.position(first);
+          partitions.add(
+              new Part(
+                  planned, from.offset(), first, records * (part + 1) / parts - first));
+        }
+      }
+    } else {
+      partitions.add(new Part(planned, 0, 0, Long.MAX_VALUE));
+    }
+  }
+
+  @Override
+  public PartitionReaderFactory createReaderFactory() {
+    StructType wanted = columns;
+    return partition -> new ExampleRows((Part) partition, wanted);
+  }
+}
