@@ -47,6 +47,7 @@ public final class ExampleReader {
   /// A feature or a feature list, and its values in the record in which it was found last.
   private static final class Slot {
     final Key key;
+    final boolean isList;
     final MemorySegment bytes;
     final int number;
 
@@ -62,6 +63,7 @@ public final class ExampleReader {
 
     Slot(Key key, int number) {
       this.key = key;
+      this.isList = key.isList();
       this.number = number;
       bytes = MemorySegment.ofArray(key.name().getBytes(StandardCharsets.UTF_8));
     }
@@ -151,7 +153,12 @@ public final class ExampleReader {
     while (cursor.at() < end) {
       int tag = cursor.tag(end);
       if (tag == FIRST) {
-        entry(cursor.fieldEnd(end), lists, checked);
+        long entryEnd = cursor.fieldEnd(end);
+        long start = cursor.at();
+        if (!reads(entryEnd, lists, checked)) {
+          cursor.moveTo(start);
+          boolean _ = reads(entryEnd, lists, true);
+        }
       } else {
         cursor.skip(tag, end);
       }
@@ -161,39 +168,50 @@ public final class ExampleReader {
   /// Reads a name and its value, in either order; the last name counts.
   ///
   /// @param whole whether to read also the value of a feature that is not wanted
-  private void entry(long end, boolean list, boolean whole) {
-    long start = cursor.at();
+  /// @return false if it has skipped a value that is wanted after all, by a name that came later
+  private boolean reads(long end, boolean list, boolean whole) {
     Slot slot = null;
     String name = "";
     boolean named = false;
+    boolean valued = false;
     boolean skipped = false;
-    spare.clear();
     while (cursor.at() < end) {
       int tag = cursor.tag(end);
-      if (tag == FIRST) {
-        long nameEnd = cursor.fieldEnd(end);
-        slot = expected(nameEnd, list);
-        name = slot == null && checked ? name(nameEnd) : "";
-        named = true;
-        cursor.moveTo(nameEnd);
-      } else if (tag != SECOND) {
+      if (tag != FIRST && tag != SECOND) {
         cursor.skip(tag, end);
+        continue;
+      }
+      long fieldEnd = cursor.fieldEnd(end);
+      if (tag == FIRST) {
+        slot = expected(fieldEnd, list);
+        name = slot == null && checked ? name(fieldEnd) : "";
+        named = true;
+        cursor.moveTo(fieldEnd);
       } else if (named && slot == null && !whole) {
         skipped = true;
-        cursor.skip(tag, end);
+        cursor.moveTo(fieldEnd);
       } else {
-        value(cursor.fieldEnd(end), list);
+        if (!valued) {
+          spare.clear();
+        }
+        valued = true;
+        if (list) {
+          steps(fieldEnd);
+        } else {
+          feature(spare, fieldEnd);
+        }
       }
     }
     if (slot == null && (checked || !named)) {
       slot = slot(new Key(name, list));
     }
-    if (slot != null && skipped) {
-      cursor.moveTo(start);
-      entry(end, list, true);
-    } else if (slot != null) {
+    if (slot != null && !skipped) {
+      if (!valued) {
+        spare.clear();
+      }
       keep(slot);
     }
+    return slot == null || !skipped;
   }
 
   /// Looks for the feature whose name comes next in the record; null for another name.
@@ -206,7 +224,7 @@ public final class ExampleReader {
       Slot slot = slots.get(guess + i < count ? guess + i : guess + i - count);
       MemorySegment key = slot.bytes;
       if (key.byteSize() == nameEnd - start
-          && slot.key.isList() == list
+          && slot.isList == list
           && MemorySegment.mismatch(record, start, nameEnd, key, 0, key.byteSize()) < 0) {
         expectAfter(slot);
         return slot;
@@ -255,16 +273,15 @@ public final class ExampleReader {
     FeatureValue former = slot.value;
     slot.value = spare;
     slot.record = records;
-    slot.part = 0;
-    slot.next = spare.start(0);
+    if (slot.isList) {
+      slot.part = 0;
+      slot.next = spare.start(0);
+    }
     spare = former;
   }
 
-  private void value(long end, boolean list) {
-    if (!list) {
-      feature(spare, end);
-      return;
-    }
+  /// Reads a part of a feature list.
+  private void steps(long end) {
     long start = cursor.at();
     long count = 0;
     while (nextStep(end)) {
@@ -305,39 +322,36 @@ public final class ExampleReader {
     value.become(record, kind);
     while (cursor.at() < end) {
       int tag = cursor.tag(end);
-      if (tag == FIRST) {
-        packed(value, kind, cursor.fieldEnd(end));
-      } else {
-        long start = cursor.at();
+      long start = cursor.at();
+      if (tag != FIRST) {
         cursor.skip(tag, end);
         if (kind == FeatureSpec.Kind.FLOAT && tag == FLOAT) {
           value.addUnpackedFloat(start);
         } else if (kind == FeatureSpec.Kind.INT64 && tag == INT64) {
           value.add(start, cursor.at() - start, 1);
         }
+        continue;
       }
-    }
-  }
-
-  /// Reads one string, or numbers that lie end to end.
-  private void packed(FeatureValue value, FeatureSpec.Kind kind, long end) {
-    long start = cursor.at();
-    long length = end - start;
-    long count =
-        switch (kind) {
-          case BYTES -> 1;
-          case FLOAT -> {
-            if (length % Float.BYTES != 0) {
-              throw cursor.fault("packed floats of " + length + " bytes");
+      // One string, or numbers that lie end to end.
+      long fieldEnd = cursor.fieldEnd(end);
+      start = cursor.at();
+      long length = fieldEnd - start;
+      long count =
+          switch (kind) {
+            case BYTES -> 1;
+            case FLOAT -> {
+              if (length % Float.BYTES != 0) {
+                throw cursor.fault("packed floats of " + length + " bytes");
+              }
+              yield length / Float.BYTES;
             }
-            yield length / Float.BYTES;
-          }
-          case INT64 -> cursor.varints(end);
-        };
-    if (count > 0) {
-      value.add(start, length, count);
+            case INT64 -> cursor.varints(fieldEnd);
+          };
+      if (count > 0) {
+        value.add(start, length, count);
+      }
+      cursor.moveTo(fieldEnd);
     }
-    cursor.moveTo(end);
   }
 
   /// How many features are wanted, or were found so far if all are wanted.
@@ -350,7 +364,7 @@ public final class ExampleReader {
   }
 
   boolean isList(int feature) {
-    return slots.get(feature).key.isList();
+    return slots.get(feature).isList;
   }
 
   /// How many steps the record's feature list has; -1 if the record lacks the list.

@@ -27,32 +27,36 @@ public final class FeatureValue {
 
   private int used;
 
-  /// The kinds that the values have had so far.
+  /// The kinds that the values had before their last one.
   private final Set<FeatureSpec.Kind> before = EnumSet.noneOf(FeatureSpec.Kind.class);
 
   private boolean ambiguous;
 
   /// Forgets all values.
   void clear() {
-    begin(MemorySegment.NULL, null);
-    before.clear();
-    ambiguous = false;
-  }
-
-  private void begin(MemorySegment bytes, FeatureSpec.@Nullable Kind of) {
-    record = bytes;
-    kind = of;
+    kind = null;
     count = 0;
-    unpacked = false;
     used = 0;
+    if (!before.isEmpty()) {
+      before.clear();
+      ambiguous = false;
+    }
   }
 
   /// Begins a list in a record. It continues a list of the same kind, and replaces one of another kind.
   void become(MemorySegment bytes, FeatureSpec.Kind next) {
-    if (kind != next) {
-      ambiguous |= !before.add(next);
-      begin(bytes, next);
+    if (kind == next) {
+      return;
     }
+    if (kind != null) {
+      before.add(kind);
+      ambiguous |= before.contains(next);
+      count = 0;
+      used = 0;
+    }
+    record = bytes;
+    kind = next;
+    unpacked = false;
   }
 
   /// Adds values that lie end to end in the record.

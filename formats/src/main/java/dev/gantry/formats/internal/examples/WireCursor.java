@@ -12,6 +12,9 @@ final class WireCursor {
 
   private static final int MAX_VARINT_BYTES = 10;
 
+  /// The least tag of a field; most tags are from there to one byte's largest number.
+  private static final int FIRST_TAG = 1 << 3;
+
   private RawRecord record = RawRecord.NONE;
   private MemorySegment bytes = MemorySegment.NULL;
   private long at;
@@ -35,18 +38,40 @@ final class WireCursor {
   ///
   /// @param end the end of the message, which the field may not pass
   int tag(long end) {
-    int tag = (int) varint(end);
+    if (at < end) {
+      byte b = bytes.get(ValueLayout.JAVA_BYTE, at);
+      if (b >= FIRST_TAG) {
+        at++;
+        return b;
+      }
+    }
+    int tag = number(end);
     if (tag >>> 3 == 0) {
       throw fault("a field of number 0");
     }
     return tag;
   }
 
+  /// Reads a varint, of which only the low 32 bits count. It has few bytes: this is a loop of its own, which compilers inline.
+  private int number(long end) {
+    int value = 0;
+    long next = at;
+    for (int shift = 0; shift < Integer.SIZE && next < end; shift += 7) {
+      byte b = bytes.get(ValueLayout.JAVA_BYTE, next++);
+      value |= (b & 0x7f) << shift;
+      if (b >= 0) {
+        at = next;
+        return value;
+      }
+    }
+    return (int) varint(end);
+  }
+
   /// Reads the length of a field.
   ///
   /// @return where the field ends
   long fieldEnd(long end) {
-    int length = (int) varint(end);
+    int length = number(end);
     if (length < 0 || length > end - at) {
       throw fault(
           "a field of " + Integer.toUnsignedString(length) + " bytes is longer than its message");

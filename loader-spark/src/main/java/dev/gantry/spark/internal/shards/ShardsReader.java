@@ -40,8 +40,7 @@ final class ShardsReader implements PartitionReader<ColumnarBatch> {
 
     @Override
     public PartitionReader<ColumnarBatch> createColumnarReader(InputPartition partition) {
-      return new ShardsReader(
-          (Part) partition, columns.stream().map(TensorColumn::field).toList());
+      return new ShardsReader((Part) partition, columns.stream().map(TensorColumn::field).toList());
     }
 
     @Override

@@ -36,7 +36,6 @@ public final class ShardsSource extends FormatSource {
 
   @Override
   protected Scan scan(StructType columns, SourceOptions given) {
-    return new ShardsScan(
-        ShardSet.open(given.path()), columns, FormatTable.partitionBytes(given));
+    return new ShardsScan(ShardSet.open(given.path()), columns, FormatTable.partitionBytes(given));
   }
 }

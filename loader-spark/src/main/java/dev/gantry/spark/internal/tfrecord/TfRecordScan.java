@@ -59,8 +59,7 @@ record TfRecordScan(List<Path> files, StructType columns, long partitionBytes)
           long first = records * part / parts;
           TfRecordReader.Position from = index.position(first);
           partitions.add(
-              new Part(
-                  planned, from.offset(), first, records * (part + 1) / parts - first));
+              new Part(planned, from.offset(), first, records * (part + 1) / parts - first));
         }
       }
     } else {
