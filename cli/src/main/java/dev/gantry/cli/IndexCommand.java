@@ -7,7 +7,6 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.cli.internal.output.Table;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
@@ -31,9 +30,6 @@ import picocli.CommandLine.Parameters;
             + " Beside safetensors files it writes checksums for `load --verify`:"
             + " FILE.gantry-sums.")
 final class IndexCommand extends ReportCommand {
-  /// The exit code if an index cannot be used while nothing is wrong with its file.
-  private static final int EXIT_UNUSABLE = 1;
-
   @Parameters(
       arity = "1..*",
       paramLabel = "FILE",
@@ -84,20 +80,6 @@ final class IndexCommand extends ReportCommand {
               file, SafetensorsSums.sumsFile(file), tensors, (System.nanoTime() - start) / 1e9));
     }
     return new BuiltIndexes(built, summed);
-  }
-
-  @Override
-  int exitCode(Report report) {
-    if (!(report instanceof CheckedIndexes(List<CheckedIndexes.Checked> checked))) {
-      return 0;
-    }
-    List<String> reasons =
-        checked.stream()
-            .filter(each -> !each.state().isUsable())
-            .map(each -> each.state().absence())
-            .toList();
-    reasons.forEach(reason -> spec.commandLine().getErr().println("gantry: " + Table.line(reason)));
-    return reasons.isEmpty() ? 0 : EXIT_UNUSABLE;
   }
 
   private static BuiltIndexes.Built build(GantrySession session, Location file) throws IOException {

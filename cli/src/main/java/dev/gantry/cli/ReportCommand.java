@@ -33,14 +33,10 @@ abstract class ReportCommand implements Callable<Integer> {
         report.print(out);
         out.flush();
       }
-      return exitCode(report);
+      return report.exitCode(spec.commandLine().getErr());
     }
   }
 
   /// Checks what can be checked before a session is opened.
   void checkOptions() {}
-
-  int exitCode(Report report) {
-    return 0;
-  }
 }

@@ -13,7 +13,10 @@ import java.util.Locale;
 public record CheckedIndexes(List<Checked> files) implements Report {
   public record Checked(Location file, IndexState state) {}
 
-  /// Prints only the usable indexes: the command reports the others on standard error.
+  /// The exit code if an index cannot be used while nothing is wrong with its file.
+  private static final int EXIT_UNUSABLE = 1;
+
+  /// Prints only the usable indexes: the others are for standard error.
   @Override
   public void print(PrintWriter out) {
     for (Checked each : files) {
@@ -27,6 +30,14 @@ public record CheckedIndexes(List<Checked> files) implements Report {
                   summary.records(),
                   summary.features().size()));
     }
+  }
+
+  @Override
+  public int exitCode(PrintWriter err) {
+    List<IndexState> unusable =
+        files.stream().map(Checked::state).filter(state -> !state.isUsable()).toList();
+    unusable.forEach(state -> err.println("gantry: " + Table.line(state.absence())));
+    return unusable.isEmpty() ? 0 : EXIT_UNUSABLE;
   }
 
   @Override

@@ -8,6 +8,11 @@ public interface Report extends Json.Document, AutoCloseable {
   /// Prints the report for people.
   void print(PrintWriter out);
 
+  /// The command's exit code, after what it has to say on standard error.
+  default int exitCode(PrintWriter err) {
+    return 0;
+  }
+
   @Override
   default void close() {}
 }
