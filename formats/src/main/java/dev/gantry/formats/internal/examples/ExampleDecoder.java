@@ -114,8 +114,7 @@ public final class ExampleDecoder {
       FeatureValue value = reader.step(number);
       String which = "step " + step + ": ";
       if (value.kind() == null) {
-        throw where.fault(
-            MISSING_FEATURE, "feature '" + feature.name() + "': " + which + "is not there");
+        throw fault(where, MISSING_FEATURE, feature, which + "is not there");
       }
       long elements = elements(value, feature, where, which);
       if (elements != feature.unitElements()) {
@@ -129,44 +128,36 @@ public final class ExampleDecoder {
   private static long elements(
       FeatureValue value, FeatureLayout feature, RawRecord where, String which) {
     if (value.kind() != feature.kind()) {
-      throw where.fault(
+      throw fault(
+          where,
           WRONG_KIND,
-          "feature '"
-              + feature.name()
-              + "': "
-              + which
-              + "is of kind "
-              + value.kind()
-              + ", not "
-              + feature.kind());
+          feature,
+          which + "is of kind " + value.kind() + ", not " + feature.kind());
     }
     if (feature.kind() != FeatureSpec.Kind.BYTES || value.count() == 0) {
       return value.count();
     }
     if (value.count() > 1) {
-      throw where.fault(
-          WRONG_LENGTH,
-          "feature '" + feature.name() + "': " + which + value.count() + " strings, not one");
+      throw fault(where, WRONG_LENGTH, feature, which + value.count() + " strings, not one");
     }
     if (value.length() % feature.elementBytes() != 0) {
-      throw where.fault(
+      throw fault(
+          where,
           WRONG_LENGTH,
-          "feature '"
-              + feature.name()
-              + "': "
-              + which
-              + value.length()
-              + " bytes are no elements of "
-              + feature.elementBytes());
+          feature,
+          which + value.length() + " bytes are no elements of " + feature.elementBytes());
     }
     return value.length() / feature.elementBytes();
   }
 
   private static MalformedFileException wrongLength(
       FeatureLayout feature, RawRecord where, String which, long length, String wanted) {
-    return where.fault(
-        WRONG_LENGTH,
-        "feature '" + feature.name() + "': " + which + "length " + length + ", not " + wanted);
+    return fault(where, WRONG_LENGTH, feature, which + "length " + length + ", not " + wanted);
+  }
+
+  private static MalformedFileException fault(
+      RawRecord where, String kind, FeatureLayout feature, String detail) {
+    return where.fault(kind, "feature '" + feature.name() + "': " + detail);
   }
 
   /// Repeats an element.

@@ -5,13 +5,11 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.util.Optional;
 
 /// A [FeatureSpec] as numbers for decoding. A sample's value is a row of units; a unit is one element, or
 /// one step of a feature list.
 ///
-/// @param key the name in UTF-8
 /// @param steps whether a unit is a step of a feature list
 /// @param unitShape the shape of one unit
 /// @param most the most units of a row
@@ -22,7 +20,6 @@ import java.util.Optional;
 ///     error or means no units
 record FeatureLayout(
     String name,
-    MemorySegment key,
     FeatureSpec.Kind kind,
     int elementBytes,
     boolean steps,
@@ -34,61 +31,37 @@ record FeatureLayout(
     MemorySegment padding,
     Optional<MemorySegment> absent) {
   static FeatureLayout of(FeatureSpec spec) {
+    TensorShape one = TensorShape.of();
     return switch (spec) {
       case FeatureSpec.FixedLength fixed ->
-          of(
-              spec,
-              false,
-              TensorShape.of(),
-              elements(fixed.shape()),
-              true,
-              Optional.empty(),
-              0,
-              fixed.absent());
-      case FeatureSpec.VariableLength variable ->
-          of(
-              spec,
-              false,
-              TensorShape.of(),
-              variable.most(),
-              false,
-              Optional.of(variable.padTo()),
-              variable.padding(),
-              Optional.empty());
+          of(spec, false, one, elements(fixed.shape()), Optional.empty(), 0, fixed.absent());
+      case FeatureSpec.VariableLength(_, _, _, long most, Number padding, var padTo) ->
+          of(spec, false, one, most, Optional.of(padTo), padding, Optional.empty());
       case FeatureSpec.FixedSteps fixed ->
-          of(spec, true, fixed.step(), fixed.steps(), true, Optional.empty(), 0, Optional.empty());
-      case FeatureSpec.VariableSteps variable ->
-          of(
-              spec,
-              true,
-              variable.step(),
-              variable.most(),
-              false,
-              Optional.of(variable.padTo()),
-              variable.padding(),
-              Optional.empty());
+          of(spec, true, fixed.step(), fixed.steps(), Optional.empty(), 0, Optional.empty());
+      case FeatureSpec.VariableSteps(_, _, _, long most, var step, Number padding, var padTo) ->
+          of(spec, true, step, most, Optional.of(padTo), padding, Optional.empty());
     };
   }
 
+  /// @param padTo the padding's end; empty where every record must have `most` units
   private static FeatureLayout of(
       FeatureSpec spec,
       boolean steps,
       TensorShape unitShape,
       long most,
-      boolean exact,
       Optional<FeatureSpec.PadTo> padTo,
       Number padding,
       Optional<Number> absent) {
     return new FeatureLayout(
         spec.name(),
-        MemorySegment.ofArray(spec.name().getBytes(StandardCharsets.UTF_8)),
         spec.kind(),
         spec.dtype().bits() / Byte.SIZE,
         steps,
         unitShape,
         elements(unitShape),
         most,
-        exact,
+        padTo.isEmpty(),
         padTo.filter(FeatureSpec.PadTo.LONGEST::equals).isPresent(),
         Elements.of(spec.name(), spec.dtype(), padding),
         absent.map(each -> Elements.of(spec.name(), spec.dtype(), each)));
