@@ -6,12 +6,11 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.nio.file.attribute.FileAttribute;
-import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Supplier;
@@ -41,9 +40,6 @@ public final class DriverSettings {
       "other code of this process has cuFile's driver open with other settings";
 
   private static final Logger LOG = LoggerFactory.getLogger(DriverSettings.class);
-
-  private static final FileAttribute<?> ONLY_OWNER =
-      PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));
 
   /// How many sessions have the driver open.
   private static int users;
@@ -114,8 +110,8 @@ public final class DriverSettings {
     // Deleted in reverse order when the JVM ends: the file first, then its folder.
     folder.toFile().deleteOnExit();
     written.toFile().deleteOnExit();
-    Path _ = Files.createFile(written, ONLY_OWNER);
-    return Files.writeString(written, json);
+    OwnFiles.write(written, json);
+    return written;
   }
 
   /// Returns the name of the file that libcufile should read, or words for a session's settings; null for

@@ -72,4 +72,13 @@ public final class OwnFiles {
               + ")");
     }
   }
+
+  /// Writes a new file that no other user can read.
+  public static void write(Path file, String text) throws IOException {
+    Path made =
+        Files.createFile(
+            file,
+            PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
+    Path _ = Files.writeString(made, text);
+  }
 }
