@@ -8,10 +8,12 @@ import dev.gantry.testing.stub.StubbedJvm;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The bench of a GPU, on stub libraries: what it measures there, not how fast that is.
+@Tag("beside")
 class BenchOnStubsTest {
   @TempDir private Path folder;
 

@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -36,6 +37,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Commands on objects of an S3 server: what they say of the corpora by `s3://` is what the reference
 /// implementations say of the files.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class S3Test {
   private static final Path CORPUS = Path.of("..", "formats", "src", "test", "resources", "corpus");
   private static final S3Server SERVER = S3Server.ofProcess();

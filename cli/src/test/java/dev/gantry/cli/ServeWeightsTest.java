@@ -17,6 +17,7 @@ import java.util.Arrays;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -26,6 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// A server of weights in a process of its own, and commands that map them.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
+@Tag("beside")
 class ServeWeightsTest {
   @TempDir private Path folder;
   private Path file;

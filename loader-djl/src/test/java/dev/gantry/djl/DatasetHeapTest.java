@@ -6,10 +6,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.testing.ChildJvm;
 import java.nio.file.Path;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Samples take no heap, neither those that are written nor those that are read.
+@Tag("beside")
 class DatasetHeapTest {
   private static final int SAMPLES = 256;
 

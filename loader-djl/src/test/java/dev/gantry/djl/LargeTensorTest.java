@@ -13,6 +13,7 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +22,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Tensors past 2 GiB, and checkpoints past the heap. The files are sparse: marks in holes.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class LargeTensorTest {
   private static final long BYTES = (9L << 28) + 12_345;
   private static final long[] MARKS = {0, Integer.MAX_VALUE, 1L << 31, BYTES - 1};

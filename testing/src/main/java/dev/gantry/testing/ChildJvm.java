@@ -91,7 +91,7 @@ public final class ChildJvm {
   public static Result run(
       String heap, Map<String, String> environment, Class<?> main, String... arguments) {
     try {
-      Path temporary = Files.createTempDirectory("gantry-jvm-");
+      Path temporary = Files.createTempDirectory("jvm");
       try {
         return run(temporary, heap, environment, main, arguments);
       } finally {
@@ -119,13 +119,17 @@ public final class ChildJvm {
       Class<?> main,
       String... arguments)
       throws IOException {
+    // Apart from the two streams, which are open while tests count open files; the names are short,
+    // since a socket's
+    // path has at most 107 bytes.
+    Path folder = Files.createDirectory(temporary.resolve("t"));
     ProcessBuilder builder =
         command(
             List.of(
                 "--illegal-native-access=deny",
                 "-Xmx" + heap,
                 "-Dai.djl.offline=true",
-                "-Djava.io.tmpdir=" + temporary),
+                "-Djava.io.tmpdir=" + folder),
             main,
             (Object[]) arguments);
     builder.environment().putAll(environment);

@@ -42,6 +42,7 @@ import java.util.UUID;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -50,6 +51,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 
 /// Processes that end within the commit of several files: readers find the old set, the new one, or none.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class JointKillTest {
   private static final int HALTED = 7;
   private static final int PARTS = 2;

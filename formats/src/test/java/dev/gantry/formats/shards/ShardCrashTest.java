@@ -26,12 +26,14 @@ import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Power cuts at every step of writers: either there is no index, or all that it says is there.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class ShardCrashTest {
   private static final int SEEDS = 3;
   private static final int SAMPLES = 7;

@@ -30,6 +30,7 @@ import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -38,6 +39,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Writers whose every call fails in every way leave the whole set or none, and nothing that the
 /// next writer minds.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class ShardFaultTest {
   private static final int SAMPLES = 7;
 

@@ -11,9 +11,11 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import jcuda.driver.JCudaDriver;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The tests that a GPU host runs, on the stubs.
+@Tag("beside")
 class StubGpuSuiteTest {
   /// They take half of the time, so they have a JVM of their own beside that of the others.
   private static final String RINGS = "dev.gantry.core.internal.ring";

@@ -8,6 +8,7 @@ import java.io.PrintWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.junit.platform.engine.TestExecutionResult;
+import org.junit.platform.engine.discovery.ClassNameFilter;
 import org.junit.platform.engine.discovery.PackageNameFilter;
 import org.junit.platform.engine.support.descriptor.ClassSource;
 import org.junit.platform.engine.support.descriptor.MethodSource;
@@ -27,6 +28,8 @@ public final class TaggedTests {
   /// Ends the totals of a suite in which nothing failed or was skipped.
   static final String ALL_RAN = "failed 0, skipped 0\n";
 
+  private static final String ENDED = "ended: ";
+
   private static final int SHOWN_CHARACTERS = 400;
 
   private TaggedTests() {}
@@ -45,14 +48,24 @@ public final class TaggedTests {
       result
           .getThrowable()
           .ifPresent(failure -> System.out.println("   " + test.getUniqueId() + ": " + failure));
+      if (test.isTest()) {
+        System.out.println(ENDED + result.getStatus() + " " + name(test));
+      }
     }
+  }
+
+  /// Returns whether a line of the output says how a test ended: `ended: STATUS NAME`.
+  public static boolean isEnd(String line) {
+    return line.startsWith(ENDED);
   }
 
   public static void main(String[] arguments) {
     List<String> all = List.of(arguments);
     List<String> packages = List.of(all.getFirst().split(",-"));
     LauncherDiscoveryRequestBuilder request =
-        LauncherDiscoveryRequestBuilder.request().selectors(selectPackage(packages.getFirst()));
+        LauncherDiscoveryRequestBuilder.request()
+            .selectors(selectPackage(packages.getFirst()))
+            .filters(ClassNameFilter.excludeClassNamePatterns(".*SecondJvmTest"));
     if (packages.size() > 1) {
       request.filters(PackageNameFilter.excludePackageNames(packages.subList(1, packages.size())));
     }
@@ -76,22 +89,24 @@ public final class TaggedTests {
 
   /// One line, whatever the test said: it must find its place in the last lines of a build.
   private static String line(TestExecutionSummary.Failure failure) {
-    TestIdentifier test = failure.getTestIdentifier();
-    String name =
-        switch (test.getSource().orElse(null)) {
-          case MethodSource method ->
-              method.getJavaClass().getSimpleName()
+    String reason = failure.getException().toString().strip().replaceAll("\\s+", " ");
+    return ChildJvm.FAILED
+        + name(failure.getTestIdentifier())
+        + ": "
+        + reason.substring(0, Math.min(SHOWN_CHARACTERS, reason.length()));
+  }
+
+  private static String name(TestIdentifier test) {
+    return switch (test.getSource().orElse(null)) {
+      case MethodSource method ->
+          (method.getJavaClass().getSimpleName()
                   + "."
                   + method.getMethodName()
                   + " "
-                  + test.getDisplayName().replace(method.getMethodName() + "()", "");
-          case ClassSource type -> type.getJavaClass().getSimpleName();
-          case null, default -> test.getUniqueId();
-        };
-    String reason = failure.getException().toString().strip().replaceAll("\\s+", " ");
-    return ChildJvm.FAILED
-        + name.strip()
-        + ": "
-        + reason.substring(0, Math.min(SHOWN_CHARACTERS, reason.length()));
+                  + test.getDisplayName().replace(method.getMethodName() + "()", ""))
+              .strip();
+      case ClassSource type -> type.getJavaClass().getSimpleName();
+      case null, default -> test.getUniqueId();
+    };
   }
 }

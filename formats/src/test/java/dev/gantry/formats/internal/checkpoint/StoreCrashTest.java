@@ -21,12 +21,14 @@ import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Power cuts at every step of saves and removals.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class StoreCrashTest {
   private static final int SEEDS = 4;
   private static final int KEPT = 2;

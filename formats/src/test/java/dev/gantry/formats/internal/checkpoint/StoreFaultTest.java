@@ -33,6 +33,7 @@ import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,6 +43,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Saves whose every call fails in every way: the older checkpoints are whole, and the next save
 /// works and leaves nothing behind.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class StoreFaultTest {
   private static final int KEPT = 2;
   private static final Name FIRST = new Name(1, 0);

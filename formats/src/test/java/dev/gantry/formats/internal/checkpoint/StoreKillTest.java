@@ -17,6 +17,7 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -24,6 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// Processes that are killed while they save. Set `gantry.kills` for more of the random kills than
 /// a build has time for, and `gantry.seed` for those of an earlier run.
 @ExtendWith(NoLeaks.class)
+@Tag("beside")
 class StoreKillTest {
   private static final int LANES = 2;
   private static final int KILLS = Integer.getInteger("gantry.kills", 24);

@@ -3,9 +3,11 @@ package dev.gantry.formats.internal.checkpoint;
 
 import dev.gantry.testing.stub.StubbedJvm;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The tests that a GPU host runs, on stubs of the CUDA driver and libcufile.
+@Tag("beside")
 class StubGpuCheckpointTest {
   @Test
   void allThatNeedsAGpuPassesOnTheStubs() {

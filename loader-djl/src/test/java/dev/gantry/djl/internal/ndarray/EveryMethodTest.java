@@ -28,6 +28,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Function;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -35,6 +36,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// method that a new version of DJL adds cannot slip past the guard: none may end the JVM. What an
 /// array of such a dtype returns is guarded; what an array of another returns is guarded, or is DJL's
 /// own and of one of the dtypes that DJL knows.
+@Tag("beside")
 class EveryMethodTest {
   /// Types that DJL's native code may be handed, and ones that it may not.
   private static final List<DataType> TYPES = List.of(DataType.FLOAT32, DataType.BFLOAT16);
