@@ -62,8 +62,6 @@ tests() {
   find_libtorch
   echo "== tests of loader-core on the GPU"
   main dev.gantry.testing.stub.TaggedTests dev.gantry.core gpu || failed=1
-  echo "== tests of loader-core that may end the process, by themselves"
-  main dev.gantry.testing.stub.TaggedTests dev.gantry.core gpu-alone || failed=1
   if [[ -n ${PYTORCH_LIBRARY_PATH:-} ]]; then
     echo "== all tests of loader-djl with DJL on CUDA, its library in $PYTORCH_LIBRARY_PATH"
     main dev.gantry.testing.stub.TaggedTests dev.gantry.djl || failed=1

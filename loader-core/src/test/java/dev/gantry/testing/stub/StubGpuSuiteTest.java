@@ -30,8 +30,7 @@ class StubGpuSuiteTest {
   }
 
   private static void runTests(String packages) {
-    StubbedJvm.runTests(
-        Map.of("GANTRY_STUB_CUDA_DEVICES", "2"), packages, "gpu", "gpu-alone", "gpu-stub");
+    StubbedJvm.runTests(Map.of("GANTRY_STUB_CUDA_DEVICES", "2"), packages, "gpu", "gpu-stub");
   }
 
   /// A program for the next test.

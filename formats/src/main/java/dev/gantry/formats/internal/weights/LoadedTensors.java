@@ -50,12 +50,13 @@ public final class LoadedTensors implements AutoCloseable {
   public static LoadedTensors load(
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
     List<StoredTensor> plain = of(Kind.PLAIN, tensors);
-    if (plain.size() < tensors.size()) {
-      Admission.require(
-          MemoryUse.on(device, bytes(tensors)),
-          device,
-          "load fewer tensors at once, or close what is loaded and not needed");
+    if (plain.size() == tensors.size()) {
+      return of(tensors, Map.of(Kind.PLAIN, session.load(wanted(plain), device, options)));
     }
+    Admission.require(
+        MemoryUse.on(device, bytes(tensors)),
+        device,
+        "load fewer tensors at once, or close what is loaded and not needed");
     TransferOptions counted = counted(options, 0, bytes(plain), bytes(tensors));
     return withOthers(
         session, tensors, session.load(wanted(plain), device, counted), device, options);
@@ -263,10 +264,13 @@ public final class LoadedTensors implements AutoCloseable {
   private static LoadedTensors of(List<StoredTensor> tensors, Map<Kind, Loaded> parts) {
     NavigableMap<Kind, Iterator<Region>> next = new TreeMap<>();
     parts.forEach((kind, loaded) -> next.put(kind, loaded.regions().iterator()));
+    // Most loads are one, which may have many thousand tensors.
     List<Region> regions =
-        tensors.stream()
-            .map(tensor -> next.ceilingEntry(Kind.of(tensor)).getValue().next())
-            .toList();
+        parts.size() == 1
+            ? parts.values().iterator().next().regions()
+            : tensors.stream()
+                .map(tensor -> next.ceilingEntry(Kind.of(tensor)).getValue().next())
+                .toList();
     TransferReport report =
         parts.values().stream()
             .map(Loaded::report)
