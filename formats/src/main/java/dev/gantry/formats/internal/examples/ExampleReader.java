@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.CharsetDecoder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
@@ -75,7 +75,8 @@ public final class ExampleReader {
   private final Limits limits;
   private final CharsetDecoder utf8 = StandardCharsets.UTF_8.newDecoder();
   private final WireCursor cursor = new WireCursor();
-  private final List<Slot> slots = new ArrayList<>();
+  private Slot[] slots = {};
+  private int size;
   private final Map<Key, Slot> byKey = new HashMap<>();
   private final FeatureValue step = new FeatureValue();
   private FeatureValue spare = new FeatureValue();
@@ -121,8 +122,11 @@ public final class ExampleReader {
   }
 
   private Slot add(Key key) {
-    Slot slot = new Slot(key, slots.size());
-    slots.add(slot);
+    Slot slot = new Slot(key, size);
+    if (size == slots.length) {
+      slots = Arrays.copyOf(slots, 2 * size + 1);
+    }
+    slots[size++] = slot;
     byKey.put(key, slot);
     return slot;
   }
@@ -155,14 +159,42 @@ public final class ExampleReader {
       if (tag == FIRST) {
         long entryEnd = cursor.fieldEnd(end);
         long start = cursor.at();
-        if (!reads(entryEnd, lists, checked)) {
+        int guessed = guess;
+        if (!readsUsual(entryEnd, lists)) {
           cursor.moveTo(start);
-          boolean _ = reads(entryEnd, lists, true);
+          guess = guessed;
+          if (!reads(entryEnd, lists, checked)) {
+            cursor.moveTo(start);
+            boolean _ = reads(entryEnd, lists, true);
+          }
         }
       } else {
         cursor.skip(tag, end);
       }
     }
+  }
+
+  /// Reads an entry that is written the usual way: an expected name, its value, and no more.
+  ///
+  /// @return false if the entry is written another way; the cursor may be anywhere in it then
+  private boolean readsUsual(long end, boolean list) {
+    if (cursor.at() == end || cursor.tag(end) != FIRST) {
+      return false;
+    }
+    long nameEnd = cursor.fieldEnd(end);
+    Slot slot = expected(nameEnd, list);
+    cursor.moveTo(nameEnd);
+    if ((slot == null && checked) || !cursor.only(SECOND, end)) {
+      return false;
+    }
+    if (slot == null) {
+      cursor.moveTo(end);
+      return true;
+    }
+    slot.value.clear();
+    value(slot.value, list, end);
+    found(slot);
+    return true;
   }
 
   /// Reads a name and its value, in either order; the last name counts.
@@ -195,11 +227,7 @@ public final class ExampleReader {
           spare.clear();
         }
         valued = true;
-        if (list) {
-          steps(fieldEnd);
-        } else {
-          feature(spare, fieldEnd);
-        }
+        value(spare, list, fieldEnd);
       }
     }
     if (slot == null && (checked || !named)) {
@@ -217,11 +245,10 @@ public final class ExampleReader {
   /// Looks for the feature whose name comes next in the record; null for another name.
   private @Nullable Slot expected(long nameEnd, boolean list) {
     long start = cursor.at();
-    int count = slots.size();
     // Checked names are looked up in a map, if the order is not the expected one.
-    int tries = checked ? Math.min(1, count) : count;
+    int tries = checked ? Math.min(1, size) : size;
     for (int i = 0; i < tries; i++) {
-      Slot slot = slots.get(guess + i < count ? guess + i : guess + i - count);
+      Slot slot = slots[guess + i < size ? guess + i : guess + i - size];
       MemorySegment key = slot.bytes;
       if (key.byteSize() == nameEnd - start
           && slot.isList == list
@@ -234,13 +261,13 @@ public final class ExampleReader {
   }
 
   private void expectAfter(Slot slot) {
-    guess = slot.number + 1 == slots.size() ? 0 : slot.number + 1;
+    guess = slot.number + 1 == size ? 0 : slot.number + 1;
   }
 
   private @Nullable Slot slot(Key key) {
     Slot slot = byKey.get(key);
     if (slot == null && all) {
-      if (slots.size() == limits.features()) {
+      if (size == limits.features()) {
         throw refused("more than " + limits.features() + " features; choose some of them");
       }
       slot = add(key);
@@ -272,22 +299,30 @@ public final class ExampleReader {
   private void keep(Slot slot) {
     FeatureValue former = slot.value;
     slot.value = spare;
+    spare = former;
+    found(slot);
+  }
+
+  private void found(Slot slot) {
     slot.record = records;
     if (slot.isList) {
       slot.part = 0;
-      slot.next = spare.start(0);
+      slot.next = slot.value.start(0);
     }
-    spare = former;
   }
 
-  /// Reads a part of a feature list.
-  private void steps(long end) {
+  /// Reads a feature, or a part of a feature list.
+  private void value(FeatureValue value, boolean list, long end) {
+    if (!list) {
+      feature(value, end);
+      return;
+    }
     long start = cursor.at();
     long count = 0;
     while (nextStep(end)) {
       count++;
     }
-    spare.add(start, end - start, count);
+    value.add(start, end - start, count);
   }
 
   /// Reads the next step of a part of a feature list.
@@ -306,21 +341,35 @@ public final class ExampleReader {
     return false;
   }
 
+  /// Reads a feature. Nearly all features hold one list of one field: the loops here and in [#list] test at
+  /// their ends whether more follows, so that compilers make straight code of them.
   private void feature(FeatureValue value, long end) {
-    while (cursor.at() < end) {
-      int tag = cursor.tag(end);
-      switch (tag) {
-        case FIRST -> list(value, FeatureSpec.Kind.BYTES, cursor.fieldEnd(end));
-        case SECOND -> list(value, FeatureSpec.Kind.FLOAT, cursor.fieldEnd(end));
-        case THIRD -> list(value, FeatureSpec.Kind.INT64, cursor.fieldEnd(end));
-        default -> cursor.skip(tag, end);
-      }
+    if (cursor.at() == end) {
+      return;
     }
+    do {
+      int tag = cursor.tag(end);
+      FeatureSpec.Kind kind =
+          switch (tag) {
+            case FIRST -> FeatureSpec.Kind.BYTES;
+            case SECOND -> FeatureSpec.Kind.FLOAT;
+            case THIRD -> FeatureSpec.Kind.INT64;
+            default -> null;
+          };
+      if (kind == null) {
+        cursor.skip(tag, end);
+      } else {
+        list(value, kind, cursor.fieldEnd(end));
+      }
+    } while (cursor.at() < end);
   }
 
   private void list(FeatureValue value, FeatureSpec.Kind kind, long end) {
     value.become(record, kind);
-    while (cursor.at() < end) {
+    if (cursor.at() == end) {
+      return;
+    }
+    do {
       int tag = cursor.tag(end);
       long start = cursor.at();
       if (tag != FIRST) {
@@ -351,20 +400,20 @@ public final class ExampleReader {
         value.add(start, length, count);
       }
       cursor.moveTo(fieldEnd);
-    }
+    } while (cursor.at() < end);
   }
 
   /// How many features are wanted, or were found so far if all are wanted.
   public int size() {
-    return slots.size();
+    return size;
   }
 
   public String name(int feature) {
-    return slots.get(feature).key.name();
+    return slots[feature].key.name();
   }
 
   boolean isList(int feature) {
-    return slots.get(feature).isList;
+    return slots[feature].isList;
   }
 
   /// How many steps the record's feature list has; -1 if the record lacks the list.
@@ -374,13 +423,13 @@ public final class ExampleReader {
 
   /// Returns the record's values of a feature without steps.
   public FeatureValue value(int feature) {
-    Slot slot = slots.get(feature);
+    Slot slot = slots[feature];
     return slot.record == records ? slot.value : NONE;
   }
 
   /// Returns the next step of a feature list, which has one; the values are valid until another step is read.
   FeatureValue step(int feature) {
-    Slot slot = slots.get(feature);
+    Slot slot = slots[feature];
     cursor.moveTo(slot.next);
     while (!nextStep(slot.value.end(slot.part))) {
       cursor.moveTo(slot.value.start(++slot.part));

@@ -52,8 +52,15 @@ final class WireCursor {
     return tag;
   }
 
-  /// Reads a varint, of which only the low 32 bits count. It has few bytes: this is a loop of its own, which compilers inline.
+  /// Reads a varint, of which only the low 32 bits count. It has few bytes, mostly one: compilers inline this method.
   private int number(long end) {
+    if (at < end) {
+      byte b = bytes.get(ValueLayout.JAVA_BYTE, at);
+      if (b >= 0) {
+        at++;
+        return b;
+      }
+    }
     int value = 0;
     long next = at;
     for (int shift = 0; shift < Integer.SIZE && next < end; shift += 7) {
@@ -77,6 +84,22 @@ final class WireCursor {
           "a field of " + Integer.toUnsignedString(length) + " bytes is longer than its message");
     }
     return at + length;
+  }
+
+  /// Moves to the bytes of a field that takes the rest of its message.
+  ///
+  /// @param tag the field's tag, which is of one byte
+  /// @return false if the rest is something else; the cursor has not moved then
+  boolean only(int tag, long end) {
+    long start = at;
+    if (start < end && bytes.get(ValueLayout.JAVA_BYTE, start) == tag) {
+      at++;
+      if (number(end) == end - at) {
+        return true;
+      }
+      at = start;
+    }
+    return false;
   }
 
   /// Reads a varint, of which only the low 64 bits count.
