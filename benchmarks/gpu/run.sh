@@ -15,8 +15,7 @@
 #   run.sh resident FILE      weights that outlive their process: fresh JVMs map them, the server is killed, 100 clients, the GPU's
 #                             memory; FILE is made (8.6 GB) if it is not there
 #   run.sh first-answer FILE  a process that starts anew beside a server of resident weights: until its first answer by DJL, from its start
-#   run.sh plans FOLDER       what planning costs the CPU of batches of 8,192 samples of 4 KiB
-#   run.sh first-batch FOLDER       how long each of three epochs of them takes to its first batch
+#   run.sh first-batch FOLDER       how long each of three epochs of batches takes to its first one
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
@@ -112,12 +111,9 @@ save() {
   rm -rf "$checkpoints"
 }
 
-# datasets FOLDER rows|random|streams|first|overlap
+# datasets FOLDER rows|random|streams|first
 datasets() {
-  local code=$1/busy.ptx
-  mkdir -p "$1"
-  PATH=$PATH:/usr/local/cuda/bin nvcc -O2 -arch=native -ptx "$here/busy.cu" -o "$code" || return
-  main dev.gantry.benchmarks.Measure datasets cuda:0 "$2" "$1" 8600000000 "$code"
+  main dev.gantry.benchmarks.Measure datasets cuda:0 "$2" "$1" 8600000000
 }
 
 all_datasets() {
@@ -130,7 +126,6 @@ all_datasets() {
   rm "$folder/8gb.safetensors"
   echo "== ours"
   datasets "$folder" rows
-  datasets "$folder" overlap
 }
 
 # first_device FILE [JVM OPTION]
@@ -264,7 +259,6 @@ case ${1:-} in
   replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;
   first-answer) find_libtorch && all_first_answer "${2:?run.sh first-answer FILE}" ;;
-  plans) main dev.gantry.benchmarks.Measure plans "${2:?run.sh plans FOLDER}" ;;
   first-batch) datasets "${2:?run.sh first-batch FOLDER}" first ;;
   stream-datasets) datasets "${2:?run.sh stream-datasets FOLDER}" streams ;;
   model) model "${2:?run.sh model FOLDER}" ;;

@@ -3,7 +3,6 @@ package dev.gantry.benchmarks;
 
 import dev.gantry.benchmarks.datasets.DatasetBench;
 import dev.gantry.benchmarks.datasets.HostDatasetBench;
-import dev.gantry.benchmarks.datasets.PlanBench;
 import dev.gantry.benchmarks.datasets.TwoGpuBench;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import java.nio.file.Path;
@@ -25,13 +24,11 @@ public final class Measure {
       model FOLDER LAYERS
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
-      cache FOLDER FILES MIB
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
       several-gpus replicas|slices FILE DEVICES [TURNS]
-      datasets DEVICE rows|random|streams|first|overlap FOLDER BYTES [PTX]
+      datasets DEVICE rows|random|streams|first FOLDER BYTES
       host-datasets make|records|decode|shards|small|heap FOLDER BYTES
       two-gpus FOLDER BYTES
-      plans FOLDER
       """;
 
   private Measure() {}
@@ -54,13 +51,11 @@ public final class Measure {
       case "model" -> ModelBench.main(rest);
       case "save" -> SaveBench.main(rest);
       case "overlap-save" -> OverlapSaveBench.main(rest);
-      case "cache" -> CacheBench.main(rest);
       case "s3" -> S3Bench.main(rest);
       case "several-gpus" -> SeveralGpusBench.main(rest);
       case "datasets" -> DatasetBench.main(rest);
       case "host-datasets" -> HostDatasetBench.main(rest);
       case "two-gpus" -> TwoGpuBench.main(rest);
-      case "plans" -> PlanBench.main(rest);
       default -> throw new IllegalArgumentException(name);
     }
   }

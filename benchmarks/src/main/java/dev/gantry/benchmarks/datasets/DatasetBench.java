@@ -9,7 +9,6 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.session.GantrySession;
@@ -24,12 +23,11 @@ import java.util.List;
 import java.util.Locale;
 
 /// Measures how fast batches are loaded into a device's memory: `datasets DEVICE
-/// rows|random|streams|first|overlap FOLDER BYTES [PTX]`.
+/// rows|random|streams|first FOLDER BYTES`.
 ///
 /// It makes samples of random bytes in `FOLDER` if they are missing. A run counts from the call that opens
 /// the dataset to the last batch's arrival, of three epochs in one ring where the page cache is hot, else
-/// of one; nothing is done with the batches. Rates are of what is read. With the kernel of `busy.cu`,
-/// `overlap` shows how far reading and computing go on at once.
+/// of one; nothing is done with the batches. Rates are of what is read.
 public final class DatasetBench {
   private static final int TURNS = 3;
 
@@ -60,7 +58,6 @@ public final class DatasetBench {
         case "random" -> bench.random();
         case "first" -> bench.first();
         case "streams" -> bench.streams();
-        case "overlap" -> bench.overlap(folder, Path.of(arguments[4]));
         default -> throw new IllegalArgumentException(arguments[1]);
       }
     }
@@ -225,17 +222,5 @@ public final class DatasetBench {
 
   private static double millis(long start) {
     return (System.nanoTime() - start) / 1e6;
-  }
-
-  private void overlap(Path folder, Path code) throws IOException {
-    samples.files().forEach(PageCache::warm);
-    if (device instanceof Device.Cuda cuda) {
-      try (BusyKernel kernel = new BusyKernel(CudaContext.of(cuda), code)) {
-        OverlapBench bench = new OverlapBench(session, device, kernel);
-        for (Kind kind : FILES) {
-          bench.run(kind.title, samples.batches(kind, FILE_ORDER), folder);
-        }
-      }
-    }
   }
 }

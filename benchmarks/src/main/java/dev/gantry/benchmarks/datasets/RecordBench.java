@@ -9,9 +9,6 @@ import dev.gantry.benchmarks.harness.Threads;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.Shuffle;
-import dev.gantry.formats.internal.batches.FieldView;
-import dev.gantry.formats.internal.examples.ExampleParser;
-import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import dev.gantry.formats.tfrecord.proto.Example;
@@ -21,27 +18,18 @@ import java.io.DataInputStream;
 import java.io.FileInputStream;
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import org.tensorflow.hadoop.util.TFRecordReader;
 
 /// TFRecord files against what a program on the JVM reads them with that has no Gantry: tensorflow-hadoop's reader, and
-/// protobuf. Records with both checksums of each compared, batches out of files that are read as streams, and decoding
-/// alone, of records in memory.
+/// protobuf. Records with both checksums of each compared, and batches out of files that are read as streams.
 record RecordBench(Samples samples) {
   private static final int CHUNK_BYTES = TfRecordOptions.defaults().chunkBytes();
 
   /// The best of 8 KiB, 64 KiB and 1 MiB for tensorflow-hadoop, all in all.
   private static final int BUFFER_BYTES = 64 << 10;
-
-  private static final long MAX_IN_MEMORY_BYTES = 128L << 20;
-  private static final int MAX_IN_MEMORY = 200_000;
-  private static final ValueLayout.OfLong LABEL = ValueLayout.JAVA_LONG_UNALIGNED;
 
   /// Is given each record.
   @FunctionalInterface
@@ -168,8 +156,7 @@ record RecordBench(Samples samples) {
     ours.require("gantry's records are tensorflow-hadoop's", theirs);
   }
 
-  /// Measures batches: ours in memory of a ring, and protobuf's values copied to a batch's memory. Then decoding alone,
-  /// on one thread.
+  /// Measures batches: ours in memory of a ring, and protobuf's values copied to a batch's memory.
   void batches(int turns) throws Exception {
     Epochs epoch = new Epochs(samples.session(), Device.HOST, 2, TransferOptions.defaults(), 1);
     Epochs.Opener opener = () -> samples.batches(Samples.Kind.STREAMED, new Shuffle.None());
@@ -184,7 +171,6 @@ record RecordBench(Samples samples) {
         .add("gantry, ring of 2 on the host", samples.count(), () -> epoch.run(opener))
         .add(onFiles(peer, 2, file -> batchesByPeer(file, (_, _, _) -> {})))
         .print(turns);
-    inMemory(turns);
   }
 
   private long batchesByPeer(Path file, BatchSink sink) throws IOException {
@@ -208,63 +194,5 @@ record RecordBench(Samples samples) {
               });
     }
     theirs.require("the peer's batches", SampleDigest.of(samples));
-  }
-
-  /// The first records of the first file, for either in the memory that its reader gives.
-  private void inMemory(int turns) throws Exception {
-    try (Arena arena = Arena.ofConfined()) {
-      List<RawRecord> ours = new ArrayList<>();
-      List<byte[]> theirs = new ArrayList<>();
-      long bytes = 0;
-      try (TfRecordReader reader = open(samples.records().getFirst())) {
-        while (bytes < MAX_IN_MEMORY_BYTES && ours.size() < MAX_IN_MEMORY && reader.next()) {
-          MemorySegment data = arena.allocate(reader.record().byteSize()).copyFrom(reader.record());
-          ours.add(new RawRecord(reader.file(), reader.number(), reader.offset(), data));
-          theirs.add(data.toArray(ValueLayout.JAVA_BYTE));
-          bytes += data.byteSize();
-        }
-      }
-      ExampleParser parser = new ExampleParser(samples.features());
-      MemorySegment slot = arena.allocate(parser.batchBytes(samples.batchSize()));
-      ByteBuffer copies = slot.asByteBuffer();
-      new Comparison("decoding in memory, records of " + bytes / ours.size() + " bytes", bytes)
-          .samples(ours.size())
-          .add("copy", ours.size(), () -> copy(theirs, copies))
-          .add("gantry", ours.size(), () -> decode(parser, ours, slot))
-          .add("protobuf", ours.size(), () -> parse(theirs))
-          .print(turns);
-    }
-  }
-
-  private long decode(ExampleParser parser, List<RawRecord> all, MemorySegment slot) {
-    long done = 0;
-    for (int i = 0; i < all.size(); i += samples.batchSize()) {
-      List<RawRecord> some = all.subList(i, Math.min(all.size(), i + samples.batchSize()));
-      FieldView labels = parser.parse(some, slot).get(1);
-      // What a label says is there only if it was decoded.
-      done += slot.get(LABEL, labels.offset()) == some.getFirst().number() ? some.size() : 0;
-    }
-    return done;
-  }
-
-  private long parse(List<byte[]> all) throws IOException {
-    long[] done = {0};
-    PeerBatch batch =
-        new PeerBatch(samples, (_, labels, count) -> done[0] += labels[0] == done[0] ? count : 0);
-    for (byte[] record : all) {
-      batch.add(record);
-    }
-    batch.flush();
-    return done[0];
-  }
-
-  private static long copy(List<byte[]> all, ByteBuffer target) {
-    for (byte[] record : all) {
-      if (target.remaining() < record.length) {
-        target.clear();
-      }
-      target.put(record);
-    }
-    return all.size();
   }
 }

@@ -49,15 +49,6 @@ public final class Page {
 
   /// @return the page
   public static String of(Result result) {
-    return html("Gantry bench", new Page(result).body());
-  }
-
-  /// @return a page of one chart
-  public static String of(Chart chart) {
-    return html(chart.title(), "<h1>" + text(chart.title()) + "</h1>\n" + chart(chart));
-  }
-
-  private static String html(String title, String body) {
     // CDATA makes each script the same as HTML and as XML.
     return """
     <!DOCTYPE html>
@@ -65,7 +56,7 @@ public final class Page {
     <head>
     <meta charset="utf-8"/>
     <meta name="viewport" content="width=device-width, initial-scale=1"/>
-    <title>%s</title>
+    <title>Gantry bench</title>
     <style>
     %s</style>
     </head>
@@ -79,7 +70,7 @@ public final class Page {
     </body>
     </html>
     """
-        .formatted(text(title), resource("page.css"), body, library(), resource("page.js"));
+        .formatted(resource("page.css"), new Page(result).body(), library(), resource("page.js"));
   }
 
   private static String library() {

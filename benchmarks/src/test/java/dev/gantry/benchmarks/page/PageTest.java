@@ -162,14 +162,4 @@ public class PageTest {
     assertThat(page)
         .contains("transport gds: no &lt;nvidia-fs&gt;", "1 points have fewer than 3 repeats");
   }
-
-  @Test
-  void aChartMayHaveAPageOfItsOwn() throws Exception {
-    String alone =
-        Page.of(
-            new Chart.Timeline(
-                "<one>", List.of("a"), List.of(new Chart.Box("a", Chart.OURS, 1, 2))));
-    assertThat(references(parse(alone))).isEmpty();
-    assertThat(alone).contains("<h1>&lt;one&gt;</h1>", "\"from\":1.0", "Chart.js v");
-  }
 }
