@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
@@ -18,7 +19,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedSet;
+import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -40,6 +43,9 @@ import org.slf4j.LoggerFactory;
 /// A [Use] says why its memory is not registered, if it cannot be. Thread-safe.
 public final class RegistrationCache {
   private static final Logger LOG = LoggerFactory.getLogger(RegistrationCache.class);
+
+  /// The causes of refusals that were logged: each is logged once a process.
+  private static final Set<Failure> TOLD = ConcurrentHashMap.newKeySet();
 
   /// How many regions that are not in use stay registered.
   private static final int MAX_IDLE = 16_384;
@@ -76,8 +82,6 @@ public final class RegistrationCache {
 
   /// The regions of slabs, each in use until it is forgotten.
   private final Map<DeviceSlab, Region> slabs = new HashMap<>();
-
-  private boolean wasRefused;
 
   public RegistrationCache(Hardware hardware) {
     this.hardware = hardware;
@@ -157,11 +161,9 @@ public final class RegistrationCache {
       } catch (TransferException refused) {
         String reason = "not registered with cuFile: " + refused.getMessage();
         region = new Region(this, start, end, id, reason);
-        // Only one refusal is logged, since the next ones most likely have the same reason.
-        if (!wasRefused) {
+        if (TOLD.add(refused.failure())) {
           LOG.info("{}", reason);
         }
-        wasRefused = true;
       }
       event.done("memory", device, end - start, region.refusal);
       byStart.put(start, region);
