@@ -2,8 +2,6 @@
 package dev.gantry.core.internal.transport;
 
 import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
-import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
-import static dev.gantry.core.internal.plan.PlanLimits.floor;
 
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
@@ -18,9 +16,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// `host`: reads into host memory. Slabs get whole blocks. Memory of the caller may be at any address: reads through the
-/// page cache need no alignment, and of direct reads, which need whole blocks, what does not lie on blocks goes through
-/// a buffer. For one thread.
+/// `host`: reads into host memory. Slabs get whole blocks. Memory of the caller may be at any address: reads through
+/// the page cache need no alignment. Direct reads need whole blocks at aligned addresses, and go through a buffer
+/// otherwise. For one thread.
 final class HostTransport implements AutoCloseable {
   /// If the pieces of a read are shorter than this on average, one read brings them all, and they are copied out of it:
   /// a copy costs less than a system call.
@@ -114,8 +112,8 @@ final class HostTransport implements AutoCloseable {
       }
       return false;
     }
-    if (pieces.size() == 1 && liesOnBlocks(first)) {
-      return onBlocks(file, read, first);
+    if (pieces.size() == 1 && isOnBlocks(first)) {
+      return file.read(row(first), read.fileOffset(), first.rows().width(), true);
     }
     return throughBuffer(file, read, pieces, true);
   }
@@ -139,43 +137,10 @@ final class HostTransport implements AutoCloseable {
     };
   }
 
-  private static boolean liesOnBlocks(Piece piece) {
+  /// Whether a piece takes all of its read, and lies as direct reads need it.
+  private static boolean isOnBlocks(Piece piece) {
     Copy2D rows = piece.rows();
-    long start = ceiling(rows.source());
-    return floor(rows.sourceEnd()) - start >= SHORT_BYTES
-        && (row(piece).address() + start - rows.source()) % BLOCK_BYTES == 0;
-  }
-
-  /// Reads whole blocks into their place, and the blocks at both ends through the buffer.
-  private boolean onBlocks(SourceFile file, Read read, Piece piece) {
-    Copy2D rows = piece.rows();
-    long start = ceiling(rows.source());
-    long end = floor(rows.sourceEnd());
-    boolean direct =
-        file.read(
-            row(piece).asSlice(start - rows.source(), end - start),
-            read.fileOffset() + start,
-            end - start,
-            true);
-    if (rows.source() < start) {
-      direct &= edge(file, read, piece, start - BLOCK_BYTES);
-    }
-    if (end < rows.sourceEnd()) {
-      direct &= edge(file, read, piece, end);
-    }
-    return direct;
-  }
-
-  /// @param block where the block begins, in bytes from the read's start
-  private boolean edge(SourceFile file, Read read, Piece piece, long block) {
-    Copy2D rows = piece.rows();
-    MemorySegment buffer = buffer(BLOCK_BYTES);
-    long required = Math.min(BLOCK_BYTES, read.required() - block);
-    boolean direct = file.read(buffer, read.fileOffset() + block, required, true);
-    long from = Math.max(block, rows.source());
-    long bytes = Math.min(block + BLOCK_BYTES, rows.sourceEnd()) - from;
-    row(piece).asSlice(from - rows.source(), bytes).copyFrom(buffer.asSlice(from - block, bytes));
-    return direct;
+    return rows.source() == 0 && (rows.width() | row(piece).address()) % BLOCK_BYTES == 0;
   }
 
   private boolean throughBuffer(SourceFile file, Read read, List<Piece> pieces, boolean direct) {
