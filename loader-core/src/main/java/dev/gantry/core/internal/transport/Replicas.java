@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.slf4j.Logger;
@@ -110,35 +111,18 @@ public final class Replicas {
 
   /// The copies of one reader. For one thread.
   final class Copies {
-    /// Bytes that this reader's device passes on as soon as its stream has copied them to it.
-    ///
-    /// @param offset the offset in both slabs
-    private record Passed(
-        int to, CudaContext peer, Slab target, Slab source, long offset, long bytes) {
-      /// Whether one copy can move both. Slabs may be adjacent, but they are two allocations, and the driver refuses a
-      /// copy across both.
-      boolean isFollowedBy(Passed next) {
-        return to == next.to
-            && target.equals(next.target)
-            && source.equals(next.source)
-            && offset + bytes == next.offset;
-      }
-
-      Passed with(Passed next) {
-        return new Passed(to, peer, target, source, offset, bytes + next.bytes);
-      }
-    }
-
     private final int place;
     private final Function<Device.Cuda, CopyQueue> queues;
-    private final List<List<Passed>> passed;
+
+    /// Queue the copies by which this reader's device passes bytes on, when its own stream has copied them to it. Each
+    /// copies within one slab: slabs may be adjacent, but the driver refuses a copy across two allocations.
+    private final List<Consumer<CopyQueue>> passed = new ArrayList<>();
 
     /// @param own the device whose reader this is
     /// @param queues gives the reader's queue of copies to a device
     Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
       this.place = devices.indexOf(own);
       this.queues = queues;
-      this.passed = devices.stream().<List<Passed>>map(_ -> new ArrayList<>()).toList();
     }
 
     /// Copies a read's bytes from a buffer to devices, and notes what the reader's own device passes on.
@@ -155,9 +139,7 @@ public final class Replicas {
                 .copyToDevice(slab.address() + read.slabOffset(), buffer.address() + at, bytes);
             fromHost.get(to).add(bytes);
           } else {
-            passOn(
-                new Passed(
-                    to, CudaContext.of(cuda), slab, slabs.get(place), read.slabOffset(), bytes));
+            passOn(to, cuda, slab.address() + read.slabOffset(), slabs.get(place), read);
           }
         } else {
           ((HostSlab) slab)
@@ -169,28 +151,17 @@ public final class Replicas {
       }
     }
 
-    private void passOn(Passed next) {
-      List<Passed> before = passed.get(next.to());
-      if (!before.isEmpty() && before.getLast().isFollowedBy(next)) {
-        before.add(before.removeLast().with(next));
-      } else {
-        before.add(next);
-      }
+    private void passOn(int to, Device.Cuda device, long target, Slab source, Read read) {
+      CudaContext peer = CudaContext.of(device);
+      long from = source.address() + read.slabOffset();
+      passed.add(own -> own.copyToPeer(peer, target, from, read.required()));
+      fromDevices.get(to).add(read.required());
     }
 
     /// Queues what the device passes on, after the copies to the device. This does not use the buffers.
     void queuePassed(CopyQueue own) {
-      for (List<Passed> each : passed) {
-        for (Passed one : each) {
-          own.copyToPeer(
-              one.peer(),
-              one.target().address() + one.offset(),
-              one.source().address() + one.offset(),
-              one.bytes());
-          fromDevices.get(one.to()).add(one.bytes());
-        }
-        each.clear();
-      }
+      passed.forEach(copy -> copy.accept(own));
+      passed.clear();
     }
   }
 }
