@@ -19,6 +19,7 @@ import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.NoSuchElementException;
 import java.util.Objects;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
@@ -37,23 +38,6 @@ public final class CuFile {
   public static final String VARIABLE = "GANTRY_CUFILE_LIBRARY";
 
   private static final String SONAME = "libcufile.so.0";
-
-  /// All functions of libcufile 1.0: a library that lacks one of them is not libcufile.
-  private static final List<String> REQUIRED =
-      List.of(
-          "cuFileDriverOpen",
-          "cuFileDriverClose",
-          "cuFileDriverGetProperties",
-          "cuFileDriverSetPollMode",
-          "cuFileDriverSetMaxDirectIOSize",
-          "cuFileDriverSetMaxCacheSize",
-          "cuFileDriverSetMaxPinnedMemSize",
-          "cuFileHandleRegister",
-          "cuFileHandleDeregister",
-          "cuFileBufRegister",
-          "cuFileBufDeregister",
-          "cuFileRead",
-          "cuFileWrite");
 
   /// The version of libcufile, which differs from that of the CUDA toolkit it came with.
   public record Version(int major, int minor) {
@@ -136,14 +120,14 @@ public final class CuFile {
   }
 
   private static Availability<CuFile> bind(NativeLibrary library) {
-    for (String symbol : REQUIRED) {
-      if (!library.has(symbol)) {
-        return Availability.absent(library.name() + " has no " + symbol);
-      }
+    try {
+      return Availability.present(new CuFile(library));
+    } catch (NoSuchElementException lacking) {
+      return Availability.absent(String.valueOf(lacking.getMessage()));
     }
-    return Availability.present(new CuFile(library));
   }
 
+  /// @throws NoSuchElementException if the library lacks a function that libcufile 1.0 has
   private CuFile(NativeLibrary library) {
     this.library = library;
     // CUfileError_t cuFileDriverOpen(void)
@@ -184,7 +168,7 @@ public final class CuFile {
   }
 
   private static <T> T required(Availability<T> symbol) {
-    return symbol.orElseThrow(IllegalStateException::new);
+    return symbol.orElseThrow(NoSuchElementException::new);
   }
 
   /// The name or path under which the library was loaded.
