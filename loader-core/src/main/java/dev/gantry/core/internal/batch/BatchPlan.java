@@ -108,47 +108,33 @@ public record BatchPlan<T>(
             hostWrites.bytes() + " bytes of host writes; at most " + hostBytes);
       }
       requireWithin("host writes", hostWrites.slotOffset(), hostWrites.bytes(), slotBytes);
-      copies.forEach(copy -> requireFits(copy, slotBytes));
+      for (Copy2D copy : copies) {
+        requireWithin("a copy", copy.source(), copy.sourceEnd() - copy.source(), slotBytes);
+        requireWithin("a copy", copy.target(), copy.targetEnd() - copy.target(), slotBytes);
+      }
       for (int i = 0; i < gathers.count(); i++) {
         requireWithin("a gather", gathers.slotOffset(i), gathers.length(i), slotBytes);
       }
-      normalized.forEach(rows -> requireFits(rows, slotBytes));
-    } catch (MisuseException e) {
+      for (NormalizedRows rows : normalized) {
+        requireWithin("samples", rows.from(), rows.fromEnd() - rows.from(), slotBytes);
+        requireWithin("results", rows.to(), rows.toEnd() - rows.to(), slotBytes);
+      }
+    } catch (MisuseException | ArithmeticException e) {
       throw new MisuseException("batch " + number + " does not fit its slot: " + e.getMessage());
     }
   }
 
   private static void requireFits(Read read, long requestBytes) {
-    if (read.slab() != 0) {
-      throw new MisuseException("a read into slab " + read.slab() + "; there is only 0");
-    }
-    if (read.length() <= 0 || read.length() > requestBytes) {
-      throw new MisuseException(
-          "a read of " + read.length() + " bytes; at most " + requestBytes + " at once");
-    }
-    if (read.required() <= 0 || read.required() > read.length() || read.fileOffset() < 0) {
-      throw new MisuseException("a read that requires no bytes, or more than it reads: " + read);
-    }
-    if ((read.slabOffset() | read.length() | read.fileOffset()) % PlanLimits.BLOCK_BYTES != 0) {
-      throw new MisuseException("a read that is not aligned to blocks: " + read);
-    }
-  }
-
-  private static void requireFits(Copy2D copy, long slotBytes) {
-    try {
-      requireWithin("a copy", copy.source(), copy.sourceEnd() - copy.source(), slotBytes);
-      requireWithin("a copy", copy.target(), copy.targetEnd() - copy.target(), slotBytes);
-    } catch (ArithmeticException _) {
-      throw new MisuseException("a copy ends beyond any slot: " + copy);
-    }
-  }
-
-  private static void requireFits(NormalizedRows rows, long slotBytes) {
-    try {
-      requireWithin("samples", rows.from(), rows.fromEnd() - rows.from(), slotBytes);
-      requireWithin("results", rows.to(), rows.toEnd() - rows.to(), slotBytes);
-    } catch (ArithmeticException _) {
-      throw new MisuseException("results end beyond any slot: " + rows);
+    boolean fits =
+        read.slab() == 0
+            && read.fileOffset() >= 0
+            && read.required() > 0
+            && read.required() <= read.length()
+            && read.length() <= requestBytes
+            && (read.slabOffset() | read.length() | read.fileOffset()) % PlanLimits.BLOCK_BYTES
+                == 0;
+    if (!fits) {
+      throw new MisuseException("no read of whole blocks, at most " + requestBytes + ": " + read);
     }
   }
 

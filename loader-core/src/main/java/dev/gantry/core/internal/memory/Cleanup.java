@@ -90,7 +90,7 @@ public final class Cleanup {
 
   /// Waits for something.
   @FunctionalInterface
-  private interface Wait {
+  public interface Wait {
     /// Returns whether it has come.
     boolean once() throws InterruptedException;
   }

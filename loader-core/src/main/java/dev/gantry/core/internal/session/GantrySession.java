@@ -31,6 +31,7 @@ import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.events.DiskSpeeds;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -65,7 +66,10 @@ public final class GantrySession implements Session {
   private final Rings rings;
   private final Converters converters = new Converters();
 
-  private final SessionCache cache;
+  /// The cache of remote files, which the engine closes, and its settings; null if there is none.
+  private @Nullable CacheSettings cacheSettings;
+
+  private @Nullable RemoteCache cache;
 
   /// Whether this is the process's own session, which stays open.
   private final boolean stays;
@@ -75,20 +79,29 @@ public final class GantrySession implements Session {
     this.stays = stays;
     this.engine = new TransferEngine(calls, stores, settings);
     this.rings = new Rings(engine, converters);
-    this.cache = new SessionCache(engine);
-    CacheSettings.ofProcess().ifPresent(cache::use);
+    CacheSettings.ofProcess().ifPresent(this::use);
   }
 
   @Override
   public void cacheRemoteFiles(Path folder, long mostBytes) {
-    cache.use(new CacheSettings(folder, mostBytes));
+    use(new CacheSettings(folder, mostBytes));
+  }
+
+  /// Caches files that are opened from now on with these settings.
+  private synchronized void use(CacheSettings chosen) {
+    if (!chosen.equals(cacheSettings)) {
+      RemoteCache opened = new RemoteCache(engine.calls(), chosen.folder(), chosen.mostBytes());
+      Cleanup.orUndo(() -> engine.use(opened), opened::close);
+      cacheSettings = chosen;
+      cache = opened;
+    }
   }
 
   /// The state of the cache of remote files; empty if there is none.
   ///
   /// @throws TransferException if the cache cannot be listed
-  public Optional<RemoteCache.Use> cacheUse() {
-    return cache.content();
+  public synchronized Optional<RemoteCache.Use> cacheUse() {
+    return Optional.ofNullable(cache).map(RemoteCache::use);
   }
 
   public static GantrySession open() {

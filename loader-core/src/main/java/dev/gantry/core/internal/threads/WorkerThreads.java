@@ -259,18 +259,11 @@ public final class WorkerThreads {
     }
   }
 
-  /// Waits for something.
-  @FunctionalInterface
-  public interface Wait {
-    /// Returns whether it has come.
-    boolean once() throws InterruptedException;
-  }
-
   /// Waits, so that the common pool starts another thread meanwhile if the caller is one of its threads: the JDK's
   /// HTTP client ends its requests there.
   ///
   /// @return whether what was waited for has come
-  public static boolean await(Wait wait) throws InterruptedException {
+  public static boolean await(Cleanup.Wait wait) throws InterruptedException {
     AtomicBoolean come = new AtomicBoolean();
     ForkJoinPool.managedBlock(
         new ForkJoinPool.ManagedBlocker() {
