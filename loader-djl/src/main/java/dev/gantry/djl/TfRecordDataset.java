@@ -118,7 +118,14 @@ public final class TfRecordDataset extends GantryDataset {
       return this;
     }
 
-    /// The files, in their order; a folder stands for the files in it, as [#setPath(String...)] says. You may name some
+    /// One file, or a folder: then its files, in the order of their names, but for indexes and names that begin with
+    /// `.` or `_`; where Spark wrote a set into the folder, the files of that set. Folders below it are not read, and a
+    /// name is no pattern: `*` and `?` stand for themselves.
+    public Builder setPath(Path chosen) {
+      return setPath(List.of(MisuseException.requireGiven("setPath", chosen)));
+    }
+
+    /// The files, in their order; a folder stands for the files in it, as [#setPath(Path)] says. You may name some
     /// files of a set without the others; but [#build] refuses them if any file is missing that the set's list beside them
     /// (`_gantry-files-NAME`) names.
     public Builder setPath(List<Path> chosen) {
@@ -127,8 +134,7 @@ public final class TfRecordDataset extends GantryDataset {
     }
 
     /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A local
-    /// folder, and a remote one whose name ends in a slash, stands for the files in it, in the order of their names,
-    /// but for indexes and names that begin with `.` or `_`; where Spark wrote a set, for the files of that set.
+    /// folder, and a remote one whose name ends in a slash, stands for the files in it, as [#setPath(Path)] says.
     /// Folders are listed by [#build], which refuses a set that is not whole.
     public Builder setPath(String... chosen) {
       MisuseException.requireGiven("setPath", chosen);

@@ -351,6 +351,26 @@ class TfRecordDatasetTest {
     }
   }
 
+  /// A path names one file, or a folder with the files in it, and is no pattern.
+  @Test
+  void aPathIsAFileOrAFolder() throws IOException {
+    List<Path> _ = ImageRecords.write(folder, SAMPLES, 3, Compression.NONE);
+    Path below = Files.createDirectory(folder.resolve("below"));
+    Path alone = ImageRecords.write(below, SAMPLES, 1, Compression.NONE).getFirst();
+    for (IndexUse use : List.of(IndexUse.NONE, IndexUse.BUILD)) {
+      for (Path path : List.of(folder, alone)) {
+        try (TfRecordDataset dataset = dataset(List.of()).setPath(path).optIndex(use).build();
+            NDManager manager = NDManager.newBaseManager()) {
+          assertThat(checkedLabels(dataset, manager)).isEqualTo(numbers());
+        }
+      }
+    }
+    Path pattern = folder.resolve("*");
+    assertThatThrownBy(() -> dataset(List.of()).setPath(pattern).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll("setPath", pattern.toString(), "no such file or folder");
+  }
+
   /// A reader that names the files which it finds is refused as one that names their folder.
   @Test
   void filesOfASetThatIsNotWholeAreRefusedByTheirNamesToo() throws IOException {
