@@ -8,7 +8,6 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.core.internal.ring.RingStatistics;
-import dev.gantry.djl.internal.torch.OpenMpAdvice;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.Batches;
@@ -77,9 +76,6 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       Batches part = parts.get(i);
       ai.djl.Device device = settings.devices(manager).get(i);
       dev.gantry.core.Device target = PyTorch.arraysDevice(device);
-      if (target instanceof dev.gantry.core.Device.Host) {
-        OpenMpAdvice.logOnce();
-      }
       PrefetchRing<BatchView> ring =
           settings
               .session()
