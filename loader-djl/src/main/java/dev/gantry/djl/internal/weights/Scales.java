@@ -96,15 +96,4 @@ public final class Scales {
                   .formatted(tensor.name(), scale.name(), reason));
     };
   }
-
-  /// How many rows a piece of a tensor gets: at most `rows`, but at least those of one block of scales, since
-  /// pieces do not divide blocks.
-  long wholeBlocks(StoredTensor tensor, long rows) {
-    if (!has(tensor.name())) {
-      return rows;
-    }
-    ScaleGrid grid = grid(tensor);
-    long block = grid.matrices() > 1 || grid.blockRows() >= grid.rows() ? 1 : grid.blockRows();
-    return Math.max(block, rows / block * block);
-  }
 }

@@ -152,7 +152,7 @@ public final class TensorLoad {
   }
 
   /// Hands all tensors to `taker`, part by part, so that they never take more memory than two slabs: a tensor
-  /// that is larger than a slab comes in several pieces. The tensors behind the first slab are read straight
+  /// that is larger than a slab comes in several pieces, unless it has scales. The tensors behind the first slab are read straight
   /// into their places, if they have one. Those of the first slab are not, so that a failure in their bytes
   /// changes nothing.
   ///
@@ -212,11 +212,13 @@ public final class TensorLoad {
     if (bytes <= slabBytes()
         || tensor.shape().rank() == 0
         || !tensor.isPlain()
+        // A piece would divide the blocks that have a scale.
+        || scales.has(tensor.name())
         || !splits.test(tensor)) {
       return Stream.of(request);
     }
     long rows = tensor.shape().dimension(0);
-    long step = scales.wholeBlocks(tensor, Math.max(1, slabBytes() / (bytes / rows)));
+    long step = Math.max(1, slabBytes() / (bytes / rows));
     return LongStream.iterate(0, first -> first < rows, first -> first + step)
         .mapToObj(first -> request.rows(first, Math.min(rows, first + step)));
   }

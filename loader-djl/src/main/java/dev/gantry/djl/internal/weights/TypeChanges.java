@@ -201,42 +201,11 @@ final class TypeChanges implements AutoCloseable {
           Conversion.plain(rows.dtype(), type, rows.shape().elements().orElseThrow());
       return new Conversion.Task(plain, source, 0, target);
     }
-    long skipped = skippedScales(scales.grid(), rows, request.first());
     return new Conversion.Task(
-        new Conversion(rows.dtype(), type, part(scales.grid(), rows), scales.type()),
+        new Conversion(rows.dtype(), type, scales.grid(), scales.type()),
         source,
-        scales.address() + skipped * (scales.type().bits() / Byte.SIZE),
+        scales.address(),
         target);
-  }
-
-  /// The grid of some rows, the first of which must begin a block.
-  private static ScaleGrid part(ScaleGrid whole, StoredTensor rows) {
-    long elements = rows.shape().elements().orElseThrow();
-    if (elements == whole.elements()) {
-      return whole;
-    }
-    if (whole.scales() == 1) {
-      return ScaleGrid.single(elements);
-    }
-    boolean several = whole.matrices() > 1;
-    return new ScaleGrid(
-        several ? elements / (whole.rows() * whole.columns()) : 1,
-        several ? whole.rows() : elements / whole.columns(),
-        whole.columns(),
-        whole.blockRows(),
-        whole.blockColumns());
-  }
-
-  private static long skippedScales(ScaleGrid grid, StoredTensor rows, long firstRow) {
-    if (firstRow == 0 || grid.scales() == 1) {
-      return 0;
-    }
-    long firstElement =
-        firstRow * (rows.shape().elements().orElseThrow() / rows.shape().dimension(0));
-    long firstGridRow = firstElement / grid.columns();
-    return grid.matrices() > 1
-        ? firstGridRow / grid.rows() * grid.scaleRows() * grid.scaleColumns()
-        : firstGridRow / grid.blockRows() * grid.scaleColumns();
   }
 
   @Override
