@@ -17,6 +17,7 @@ import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.Optional;
+import java.util.function.Supplier;
 
 /// DJL's PyTorch engine: its libtorch, and its names for our dtypes, devices and shapes. Thread-safe.
 public final class PyTorch {
@@ -35,14 +36,7 @@ public final class PyTorch {
   /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what we need
   /// @throws MisuseException if DJL is older than the one that we know
   public static TorchLibrary library() {
-    if (Holder.REFUSAL.isPresent()) {
-      throw new MisuseException(Holder.REFUSAL.get());
-    }
-    return switch (Holder.PROBE) {
-      case TorchLibrary.Probe.Found(TorchLibrary library) -> library;
-      case TorchLibrary.Probe.Missing(String reason) ->
-          throw new DeviceUnavailableException("DJL's PyTorch engine: " + reason);
-    };
+    return Holder.FOUND.get();
   }
 
   /// DJL's name for a dtype, or empty for FP8 and what is smaller than a byte.
@@ -121,20 +115,26 @@ public final class PyTorch {
   }
 
   private static final class Holder {
-    static final Optional<String> REFUSAL = DjlVersion.refusal();
-    static final TorchLibrary.Probe PROBE = find();
+    /// Gives the library, or throws why there is none.
+    static final Supplier<TorchLibrary> FOUND = find();
 
-    private static TorchLibrary.Probe find() {
-      if (REFUSAL.isPresent()) {
-        return new TorchLibrary.Probe.Missing(REFUSAL.get());
+    private static Supplier<TorchLibrary> find() {
+      Optional<String> refusal = DjlVersion.refusal();
+      if (refusal.isPresent()) {
+        return () -> {
+          throw new MisuseException(refusal.get());
+        };
       }
       try {
         // The engine loads libtorch; after that its folder is known.
         Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);
-      } catch (EngineException | IllegalArgumentException absent) {
-        return new TorchLibrary.Probe.Missing(String.valueOf(absent.getMessage()));
+        TorchLibrary library = TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
+        return () -> library;
+      } catch (EngineException | IllegalArgumentException | DeviceUnavailableException absent) {
+        return () -> {
+          throw new DeviceUnavailableException("DJL's PyTorch engine: " + absent.getMessage());
+        };
       }
-      return TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
     }
   }
 }

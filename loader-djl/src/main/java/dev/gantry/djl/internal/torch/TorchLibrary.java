@@ -6,6 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
@@ -79,23 +80,14 @@ public final class TorchLibrary {
     this.folder = folder;
   }
 
-  /// The result of looking for libtorch in a folder.
-  public sealed interface Probe {
-    /// libtorch is there and has all functions that we need.
-    record Found(TorchLibrary library) implements Probe {}
-
-    /// libtorch cannot be used.
-    ///
-    /// @param reason one line for a message: the missing file, or the missing functions
-    record Missing(String reason) implements Probe {}
-  }
-
   /// Loads libtorch from this folder, for the life of the JVM. A library that this process has
   /// loaded from there is used again.
-  public static Probe open(Path folder) {
+  ///
+  /// @throws DeviceUnavailableException that names the missing file or functions
+  public static TorchLibrary open(Path folder) {
     Path file = folder.resolve(System.mapLibraryName("torch_cpu"));
     if (!Files.exists(file)) {
-      return new Probe.Missing(file + " does not exist");
+      throw new DeviceUnavailableException(file + " does not exist");
     }
     TorchLibrary library;
     NativeSymbols symbols;
@@ -106,15 +98,16 @@ public final class TorchLibrary {
           new NativeSymbols(optional(folder, "torch_cuda").or(optional(folder, "c10_cuda")));
       library = new TorchLibrary(folder, symbols, cudaSymbols);
     } catch (IllegalArgumentException refused) {
-      return new Probe.Missing(file + " cannot be loaded: " + refused.getMessage());
+      throw new DeviceUnavailableException(file + " cannot be loaded: " + refused.getMessage());
     }
     if (!symbols.missing().isEmpty()) {
-      return new Probe.Missing(file + " lacks " + String.join(", ", symbols.missing()));
+      throw new DeviceUnavailableException(file + " lacks " + String.join(", ", symbols.missing()));
     }
     if (library.wrapper.isEmpty()) {
-      return new Probe.Missing(file + " has neither at::fromDLPack nor torch_from_blob");
+      throw new DeviceUnavailableException(
+          file + " has neither at::fromDLPack nor torch_from_blob");
     }
-    return new Probe.Found(library);
+    return library;
   }
 
   private static SymbolLookup optional(Path folder, String name) {

@@ -9,7 +9,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.djl.internal.torch.PyTorch;
-import dev.gantry.djl.internal.torch.TorchGenerators;
 import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -23,76 +22,54 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
+import java.util.Optional;
+import java.util.function.LongFunction;
 
 /// A random number generator that a training draws from. The process has one of each, which all
 /// trainers share. Call it only while no other thread draws numbers.
-public abstract sealed class RandomSource {
-  /// A generator's state.
-  public sealed interface State {
-    /// A state that can be saved and restored.
-    ///
-    /// @param base64 means the same in any process; under 8000 characters
-    record Known(String base64) implements State {
-      static Known of(byte[] bytes) {
-        return new Known(Base64.getEncoder().encodeToString(bytes));
-      }
-    }
-
-    /// No state: it cannot be saved.
-    ///
-    /// @param reason one line for a message
-    record Absent(String reason) implements State {}
-  }
-
+public sealed interface RandomSource {
   /// All generators that this trainer may draw from: libtorch's on the CPU and on each GPU that it
   /// uses, for dropout and initial values, and DJL's own in Java, for the order of samples.
   ///
   /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
-  public static List<RandomSource> of(Trainer trainer) {
+  static List<RandomSource> of(Trainer trainer) {
     List<RandomSource> sources = new ArrayList<>();
-    sources.add(java());
-    sources.add(torch(PyTorch.library(), Device.HOST));
+    sources.add(new JavaRandom());
+    sources.add(new TorchRandom(PyTorch.library(), Device.HOST));
     for (ai.djl.Device device : trainer.getDevices()) {
       if (device.isGpu()) {
-        sources.add(torch(PyTorch.library(), PyTorch.device(device)));
+        sources.add(new TorchRandom(PyTorch.library(), PyTorch.device(device)));
       }
     }
     return sources;
   }
 
-  /// DJL's generator in Java.
-  static RandomSource java() {
-    return new JavaRandom();
-  }
-
-  /// libtorch's default generator of a device.
-  static RandomSource torch(TorchLibrary torch, Device device) {
-    return new TorchRandom(torch, device);
-  }
-
   /// Its name, the same in any process: `java`, `torch/host`, `torch/cuda:0`.
-  public abstract String name();
+  String name();
 
-  /// Its state now. Asking draws no number.
-  public abstract State state();
+  /// Why its state can be neither saved nor restored, in one line; empty if both can be.
+  default Optional<String> absence() {
+    return Optional.empty();
+  }
 
-  /// Sets the generator to a state that was saved.
+  /// Its state now, in base 64: it means the same in any process and has fewer than 8000 characters. Asking
+  /// draws no number. Only where nothing is absent.
+  default String state() {
+    return Base64.getEncoder().encodeToString(read());
+  }
+
+  /// Sets the generator to a state that was saved. Only where nothing is absent.
   ///
-  /// @param base64 as [State.Known] has it
-  /// @throws MisuseException if that is no state of this generator, or it cannot be restored here.
-  ///     Nothing has changed then
-  public final void restore(String base64) {
+  /// @param base64 as [#state] has it
+  /// @throws MisuseException if that is no state of this generator. Nothing has changed then
+  default void restore(String base64) {
     write(decoded(base64));
   }
 
-  /// Checks a saved state and changes nothing.
+  /// Returns the bytes of a saved state.
   ///
   /// @throws MisuseException if that is no state of this generator
-  public final void check(String base64) {
-    var _ = decoded(base64);
-  }
-
-  private byte[] decoded(String base64) {
+  default byte[] decoded(String base64) {
     byte[] bytes = {};
     boolean readable = true;
     try {
@@ -107,17 +84,19 @@ public abstract sealed class RandomSource {
   }
 
   /// Whether these bytes can be a state of this generator.
-  abstract boolean isValid(byte[] saved);
+  boolean isValid(byte[] saved);
+
+  byte[] read();
 
   /// @param saved a valid state
-  abstract void write(byte[] saved);
+  void write(byte[] saved);
 
   /// DJL's samplers take the order of an epoch from this generator when the epoch begins. Its state
   /// is the 48 bits of `java.util.Random`, as 8 bytes, big endian.
   ///
   /// A Gaussian number that `Random` has drawn in advance is not kept. In DJL, only the initial
   /// values of a truncated normal distribution use those.
-  private static final class JavaRandom extends RandomSource {
+  record JavaRandom() implements RandomSource {
     /// The number that `Random#setSeed` mixes into a seed; this and the number of bits that it keeps are part
     /// of its specification.
     private static final long MULTIPLIER = 0x5DEECE66DL;
@@ -130,7 +109,7 @@ public abstract sealed class RandomSource {
     }
 
     @Override
-    public State state() {
+    public byte[] read() {
       ByteArrayOutputStream bytes = new ByteArrayOutputStream();
       try (ObjectOutputStream out = new ObjectOutputStream(bytes)) {
         out.writeObject(RandomUtils.RANDOM);
@@ -140,22 +119,22 @@ public abstract sealed class RandomSource {
       // The serialized form is specified: its fields' values in the order of their names
       // (haveNextNextGaussian, nextNextGaussian, seed), then one byte that ends the object.
       long seed = ByteBuffer.wrap(bytes.toByteArray()).getLong(bytes.size() - 1 - Long.BYTES);
-      return State.Known.of(ByteBuffer.allocate(Long.BYTES).putLong(seed).array());
+      return ByteBuffer.allocate(Long.BYTES).putLong(seed).array();
     }
 
     @Override
-    boolean isValid(byte[] saved) {
+    public boolean isValid(byte[] saved) {
       return saved.length == Long.BYTES && (ByteBuffer.wrap(saved).getLong() & ~MASK) == 0;
     }
 
     @Override
-    void write(byte[] saved) {
+    public void write(byte[] saved) {
       RandomUtils.RANDOM.setSeed(ByteBuffer.wrap(saved).getLong() ^ MULTIPLIER);
     }
   }
 
   /// libtorch's default generator of a device. DJL itself can only seed it.
-  private static final class TorchRandom extends RandomSource {
+  record TorchRandom(TorchLibrary torch, Device device) implements RandomSource {
     /// Enough for a generator's words of 64 bits, which libtorch reads in place.
     private static final long ALIGNMENT = 64;
 
@@ -169,58 +148,53 @@ public abstract sealed class RandomSource {
     /// `CUDAGeneratorImpl::get_state` (torch 2.7): seed (8 bytes), offset (8), a multiple of 4.
     private static final int CUDA_BYTES = 16;
 
-    private final TorchLibrary torch;
-    private final Device device;
-
-    TorchRandom(TorchLibrary torch, Device device) {
-      this.torch = torch;
-      this.device = device;
-    }
-
     @Override
     public String name() {
       return "torch/" + device;
     }
 
-    /// @throws dev.gantry.core.TransferException if a kernel has failed on the device: libtorch
-    ///     would end the JVM on being asked then
     @Override
-    public State state() {
-      TorchGenerators generators = torch.generators();
-      if (device instanceof Device.Cuda cuda && generators.absence(device).isEmpty()) {
-        CudaContext.of(cuda).synchronize();
-      }
-      return generators
-          .absence(device)
-          .<State>map(State.Absent::new)
-          .orElseGet(() -> read(generators.generator(device)));
+    public Optional<String> absence() {
+      return torch.generators().absence(device).or(() -> withState(this::strangeness));
     }
 
-    private State read(MemorySegment generator) {
-      long handle = torch.generators().state(generator);
+    private Optional<String> strangeness(long handle) {
+      TensorShape shape = torch.shape(handle);
+      return shape.equals(TensorShape.of(stateBytes()))
+          ? Optional.empty()
+          : Optional.of(
+              "its state has the shape " + shape + " in this libtorch, not " + stateBytes());
+    }
+
+    @Override
+    public byte[] read() {
+      return withState(handle ->
+          MemorySegment.ofAddress(torch.address(handle))
+              .reinterpret(stateBytes())
+              .toArray(ValueLayout.JAVA_BYTE));
+    }
+
+    /// @throws dev.gantry.core.TransferException if a kernel has failed on the device: libtorch
+    ///     would end the JVM on being asked then
+    private MemorySegment generator() {
+      if (device instanceof Device.Cuda cuda) {
+        CudaContext.of(cuda).synchronize();
+      }
+      return torch.generators().generator(device);
+    }
+
+    /// @param use takes the handle of the state's tensor, which lies on the CPU
+    private <T> T withState(LongFunction<T> use) {
+      long handle = torch.generators().state(generator());
       try {
-        long[] shape = torch.shape(handle).toArray();
-        if (shape.length != 1 || shape[0] != stateBytes()) {
-          return new State.Absent(
-              "its state has the shape "
-                  + torch.shape(handle)
-                  + " in this libtorch, not "
-                  + stateBytes());
-        }
-        return State.Known.of(
-            MemorySegment.ofAddress(torch.address(handle))
-                .reinterpret(stateBytes())
-                .toArray(ValueLayout.JAVA_BYTE));
+        return use.apply(handle);
       } finally {
         torch.delete(handle);
       }
     }
 
     @Override
-    void write(byte[] saved) {
-      if (state() instanceof State.Absent(String reason)) {
-        throw new MisuseException("the generator " + name() + " cannot be restored: " + reason);
-      }
+    public void write(byte[] saved) {
       try (Arena arena = Arena.ofConfined()) {
         MemorySegment bytes = arena.allocate(saved.length, ALIGNMENT);
         bytes.copyFrom(MemorySegment.ofArray(saved));
@@ -228,7 +202,7 @@ public abstract sealed class RandomSource {
             torch.wrap(
                 bytes.address(), Device.HOST, DType.U8, TensorShape.of(saved.length), () -> {});
         try {
-          torch.generators().setState(torch.generators().generator(device), handle);
+          torch.generators().setState(generator(), handle);
         } finally {
           torch.delete(handle);
         }
@@ -244,7 +218,7 @@ public abstract sealed class RandomSource {
 
     /// Checks the state's fields: libtorch would end the JVM on an invalid state.
     @Override
-    boolean isValid(byte[] saved) {
+    public boolean isValid(byte[] saved) {
       if (saved.length != stateBytes()) {
         return false;
       }

@@ -6,6 +6,7 @@ import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.SequencedMap;
 import org.slf4j.Logger;
@@ -27,11 +28,8 @@ public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, St
       entries.put(SavedState.SEED, seed.toString());
     }
     for (RandomSource source : RandomSource.of(trainer)) {
-      switch (source.state()) {
-        case RandomSource.State.Known(String base64) ->
-            entries.put(SavedState.RANDOM + source.name(), base64);
-        case RandomSource.State.Absent(String reason) ->
-            LOG.warn("random numbers of {} are not saved: {}", source.name(), reason);
+      if (isThere(source)) {
+        entries.put(SavedState.RANDOM + source.name(), source.state());
       }
     }
     return entries;
@@ -45,18 +43,20 @@ public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, St
     for (RandomSource source : RandomSource.of(trainer)) {
       saved
           .generator(source.name())
+          .filter(_ -> isThere(source))
           .ifPresent(base64 -> {
-            switch (source.state()) {
-              case RandomSource.State.Known _ -> {
-                source.check(base64);
-                states.put(source, base64);
-              }
-              case RandomSource.State.Absent(String reason) ->
-                  LOG.warn("random numbers of {} are not restored: {}", source.name(), reason);
-            }
+            var _ = source.decoded(base64);
+            states.put(source, base64);
           });
     }
     return new RandomStates(trainer.getManager().getEngine(), saved.seed(), states);
+  }
+
+  private static boolean isThere(RandomSource source) {
+    Optional<String> absence = source.absence();
+    absence.ifPresent(reason ->
+        LOG.warn("random numbers of {} are neither saved nor restored: {}", source.name(), reason));
+    return absence.isEmpty();
   }
 
   /// Sets the engine's seed first, because that resets the generators.

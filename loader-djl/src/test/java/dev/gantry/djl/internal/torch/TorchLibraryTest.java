@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import java.lang.foreign.Arena;
@@ -161,15 +162,13 @@ class TorchLibraryTest {
 
   @Test
   void saysWhyAFolderIsNoLibtorch(@TempDir Path folder) throws Exception {
-    assertThat(TorchLibrary.open(folder))
-        .isInstanceOfSatisfying(
-            TorchLibrary.Probe.Missing.class,
-            missing -> assertThat(missing.reason()).contains("does not exist"));
+    assertThatThrownBy(() -> TorchLibrary.open(folder))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("does not exist");
     Files.writeString(folder.resolve(System.mapLibraryName("torch_cpu")), "no library");
-    assertThat(TorchLibrary.open(folder))
-        .isInstanceOfSatisfying(
-            TorchLibrary.Probe.Missing.class,
-            missing -> assertThat(missing.reason()).contains("cannot be loaded"));
+    assertThatThrownBy(() -> TorchLibrary.open(folder))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("cannot be loaded");
   }
 
   private long wrap(long address, DType dtype, TensorShape shape) {

@@ -41,8 +41,8 @@ public record PlainState(
     SavedOptimizer<NDArray> optimizer = OptimizerState.of(trainer).values();
     Map<String, String> generators = new LinkedHashMap<>();
     for (RandomSource source : RandomSource.of(trainer)) {
-      if (source.state() instanceof RandomSource.State.Known(String base64)) {
-        generators.put(source.name(), base64);
+      if (source.absence().isEmpty()) {
+        generators.put(source.name(), source.state());
       }
     }
     return new PlainState(
