@@ -13,18 +13,10 @@ import org.jspecify.annotations.Nullable;
 /// frame, such as a lock.
 ///
 /// @param <T> what a step gives
-public final class Steps<T> implements Iterator<T> {
+public record Steps<T>(Iterator<T> steps, Steps.Frame frame) implements Iterator<T> {
   /// Surrounds each step.
   public interface Frame {
     <R> R within(Supplier<R> step);
-  }
-
-  private final Iterator<T> steps;
-  private final Frame frame;
-
-  private Steps(Iterator<T> steps, Frame frame) {
-    this.steps = steps;
-    this.frame = frame;
   }
 
   /// Wraps a result that computes later, an [Iterator] or a [Stream], so that each step runs within `frame`.

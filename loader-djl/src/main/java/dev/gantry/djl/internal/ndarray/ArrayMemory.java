@@ -9,11 +9,13 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.torch.PrivateField;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.lang.foreign.MemorySegment;
+import java.lang.ref.Reference;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Optional;
@@ -26,29 +28,20 @@ import org.jspecify.annotations.Nullable;
 ///
 /// On a GPU, kernels that write the values may still be queued: synchronise before you read the
 /// memory without libtorch. Thread-safe.
-public final class ArrayMemory implements AutoCloseable {
+///
+/// @param address of the first element; it has no meaning if there are no bytes
+/// @param share what lets go of the memory; null once this is closed
+public record ArrayMemory(
+    Device device,
+    long address,
+    long bytes,
+    DType dtype,
+    TensorShape shape,
+    AtomicReference<@Nullable Runnable> share)
+    implements AutoCloseable {
   /// The Java buffer that an array on the CPU may lie in; DJL drops it when the array is closed.
   private static final PrivateField<ByteBuffer> BUFFER =
       PrivateField.of(PtNDArray.class, "dataRef", "java.nio.ByteBuffer");
-
-  /// A handle of the tensor, and the buffer that it may lie in.
-  private record Share(TorchLibrary torch, long handle, Optional<ByteBuffer> buffer) {}
-
-  private final AtomicReference<@Nullable Share> share;
-  private final Device device;
-  private final long address;
-  private final long bytes;
-  private final DType dtype;
-  private final TensorShape shape;
-
-  private ArrayMemory(Share share, DType dtype) {
-    this.share = new AtomicReference<>(share);
-    this.dtype = dtype;
-    device = share.torch().device(share.handle());
-    address = share.torch().address(share.handle());
-    shape = share.torch().shape(share.handle());
-    bytes = Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE);
-  }
 
   /// @throws MisuseException if the array is sparse, of strings, of a type that [DType] does not
   ///     have, on a device that is neither the CPU nor a GPU of CUDA, or another engine's
@@ -101,19 +94,32 @@ public final class ArrayMemory implements AutoCloseable {
                   : " is a view that does not lie densely in C order")
               + ": load into a new array and copy");
     }
-    Share share =
+    long handle =
         isPlain
-            ? new Share(torch, torch.share(torchArray.getHandle()), buffer(torchArray))
-            : new Share(
-                torch,
-                torch.move(torchArray.getHandle(), torch.device(torchArray.getHandle())),
-                Optional.empty());
-    try {
-      return new ArrayMemory(share, dtype);
-    } catch (RuntimeException refused) {
-      torch.delete(share.handle());
-      throw refused;
-    }
+            ? torch.share(torchArray.getHandle())
+            : torch.move(torchArray.getHandle(), torch.device(torchArray.getHandle()));
+    Optional<ByteBuffer> buffer = isPlain ? buffer(torchArray) : Optional.empty();
+    Runnable share =
+        () -> {
+          try {
+            torch.delete(handle);
+          } finally {
+            // The tensor may lie in the buffer.
+            Reference.reachabilityFence(buffer);
+          }
+        };
+    return Cleanup.orUndo(
+        () -> {
+          TensorShape shape = torch.shape(handle);
+          return new ArrayMemory(
+              torch.device(handle),
+              torch.address(handle),
+              Math.multiplyExact(TorchCodes.elements(shape), dtype.bits() / Byte.SIZE),
+              dtype,
+              shape,
+              new AtomicReference<>(share));
+        },
+        share);
   }
 
   /// The array's bytes, valid until this is closed.
@@ -124,33 +130,12 @@ public final class ArrayMemory implements AutoCloseable {
     };
   }
 
-  public Device device() {
-    return device;
-  }
-
-  /// The address of the first element. It has no meaning if there are no bytes.
-  public long address() {
-    return address;
-  }
-
-  public long bytes() {
-    return bytes;
-  }
-
-  public DType dtype() {
-    return dtype;
-  }
-
-  public TensorShape shape() {
-    return shape;
-  }
-
   /// Idempotent. Frees the memory if this was its last holder.
   @Override
   public void close() {
-    Share held = share.getAndSet(null);
+    Runnable held = share.getAndSet(null);
     if (held != null) {
-      held.torch().delete(held.handle());
+      held.run();
     }
   }
 

@@ -18,7 +18,7 @@ import java.lang.invoke.MethodHandles;
 import java.util.Optional;
 
 /// `torch_from_blob` of libtorch's stable C interface (`torch/csrc/stable/c/shim.h`), from 2.11 on.
-final class FromBlobWrapper implements TensorWrapper {
+record FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) implements TensorWrapper {
   private static final String FROM_BLOB = "torch_from_blob";
 
   // void deleter(void *data, void *ctx);
@@ -31,14 +31,6 @@ final class FromBlobWrapper implements TensorWrapper {
   //     int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index,
   //     AtenTensorHandle *result, int32_t layout, const uint8_t *opaque_metadata,
   //     int64_t opaque_metadata_size, void (*deleter)(void *data, void *ctx), void *ctx);
-  private final MethodHandle fromBlob;
-  private final TorchCodes codes;
-
-  private FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) {
-    this.fromBlob = fromBlob;
-    this.codes = codes;
-  }
-
   static Optional<TensorWrapper> find(NativeSymbols symbols, TorchCodes codes) {
     return symbols
         .optional(

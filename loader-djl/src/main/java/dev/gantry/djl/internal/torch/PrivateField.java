@@ -15,15 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// fails: [#requireAll] reports fields that a version of DJL lacks. Thread-safe.
 ///
 /// @param <T> what it holds
-public final class PrivateField<T> {
-  private final String description;
-  private final @Nullable Field field;
-
-  private PrivateField(String description, @Nullable Field field) {
-    this.description = description;
-    this.field = field;
-  }
-
+public record PrivateField<T>(String description, @Nullable Field field) {
   /// @param type as `Type#getTypeName` has it, with its type arguments; it must be `T`
   public static <T> PrivateField<T> of(Class<?> owner, String name, String type) {
     String description = owner.getSimpleName() + "." + name;

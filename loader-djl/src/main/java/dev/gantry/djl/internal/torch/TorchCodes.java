@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.torch;
 
+import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
@@ -31,19 +32,11 @@ public final class TorchCodes {
     strided = symbols.required("aoti_torch_layout_strided");
   }
 
-  /// libtorch's name for a dtype. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
+  /// libtorch's name for a dtype, which is DJL's in small letters. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
   /// has no type, and those smaller than a byte.
   private static Optional<String> name(DType dtype) {
-    return switch (dtype) {
-      case BOOL -> Optional.of("bool");
-      case U8, U16, U32, U64 -> Optional.of("uint" + dtype.bits());
-      case I8, I16, I32, I64 -> Optional.of("int" + dtype.bits());
-      case F16, F32, F64 -> Optional.of("float" + dtype.bits());
-      case BF16 -> Optional.of("bfloat16");
-      case C64 -> Optional.of("complex64");
-      case F4, F6_E2M3, F6_E3M2, F8_E5M2, F8_E4M3, F8_E8M0, F8_E4M3FNUZ, F8_E5M2FNUZ ->
-          Optional.empty();
-    };
+    return PyTorch.dataType(dtype)
+        .map(type -> type == DataType.BOOLEAN ? "bool" : type.name().toLowerCase(Locale.ROOT));
   }
 
   /// @throws MisuseException if no tensor holds the dtype
@@ -138,29 +131,23 @@ public final class TorchCodes {
   /// @throws MisuseException if the strides are not the shape's, or the last element's bytes lie
   ///     past what an address can reach
   static void checkReach(DType dtype, TensorShape shape, long[] strides) {
-    if (strides.length != shape.rank() || hasNegative(strides)) {
-      throw new MisuseException(
-          "a tensor of %s must have one stride of 0 or more for each axis (was %s)"
-              .formatted(shape, Arrays.toString(strides)));
-    }
+    boolean fits = strides.length == shape.rank();
     try {
       long reach = 1;
-      for (int axis = 0; axis < strides.length; axis++) {
+      for (int axis = 0; fits && axis < strides.length; axis++) {
         long last = Math.max(0, shape.dimension(axis) - 1);
         reach = Math.addExact(reach, Math.multiplyExact(last, strides[axis]));
+        fits = strides[axis] >= 0;
       }
       long _ = Math.multiplyExact(reach, Math.max(1, dtype.bits() / Byte.SIZE));
     } catch (ArithmeticException _) {
-      throw new MisuseException("a tensor of " + dtype + " " + shape + " has too many bytes");
+      fits = false;
     }
-  }
-
-  private static boolean hasNegative(long[] strides) {
-    for (long stride : strides) {
-      if (stride < 0) {
-        return true;
-      }
+    if (!fits) {
+      throw new MisuseException(
+          ("a tensor of %s %s cannot have the strides %s: each axis takes one of 0 or more, and a"
+                  + " long must hold the number of bytes")
+              .formatted(dtype, shape, Arrays.toString(strides)));
     }
-    return false;
   }
 }

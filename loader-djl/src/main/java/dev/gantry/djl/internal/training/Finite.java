@@ -8,40 +8,32 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.types.DataType;
 import java.util.Collection;
-import java.util.HashMap;
-import java.util.LinkedHashMap;
+import java.util.EnumSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
+import java.util.Set;
+import java.util.stream.IntStream;
 
 /// Finds values of a training that has gone wrong: NaN and the infinities.
 public final class Finite {
+  private static final Set<DataType> SUMMED =
+      EnumSet.of(DataType.FLOAT16, DataType.FLOAT32, DataType.FLOAT64);
+
   private Finite() {}
 
   /// The name of the first array that has such a value. Arrays of types that libtorch cannot add up are
   /// passed over.
   public static Optional<String> firstWithout(SequencedMap<String, NDArray> arrays) {
-    Map<String, NDArray> doubtful = new HashMap<>();
-    Map<String, NDArray> summed = new LinkedHashMap<>();
-    arrays.forEach((name, array) -> {
-      switch (array.getDataType()) {
-        case FLOAT32, FLOAT64 -> summed.put(name, array);
-        case FLOAT16 -> doubtful.put(name, array);
-        default -> {}
-      }
-    });
-    double[] sums = sums(summed.values());
-    int next = 0;
-    for (Map.Entry<String, NDArray> entry : summed.entrySet()) {
-      if (!Double.isFinite(sums[next++])) {
-        doubtful.put(entry.getKey(), entry.getValue());
-      }
-    }
-    return arrays.keySet().stream()
-        .filter(name -> {
-          NDArray array = doubtful.get(name);
-          return array != null && !hasFiniteValues(array);
-        })
+    List<Map.Entry<String, NDArray>> summed =
+        arrays.entrySet().stream()
+            .filter(entry -> SUMMED.contains(entry.getValue().getDataType()))
+            .toList();
+    double[] sums = sums(summed.stream().map(Map.Entry::getValue).toList());
+    return IntStream.range(0, sums.length)
+        .filter(i -> !Double.isFinite(sums[i]) && !hasFiniteValues(summed.get(i).getValue()))
+        .mapToObj(i -> summed.get(i).getKey())
         .findFirst();
   }
 

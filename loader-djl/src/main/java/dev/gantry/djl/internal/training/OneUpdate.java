@@ -16,26 +16,15 @@ import java.util.stream.IntStream;
 /// weighted by its device's samples, and copies it to the others. DJL's own parameter server adds the
 /// gradients up and updates each device as a step of its own, so that the devices' parameters drift apart
 /// (source: DJL 0.35.1, `LocalParameterServer`).
-public final class OneUpdate implements ParameterServer {
+///
+/// @param manager the training's
+public record OneUpdate(Optimizer optimizer, NDManager manager) implements ParameterServer {
   private static final int[] EQUAL = {};
 
   /// How many samples of the current batch each device has, by the training's manager. A batch says so when it is
   /// split.
   private static final Map<NDManager, int[]> SHARES =
       Collections.synchronizedMap(new WeakHashMap<>());
-
-  private final Optimizer optimizer;
-  private final NDManager manager;
-
-  /// @param manager the training's
-  OneUpdate(Optimizer optimizer, NDManager manager) {
-    this.optimizer = optimizer;
-    this.manager = manager;
-  }
-
-  Optimizer optimizer() {
-    return optimizer;
-  }
 
   @Override
   public void init(String parameter, NDArray[] values) {}

@@ -12,7 +12,7 @@ import java.util.SequencedMap;
 
 /// The state of a training as the text that a checkpoint's manifest holds, by key. An entry that is
 /// missing, or is no number where it must be one, makes the manifest a malformed file.
-public final class SavedState {
+public record SavedState(CheckpointFolder checkpoint) {
   static final String EPOCH = "epoch";
   static final String DATASET = "dataset";
   static final String OPTIMIZER_KIND = "optimizer.kind";
@@ -37,12 +37,8 @@ public final class SavedState {
 
   private static final long MAX_DEVICES = 1 << 16;
 
-  private final CheckpointFolder checkpoint;
-  private final SequencedMap<String, String> state;
-
-  public SavedState(CheckpointFolder checkpoint) {
-    this.checkpoint = checkpoint;
-    this.state = checkpoint.manifest().state();
+  private SequencedMap<String, String> state() {
+    return checkpoint.manifest().state();
   }
 
   public long epoch() {
@@ -50,12 +46,12 @@ public final class SavedState {
   }
 
   public Optional<String> dataset() {
-    return Optional.ofNullable(state.get(DATASET));
+    return Optional.ofNullable(state().get(DATASET));
   }
 
   /// Whether the checkpoint was saved with a trainer.
   public boolean hasTraining() {
-    return state.containsKey(OPTIMIZER_KIND);
+    return state().containsKey(OPTIMIZER_KIND);
   }
 
   /// @param arrays what the checkpoint has of the optimizer's arrays
@@ -77,7 +73,7 @@ public final class SavedState {
   }
 
   private int devices(String key) {
-    return state.containsKey(key) ? Math.max(1, (int) number(key, MAX_DEVICES)) : 1;
+    return state().containsKey(key) ? Math.max(1, (int) number(key, MAX_DEVICES)) : 1;
   }
 
   /// The states of your own, by their names.
@@ -87,7 +83,7 @@ public final class SavedState {
 
   /// The seed that DJL's engine was given last, if it was seeded.
   OptionalInt seed() {
-    String text = state.get(SEED);
+    String text = state().get(SEED);
     if (text == null) {
       return OptionalInt.empty();
     }
@@ -100,22 +96,23 @@ public final class SavedState {
 
   /// The state of a random number generator, if it was saved.
   Optional<String> generator(String name) {
-    return Optional.ofNullable(state.get(RANDOM + name));
+    return Optional.ofNullable(state().get(RANDOM + name));
   }
 
   /// The entries whose keys begin with `prefix`, by the rest of the key.
   private SequencedMap<String, String> after(String prefix) {
     SequencedMap<String, String> found = new LinkedHashMap<>();
-    state.forEach((key, value) -> {
-      if (key.startsWith(prefix)) {
-        found.put(key.substring(prefix.length()), value);
-      }
-    });
+    state()
+        .forEach((key, value) -> {
+          if (key.startsWith(prefix)) {
+            found.put(key.substring(prefix.length()), value);
+          }
+        });
     return found;
   }
 
   private String text(String key) {
-    String value = state.get(key);
+    String value = state().get(key);
     if (value == null) {
       throw malformed("missing-state", "there is no '" + key + "'");
     }

@@ -33,7 +33,16 @@ import java.util.Set;
 /// model's arrays are out of date until it is closed.
 ///
 /// Call it on the thread that steps the trainer.
-public final class TrainerParts {
+///
+/// @param optimizer that the training's configuration gave
+/// @param updatesOnce whether each step updates the first device's parameters alone
+/// @param parameters returns [#parameters(Block)] of the trainer's model
+public record TrainerParts(
+    Trainer trainer,
+    ParameterStore store,
+    Optimizer optimizer,
+    boolean updatesOnce,
+    SequencedMap<String, Parameter> parameters) {
   private static final PrivateField<ParameterStore> STORE =
       PrivateField.of(Trainer.class, "parameterStore", "ai.djl.training.ParameterStore");
   private static final PrivateField<ParameterServer> SERVER =
@@ -41,21 +50,6 @@ public final class TrainerParts {
   private static final PrivateField<Optimizer> OPTIMIZER =
       PrivateField.of(
           LocalParameterServer.class, "optimizer", "ai.djl.training.optimizer.Optimizer");
-
-  private final Trainer trainer;
-  private final ParameterStore store;
-  private final Optimizer optimizer;
-  private final boolean updatesOnce;
-  private final SequencedMap<String, Parameter> parameters;
-
-  private TrainerParts(
-      Trainer trainer, ParameterStore store, Optimizer optimizer, boolean updatesOnce) {
-    this.trainer = trainer;
-    this.store = store;
-    this.optimizer = optimizer;
-    this.updatesOnce = updatesOnce;
-    this.parameters = parameters(trainer.getModel().getBlock());
-  }
 
   /// @throws MisuseException if the engine has a parameter server of its own, two parameters have
   ///     one path, or this version of DJL keeps these parts elsewhere
@@ -66,14 +60,20 @@ public final class TrainerParts {
     if (server instanceof UpdateFence fence) {
       server = fence.real();
     }
-    if (server instanceof OneUpdate one) {
-      return new TrainerParts(trainer, store, one.optimizer(), true);
-    }
-    if (!(server instanceof LocalParameterServer)) {
-      throw new MisuseException(
-          "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
-    }
-    return new TrainerParts(trainer, store, OPTIMIZER.get(server), false);
+    Optimizer optimizer =
+        switch (server) {
+          case OneUpdate one -> one.optimizer();
+          case LocalParameterServer _ -> OPTIMIZER.get(server);
+          default ->
+              throw new MisuseException(
+                  "the optimizer behind a " + server.getClass().getName() + " cannot be reached");
+        };
+    return new TrainerParts(
+        trainer,
+        store,
+        optimizer,
+        server instanceof OneUpdate,
+        parameters(trainer.getModel().getBlock()));
   }
 
   /// All parameters of a block, initialised or not, by their path in the block's order; one with
@@ -123,20 +123,6 @@ public final class TrainerParts {
   /// How many parameters a step updates.
   public int updatedParameters() {
     return (int) parameters.values().stream().filter(Parameter::requiresGradient).count();
-  }
-
-  Trainer trainer() {
-    return trainer;
-  }
-
-  /// The optimizer that the training's configuration gave.
-  Optimizer optimizer() {
-    return optimizer;
-  }
-
-  /// Returns [#parameters(Block)] of the trainer's model.
-  public SequencedMap<String, Parameter> parameters() {
-    return parameters;
   }
 
   List<Device> devices() {

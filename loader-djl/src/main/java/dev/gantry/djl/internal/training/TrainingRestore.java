@@ -30,43 +30,29 @@ import org.jspecify.annotations.Nullable;
 
 /// One restore of a checkpoint. It compares names, shapes and types with those of the model and the
 /// optimizer, and checksums if asked, before the first parameter changes.
-public final class TrainingRestore {
+///
+/// @param verify whether to compare the checksums of all tensors
+/// @param userStates restored with a trainer
+public record TrainingRestore(
+    GantrySession session,
+    CheckpointFolder checkpoint,
+    boolean verify,
+    UserStates userStates,
+    LoadSettings settings) {
   /// What was restored.
   public record Restored(CheckpointFolder checkpoint, long epoch, Optional<String> datasetState) {}
-
-  private final GantrySession session;
-  private final CheckpointFolder checkpoint;
-  private final boolean verify;
-  private final UserStates userStates;
-  private final LoadSettings settings;
-  private final SavedState state;
-
-  /// @param verify whether to compare the checksums of all tensors
-  /// @param userStates restored with a trainer
-  public TrainingRestore(
-      GantrySession session,
-      CheckpointFolder checkpoint,
-      boolean verify,
-      UserStates userStates,
-      LoadSettings settings) {
-    this.session = session;
-    this.checkpoint = checkpoint;
-    this.verify = verify;
-    this.userStates = userStates;
-    this.settings = settings;
-    this.state = new SavedState(checkpoint);
-  }
 
   /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
   public Restored into(Model model, @Nullable Trainer trainer) {
     // Read before anything changes: a damaged manifest is refused here.
+    SavedState state = new SavedState(checkpoint);
     Restored restored = new Restored(checkpoint, state.epoch(), state.dataset());
     if (trainer == null) {
       intoModel(model);
     } else {
       TrainingContents.requireOf(model, trainer);
-      intoTraining(trainer);
+      intoTraining(trainer, state);
     }
     return restored;
   }
@@ -87,7 +73,7 @@ public final class TrainingRestore {
             .into(parameters, NameRules.SAME);
   }
 
-  private void intoTraining(Trainer trainer) {
+  private void intoTraining(Trainer trainer, SavedState state) {
     if (!state.hasTraining()) {
       throw new MisuseException(
           checkpoint.folder() + " was saved without a trainer: restore the model alone");
@@ -104,7 +90,10 @@ public final class TrainingRestore {
     optimizer.check(saved);
     int devices = parameters.devices().size();
     SequencedMap<String, StoredTensor> replicas =
-        replicas(devices, Replicas.named(devices, _ -> kinds(values), _ -> kinds(states)));
+        replicas(
+            devices,
+            state.devices(),
+            Replicas.named(devices, _ -> kinds(values), _ -> kinds(states)));
     verify(values);
     verify(states);
     verify(replicas);
@@ -128,9 +117,11 @@ public final class TrainingRestore {
   /// The arrays that devices but the first had different from it. Empty if the checkpoint was saved on
   /// another number of devices: then all devices get the first one's.
   ///
+  /// @param saved on how many devices it was saved
   /// @param kinds what each replica must be
-  private SequencedMap<String, StoredTensor> replicas(int devices, Map<String, ArrayKind> kinds) {
-    if (devices != state.devices() || !checkpoint.has(Replicas.GROUP)) {
+  private SequencedMap<String, StoredTensor> replicas(
+      int devices, int saved, Map<String, ArrayKind> kinds) {
+    if (devices != saved || !checkpoint.has(Replicas.GROUP)) {
       return new LinkedHashMap<>();
     }
     SequencedMap<String, StoredTensor> replicas = checkpoint.open(Replicas.GROUP).tensors();

@@ -26,15 +26,7 @@ import java.util.SequencedMap;
 
 /// Loads tensors into existing memory. It checks everything, and decodes every tensor that must be decoded,
 /// before the first byte changes.
-public final class IntoLoad {
-  private final GantrySession session;
-  private final TransferOptions options;
-
-  public IntoLoad(GantrySession session, TransferOptions options) {
-    this.session = session;
-    this.options = options;
-  }
-
+public record IntoLoad(GantrySession session, TransferOptions options) {
   /// Loads tensors into arrays of their types and shapes.
   public TransferReport arrays(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
     SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();

@@ -13,6 +13,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.function.BiFunction;
 import java.util.stream.LongStream;
 
 /// Loads parts while earlier ones are used; two are in memory at a time. While one is awaited both are
@@ -30,15 +31,8 @@ final class PipelinedLoad implements AutoCloseable {
     }
   }
 
-  /// Loads a part.
-  interface Loader {
-    /// @param part its number
-    /// @param options which tell the whole load's listener of the part's progress
-    Arrays load(int part, TransferOptions options);
-  }
-
   private final TransferOptions options;
-  private final Loader loader;
+  private final BiFunction<Integer, TransferOptions, Arrays> loader;
   private final long[] bytes;
   private final long[] done;
   private final long total;
@@ -49,8 +43,13 @@ final class PipelinedLoad implements AutoCloseable {
   /// @param options of each part
   /// @param bytes of each part; a part's reads take the blocks at its edges, too, which do not count
   /// @param moreBytes that the load reads after the parts
-  /// @param loader loads several parts at once on threads of this class; a single one on the caller's
-  PipelinedLoad(TransferOptions options, long[] bytes, long moreBytes, Loader loader) {
+  /// @param loader takes a part's number, and options that tell the whole load's listener of its progress. It
+  ///     loads several parts at once on threads of this class; a single one on the caller's
+  PipelinedLoad(
+      TransferOptions options,
+      long[] bytes,
+      long moreBytes,
+      BiFunction<Integer, TransferOptions, Arrays> loader) {
     this.options = options;
     this.bytes = bytes.clone();
     this.loader = loader;
@@ -87,7 +86,7 @@ final class PipelinedLoad implements AutoCloseable {
   }
 
   private Arrays load(int part) {
-    return loader.load(part, options.withProgress((now, _) -> tell(part, now)));
+    return loader.apply(part, options.withProgress((now, _) -> tell(part, now)));
   }
 
   private synchronized void tell(int part, long now) {
