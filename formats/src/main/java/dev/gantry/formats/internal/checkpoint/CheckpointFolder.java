@@ -30,23 +30,18 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// The manifest's file.
   private final Location at;
 
-  private final Manifest.Head head;
+  private final Manifest head;
 
   /// The manifest; null until it is asked for.
   private volatile @Nullable Manifest manifest;
 
-  CheckpointFolder(GantrySession session, Path folder, Manifest.Head head) {
+  CheckpointFolder(GantrySession session, Path folder, Manifest head) {
     this(session, folder, Location.of(StoreFolder.manifest(folder)), head);
-  }
-
-  CheckpointFolder(GantrySession session, Path folder, Manifest manifest) {
-    this(session, folder, manifest.head());
-    this.manifest = manifest;
   }
 
   /// @param folder a local folder, or for a checkpoint of another store any path that ends in its folder's name
   /// @param at the manifest's file
-  CheckpointFolder(GantrySession session, Path folder, Location at, Manifest.Head head) {
+  CheckpointFolder(GantrySession session, Path folder, Location at, Manifest head) {
     this.session = session;
     this.folder = folder;
     this.at = at;
@@ -89,7 +84,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return new CheckpointFolder(session, folder, at, head);
   }
 
-  Manifest.Head head() {
+  Manifest head() {
     return head;
   }
 

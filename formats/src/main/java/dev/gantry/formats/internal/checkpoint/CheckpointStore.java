@@ -242,12 +242,12 @@ public final class CheckpointStore implements AutoCloseable {
               // Step 2 of the protocol.
               WriteReport report =
                   session.write(SavePlan.in(target, files), options.withChecksums(true));
-              CheckpointFolder stored =
-                  new CheckpointFolder(session, target, plan.manifest(report));
+              Manifest manifest = plan.manifest(report);
+              CheckpointFolder stored = new CheckpointFolder(session, target, manifest.head());
               parting.warnOf(plan, lasts());
-              add(new CheckpointFolder(session, target, stored.manifest().head()));
+              add(stored);
               // Step 3 of the protocol.
-              writeManifest(stored, options);
+              writeManifest(target, manifest, options);
               return new SavedCheckpoint(stored, report);
             },
             // This keeps a checkpoint whose manifest has its name: it is complete, though perhaps
@@ -275,11 +275,11 @@ public final class CheckpointStore implements AutoCloseable {
     position.updateAndGet(before -> new Position(before.sequence(), restored.head().history()));
   }
 
-  private void writeManifest(CheckpointFolder stored, WriteOptions options) {
-    byte[] bytes = ManifestWriter.bytes(stored.manifest());
+  private void writeManifest(Path checkpoint, Manifest manifest, WriteOptions options) {
+    byte[] bytes = ManifestWriter.bytes(manifest);
     NewFile file =
         new NewFile(
-            StoreFolder.manifest(stored.folder()),
+            StoreFolder.manifest(checkpoint),
             List.of(new Memory.OnHost(MemorySegment.ofArray(bytes))));
     session.write(
         List.of(file),

@@ -72,21 +72,18 @@ public record Manifest(
     }
   }
 
-  /// The small part of a manifest, which is kept for every checkpoint of a folder: the tensors' checksums
-  /// would take megabytes each.
-  record Head(
-      long step,
-      long sequence,
-      SaveHistory history,
-      boolean finite,
-      SequencedMap<String, Double> metrics) {
-    Head {
-      metrics = copy(metrics);
-    }
-  }
-
-  Head head() {
-    return new Head(step, sequence, history, finite, metrics);
+  /// Returns the small part of this manifest, which is kept for every checkpoint of a folder: without the texts, and
+  /// without the files, since the tensors' checksums would take megabytes each.
+  Manifest head() {
+    return new Manifest(
+        step,
+        sequence,
+        history,
+        finite,
+        Collections.emptySortedMap(),
+        metrics,
+        Collections.emptySortedMap(),
+        List.of());
   }
 
   /// Reads and checks a manifest.
@@ -106,7 +103,7 @@ public record Manifest(
 
   /// Reads a manifest's head, without keeping the entries of the files; the manifest's own checksum is
   /// compared as well.
-  static Head readHead(Session session, Path file) {
+  static Manifest readHead(Session session, Path file) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       return new ManifestParser(bytes, false).parse().head();
     }

@@ -156,7 +156,7 @@ final class RemoteFolder {
     OptionalLong sequence = OptionalLong.empty();
     Path manifest = StoreFolder.manifest(folder);
     try {
-      Manifest.Head head = Manifest.readHead(session, manifest);
+      Manifest head = Manifest.readHead(session, manifest);
       return checkpoints().stream().filter(one -> one.head().equals(head)).findFirst();
     } catch (MalformedFileException _) {
       if (step.isPresent()) {

@@ -33,15 +33,16 @@ record SavePlan(
   /// @throws dev.gantry.core.MisuseException if a tensor cannot be written under its name
   static SavePlan of(
       UnsavedCheckpoint checkpoint, long sequence, SaveHistory history, long fileBytes) {
-    DataFileOptions options =
-        DataFileOptions.defaults().withFileBytes(fileBytes).withIndexOfOne(true);
     List<NewSafetensors> groups = new ArrayList<>();
     checkpoint
         .groups()
         .forEach((group, tensors) ->
             groups.add(
                 NewSafetensors.folder(
-                    NO_FOLDER, tensors, checkpoint.metadata(), options.withStem(group))));
+                    NO_FOLDER,
+                    tensors,
+                    checkpoint.metadata(),
+                    new DataFileOptions(group, fileBytes, true))));
     checkEntries(checkpoint, history, groups);
     return new SavePlan(sequence, history, checkpoint, groups);
   }

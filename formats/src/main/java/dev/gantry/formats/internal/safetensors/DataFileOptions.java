@@ -39,8 +39,4 @@ public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
   public DataFileOptions withFileBytes(long chosen) {
     return new DataFileOptions(stem, chosen, indexOfOne);
   }
-
-  public DataFileOptions withIndexOfOne(boolean chosen) {
-    return new DataFileOptions(stem, fileBytes, chosen);
-  }
 }

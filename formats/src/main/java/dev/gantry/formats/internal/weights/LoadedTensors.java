@@ -20,14 +20,12 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
-import java.util.EnumMap;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Map;
-import java.util.NavigableMap;
-import java.util.TreeMap;
 import java.util.function.IntFunction;
+import java.util.function.Predicate;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// The tensors of one load in memory: dense, in C order, little endian, whatever their encodings. Closing
 /// it gives up its own shares of the memory; regions that were retained stay. Thread-safe.
@@ -49,38 +47,26 @@ public final class LoadedTensors implements AutoCloseable {
   /// @throws dev.gantry.core.MalformedFileException if a tensor cannot be decoded
   public static LoadedTensors load(
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
-    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
-    if (plain.size() == tensors.size()) {
-      return of(tensors, Map.of(Kind.PLAIN, session.load(wanted(plain), device, options)));
+    if (tensors.stream().allMatch(StoredTensor::isPlain)) {
+      return of(session.load(wanted(tensors), device, options));
     }
     Admission.require(
         MemoryUse.on(device, bytes(tensors)),
         device,
         "load fewer tensors at once, or close what is loaded and not needed");
-    TransferOptions counted = counted(options, 0, bytes(plain), bytes(tensors));
-    return withOthers(
-        session, tensors, session.load(wanted(plain), device, counted), device, options);
+    return slices(session, List.of(tensors), List.of(device), options).getFirst();
   }
 
-  /// The ways in which a tensor is loaded, in the order in which [#of(List, Map)] asks for them.
-  private enum Kind {
-    PLAIN,
-    SLICED,
-
-    /// The tensor is made by the CPU.
-    MADE;
-
-    static Kind of(StoredTensor tensor) {
-      return switch (tensor.encoding()) {
-        case Encoding.Plain _ -> PLAIN;
-        case Encoding.Sliced _ -> SLICED;
-        case Encoding.Strided _, Encoding.Decoded _ -> MADE;
-      };
-    }
+  /// Whether the CPU makes a tensor, rather than that its bytes are copied.
+  private static boolean isMade(StoredTensor tensor) {
+    return switch (tensor.encoding()) {
+      case Encoding.Plain _, Encoding.Sliced _ -> false;
+      case Encoding.Strided _, Encoding.Decoded _ -> true;
+    };
   }
 
-  private static List<StoredTensor> of(Kind kind, List<StoredTensor> tensors) {
-    return tensors.stream().filter(tensor -> Kind.of(tensor) == kind).toList();
+  private static List<StoredTensor> plain(List<StoredTensor> tensors) {
+    return tensors.stream().filter(StoredTensor::isPlain).toList();
   }
 
   /// @param before how many of the load's bytes are already loaded
@@ -125,13 +111,13 @@ public final class LoadedTensors implements AutoCloseable {
     if (devices.size() == 1) {
       return List.of(load(session, tensors, devices.getFirst(), options));
     }
-    List<StoredTensor> plain = of(Kind.PLAIN, tensors);
+    List<StoredTensor> plain = plain(tensors);
     List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
     List<Loaded> read =
         session.loadOnEach(
             wanted(plain), devices, counted(options, 0, bytes(plain), bytes(tensors)));
     if (others.isEmpty()) {
-      return each(read, i -> of(tensors, Map.of(Kind.PLAIN, read.get(i))));
+      return each(read, i -> of(read.get(i)));
     }
     LoadedTensors made =
         Cleanup.orUndo(
@@ -145,7 +131,7 @@ public final class LoadedTensors implements AutoCloseable {
           read,
           i -> {
             Loaded filled = session.fill(fills, devices.get(i), options);
-            return of(tensors, Map.of(Kind.PLAIN, read.get(i), Kind.MADE, filled));
+            return joined(tensors, StoredTensor::isPlain, of(read.get(i)), of(filled));
           });
     }
   }
@@ -174,37 +160,56 @@ public final class LoadedTensors implements AutoCloseable {
       List<List<StoredTensor>> tensors,
       List<Device> devices,
       TransferOptions options) {
-    if (devices.size() == 1) {
-      return List.of(load(session, tensors.getFirst(), devices.getFirst(), options));
-    }
+    return devices.size() == 1
+        ? List.of(load(session, tensors.getFirst(), devices.getFirst(), options))
+        : slices(session, tensors, devices, options);
+  }
+
+  /// Copies the bytes of plain tensors and slices, and then makes the others.
+  private static List<LoadedTensors> slices(
+      GantrySession session,
+      List<List<StoredTensor>> tensors,
+      List<Device> devices,
+      TransferOptions options) {
     long total = tensors.stream().mapToLong(LoadedTensors::bytes).sum();
     List<List<Sliced>> parts =
         tensors.stream()
             .map(each ->
-                each.stream()
-                    .filter(tensor -> Kind.of(tensor) != Kind.MADE)
-                    .map(LoadedTensors::sliced)
-                    .toList())
+                each.stream().filter(tensor -> !isMade(tensor)).map(LoadedTensors::sliced).toList())
             .toList();
-    List<Loaded> read = session.loadSlices(devices, parts, counted(options, 0, total, total));
+    long copied = parts.stream().flatMap(List::stream).mapToLong(Sliced::bytes).sum();
+    List<Loaded> read = session.loadSlices(devices, parts, counted(options, 0, copied, total));
+    long[] done = {copied};
     return each(
         read,
         i -> {
-          List<StoredTensor> own = tensors.get(i);
-          Map<Kind, Loaded> loads = new EnumMap<>(Map.of(Kind.SLICED, read.get(i)));
-          List<HostFill> fills = fills(session, own);
-          if (!fills.isEmpty()) {
-            loads.put(Kind.MADE, session.fill(fills, devices.get(i), options));
+          List<HostFill> fills = fills(session, tensors.get(i));
+          if (fills.isEmpty()) {
+            return of(read.get(i));
           }
-          return of(own, loads);
+          long bytes = fills.stream().mapToLong(HostFill::bytes).sum();
+          TransferOptions counted = counted(options, done[0], bytes, total);
+          done[0] += bytes;
+          LoadedTensors made = of(session.fill(fills, devices.get(i), counted));
+          return joined(tensors.get(i), tensor -> !isMade(tensor), of(read.get(i)), made);
         });
   }
 
   /// Maps plain tensors' files into the CPU's memory, and reads other tensors at once.
   public static LoadedTensors map(
       GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
-    Loaded mapped = session.map(wanted(of(Kind.PLAIN, tensors)));
-    return withOthers(session, tensors, mapped, Device.HOST, options);
+    Loaded mapped = session.map(wanted(plain(tensors)));
+    List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
+    return others.isEmpty()
+        ? of(mapped)
+        : Cleanup.orUndo(
+            () ->
+                joined(
+                    tensors,
+                    StoredTensor::isPlain,
+                    of(mapped),
+                    load(session, others, Device.HOST, options)),
+            mapped::close);
   }
 
   private static List<ExtentRequest> wanted(List<StoredTensor> plain) {
@@ -222,61 +227,30 @@ public final class LoadedTensors implements AutoCloseable {
     return new ExtentRequest(tensor.extent(), tensor.dtype().alignmentBytes());
   }
 
-  private static LoadedTensors withOthers(
-      GantrySession session,
-      List<StoredTensor> tensors,
-      Loaded plain,
-      Device device,
-      TransferOptions options) {
-    Map<Kind, Loaded> parts = new EnumMap<>(Map.of(Kind.PLAIN, plain));
-    return Cleanup.orUndo(
-        () -> {
-          long total = bytes(tensors);
-          long done = bytes(of(Kind.PLAIN, tensors));
-          List<Sliced> sliced =
-              of(Kind.SLICED, tensors).stream().map(LoadedTensors::sliced).toList();
-          if (!sliced.isEmpty()) {
-            long bytes = sliced.stream().mapToLong(Sliced::bytes).sum();
-            TransferOptions counted = counted(options, done, bytes, total);
-            parts.put(
-                Kind.SLICED,
-                session.loadSlices(List.of(device), List.of(sliced), counted).getFirst());
-            done += bytes;
-          }
-          List<HostFill> fills = fills(session, tensors);
-          if (!fills.isEmpty()) {
-            TransferOptions counted = counted(options, done, total - done, total);
-            parts.put(Kind.MADE, session.fill(fills, device, counted));
-          }
-          return of(tensors, parts);
-        },
-        () -> parts.values().forEach(Loaded::close));
-  }
-
   private static List<HostFill> fills(GantrySession session, List<StoredTensor> tensors) {
-    return of(Kind.MADE, tensors).stream()
+    return tensors.stream()
+        .filter(LoadedTensors::isMade)
         .map(tensor ->
             new HostFill(tensor.bytes(), target -> TensorReading.read(session, tensor, target)))
         .toList();
   }
 
-  /// @param parts the loads by the kind of their tensors; tensors whose kind has none are in that of the next kind
-  private static LoadedTensors of(List<StoredTensor> tensors, Map<Kind, Loaded> parts) {
-    NavigableMap<Kind, Iterator<Region>> next = new TreeMap<>();
-    parts.forEach((kind, loaded) -> next.put(kind, loaded.regions().iterator()));
-    // Most loads are one, which may have many thousand tensors.
-    List<Region> regions =
-        parts.size() == 1
-            ? parts.values().iterator().next().regions()
-            : tensors.stream()
-                .map(tensor -> next.ceilingEntry(Kind.of(tensor)).getValue().next())
-                .toList();
-    TransferReport report =
-        parts.values().stream()
-            .map(Loaded::report)
-            .reduce(TransferReport::plus)
-            .orElse(TransferReport.NOTHING);
-    return new LoadedTensors(regions, report, List.copyOf(parts.values()));
+  private static LoadedTensors of(Loaded all) {
+    return new LoadedTensors(all.regions(), all.report(), List.of(all));
+  }
+
+  /// @param isOne whether a tensor is among those of `one`
+  private static LoadedTensors joined(
+      List<StoredTensor> tensors,
+      Predicate<StoredTensor> isOne,
+      LoadedTensors one,
+      LoadedTensors other) {
+    Iterator<Region> ofOne = one.regions.iterator();
+    Iterator<Region> ofOther = other.regions.iterator();
+    return new LoadedTensors(
+        tensors.stream().map(tensor -> isOne.test(tensor) ? ofOne.next() : ofOther.next()).toList(),
+        one.report.plus(other.report),
+        Stream.concat(one.parts.stream(), other.parts.stream()).toList());
   }
 
   private static long bytes(List<StoredTensor> tensors) {

@@ -37,15 +37,12 @@ public record TensorSlice(int axis, List<Integer> parts) {
     if (spans.size() == 1 && axis == 0) {
       return tensor.rows(spans.getFirst().from(), spans.getFirst().to());
     }
-    return switch (tensor.encoding()) {
-      case Encoding.Plain _ -> plain(tensor, spans, cut(shape, world));
-      case Encoding.Strided strided when spans.size() == 1 ->
-          strided(tensor, strided, spans.getFirst().from(), cut(shape, world));
-      case Encoding.Strided _, Encoding.Sliced _, Encoding.Decoded _ ->
-          throw new MisuseException(
-              "tensor '%s' does not lie in its file as memory holds it: it has no slices along axis %s"
-                  .formatted(tensor.name(), axis));
-    };
+    if (!tensor.isPlain()) {
+      throw new MisuseException(
+          "tensor '%s' does not lie in its file as memory holds it: it has no slices along axis %s"
+              .formatted(tensor.name(), axis));
+    }
+    return plain(tensor, spans, cut(shape, world));
   }
 
   /// A range of indexes along the axis.
@@ -130,19 +127,5 @@ public record TensorSlice(int axis, List<Integer> parts) {
               .formatted(tensor.name(), axis, tensor.dtype()));
     }
     return bits / Byte.SIZE;
-  }
-
-  private StoredTensor strided(
-      StoredTensor tensor, Encoding.Strided strided, long from, TensorShape part) {
-    long elementBytes = tensor.dtype().bits() / Byte.SIZE;
-    long length = strided.span(part) * elementBytes;
-    long offset = length == 0 ? 0 : from * strided.strides().get(axis) * elementBytes;
-    Extent extent = tensor.extent();
-    return new StoredTensor(
-        tensor.name(),
-        tensor.dtype(),
-        part,
-        new Extent(extent.file(), extent.offset() + offset, length),
-        strided);
   }
 }

@@ -142,8 +142,7 @@ class NewSafetensorsPropertiesTest {
       @ForAll("notes") Map<String, String> notes,
       @ForAll @LongRange(min = 1, max = 3000) long fileBytes,
       @ForAll boolean indexOfOne) {
-    DataFileOptions options =
-        DataFileOptions.defaults().withFileBytes(fileBytes).withIndexOfOne(indexOfOne);
+    DataFileOptions options = new DataFileOptions("model", fileBytes, indexOfOne);
     NewSafetensors made = NewSafetensors.folder(folder, tensors, notes, options);
     assertThat(made.index().isPresent()).isEqualTo(indexOfOne || made.dataFiles().size() > 1);
     assertReadBack(made, folder, tensors, notes);

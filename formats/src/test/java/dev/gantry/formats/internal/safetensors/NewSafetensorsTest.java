@@ -44,10 +44,7 @@ class NewSafetensorsTest {
 
   private static NewSafetensors folder(long fileBytes, NewTensor... tensors) {
     return NewSafetensors.folder(
-        FOLDER,
-        List.of(tensors),
-        Map.of(),
-        DataFileOptions.defaults().withStem("m").withFileBytes(fileBytes));
+        FOLDER, List.of(tensors), Map.of(), new DataFileOptions("m", fileBytes, false));
   }
 
   private static byte[] bytes(Source source) {
@@ -146,7 +143,7 @@ class NewSafetensorsTest {
   void oneShardHasAPlainNameAndAnIndexIfWanted() {
     assertThat(folder(10, tensor("a", DType.U8, 10)).files().stream().map(NewFile::file))
         .containsExactly(FOLDER.resolve("m.safetensors"));
-    DataFileOptions indexed = DataFileOptions.defaults().withIndexOfOne(true);
+    DataFileOptions indexed = new DataFileOptions("model", 5_000_000_000L, true);
     NewSafetensors made = NewSafetensors.folder(FOLDER, List.of(), Map.of(), indexed);
     assertThat(made.files().stream().map(NewFile::file))
         .containsExactly(
@@ -225,7 +222,7 @@ class NewSafetensorsTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "a/b", "a\\b", "/", "a\u0000", "\ud83d"})
   void stemsThatNameNoFileAreRefused(String stem) {
-    assertRefused(() -> DataFileOptions.defaults().withStem(stem), "stem");
+    assertRefused(() -> new DataFileOptions(stem, 1, false), "stem");
   }
 
   @Test
