@@ -51,6 +51,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -633,6 +634,7 @@ class RemoteCacheTest {
 
   /// Both fetch: what one process fetches, the other reads.
   @Test
+  @Tag("beside")
   void twoProcessesShareACache() throws IOException, InterruptedException {
     CountDownLatch both = new CountDownLatch(2);
     // Neither gets more than the version before both have begun.
@@ -652,6 +654,7 @@ class RemoteCacheTest {
 
   /// A process that is stopped keeps the locks of the blocks that it fetches.
   @Test
+  @Tag("beside")
   void aStoppedProcessDoesNotStopOthers() throws IOException, InterruptedException {
     CompletableFuture<Process> child = new CompletableFuture<>();
     server.answer(number -> {
@@ -719,6 +722,7 @@ class RemoteCacheTest {
   }
 
   @Test
+  @Tag("beside")
   @Timeout(value = 20, unit = TimeUnit.MINUTES)
   void killedProcessesLeaveNothingWrong() throws IOException, InterruptedException {
     Random random = new Random(SEED);
