@@ -289,7 +289,7 @@ class TfRecordDatasetTest {
             .hasMessageContaining("record 1");
       }
       TfRecordOptions skipping =
-          TfRecordOptions.defaults().withCorruption(CorruptionPolicy.Skip.upTo(1));
+          TfRecordOptions.defaults().withCorruption(new CorruptionPolicy.Skip(1));
       try (TfRecordDataset dataset = dataset(files).optRecords(skipping).build()) {
         assertThat(checkedLabels(dataset, manager)).hasSize(SAMPLES - 1).doesNotContain(1L);
         assertThat(dataset.records().orElseThrow().skipped()).containsEntry("data-crc", 1L);

@@ -3,8 +3,8 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MalformedFileException;
 import java.util.Map;
-import java.util.TreeMap;
-import java.util.function.Consumer;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -13,40 +13,30 @@ public final class SkippedFaults {
   private static final Logger LOG = LoggerFactory.getLogger(TfRecordReader.class);
 
   private final CorruptionPolicy policy;
-  private final Consumer<String> listener;
-  private final Map<String, Long> byKind = new TreeMap<>();
+  private final Map<String, Long> byKind;
   private long count;
 
-  /// Faults of files of which none was read before; nobody is told of those that are passed over.
+  /// Begins with no fault.
   public SkippedFaults(CorruptionPolicy policy) {
-    this(policy, 0, _ -> {});
+    this(policy, 0, new ConcurrentHashMap<>());
   }
 
   /// @param before faults that were passed over earlier, and count too
-  /// @param listener gets the kind of each that is passed over
-  public SkippedFaults(CorruptionPolicy policy, long before, Consumer<String> listener) {
+  /// @param byKind counts the faults that are passed over from now on, by their kinds; several of these may share it
+  public SkippedFaults(CorruptionPolicy policy, long before, ConcurrentMap<String, Long> byKind) {
     this.policy = policy;
     this.count = before;
-    this.listener = listener;
+    this.byKind = byKind;
   }
 
   /// Passes over a fault, or throws it.
-  ///
-  /// @return how far to look for the next record, where it does not follow
-  synchronized long pass(MalformedFileException fault) {
-    return switch (policy) {
-      case CorruptionPolicy.Fail() -> throw fault;
-      case CorruptionPolicy.Skip(long most, long searchBytes) -> {
-        if (count >= most) {
-          throw fault;
-        }
-        count++;
-        byKind.merge(fault.kind(), 1L, Long::sum);
-        listener.accept(fault.kind());
-        LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
-        yield searchBytes;
-      }
-    };
+  synchronized void pass(MalformedFileException fault) {
+    if (!(policy instanceof CorruptionPolicy.Skip(long most)) || count >= most) {
+      throw fault;
+    }
+    count++;
+    byKind.merge(fault.kind(), 1L, Long::sum);
+    LOG.warn("skipped, {} of at most {}: {}", count, most, fault.getMessage());
   }
 
   /// The count of all faults, those passed over earlier included.
@@ -54,7 +44,7 @@ public final class SkippedFaults {
     return count;
   }
 
-  synchronized Map<String, Long> byKind() {
+  Map<String, Long> byKind() {
     return Map.copyOf(byKind);
   }
 }

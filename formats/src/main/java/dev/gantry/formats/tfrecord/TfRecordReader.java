@@ -261,47 +261,13 @@ public final class TfRecordReader implements AutoCloseable {
       // A record past the caller's own limit is not damaged.
       throw fault;
     }
-    long searchBytes = skipped.pass(fault);
+    skipped.pass(fault);
     number++;
-    return switch (fault.kind()) {
-      case DATA_CRC -> {
-        window.consume(current);
-        yield true;
-      }
-      case LENGTH_CRC -> search(searchBytes);
-      default -> false;
-    };
-  }
-
-  /// Looks for the next header with a right checksum. If a compressed file cannot be decompressed on the way, it ends
-  /// there, which counts as one more fault.
-  private boolean search(long searchBytes) {
-    try {
-      return findsHeader(searchBytes);
-    } catch (MalformedFileException fault) {
-      long _ = skipped.pass(fault);
+    if (!fault.kind().equals(DATA_CRC)) {
       return false;
     }
-  }
-
-  /// The bytes before the header that was found belong to the lost record.
-  private boolean findsHeader(long searchBytes) {
-    for (long searched = 0; searched < searchBytes; searched++) {
-      window.consume(1);
-      if (require(Framing.HEADER_BYTES) < Framing.HEADER_BYTES) {
-        return false;
-      }
-      ByteBuffer memory = window.bytes();
-      memory.clear();
-      long length = memory.getLong(window.start());
-      // Few places hold a plausible length, so few checksums are computed.
-      boolean fits =
-          length >= 0 && length <= mostRecordBytes && length <= window.mostLeft() - Framing.BYTES;
-      if (fits && framing.isHeader(memory, window.start())) {
-        return true;
-      }
-    }
-    return false;
+    window.consume(current);
+    return true;
   }
 
   private int require(int count) {

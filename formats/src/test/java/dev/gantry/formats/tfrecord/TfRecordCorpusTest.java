@@ -117,7 +117,7 @@ class TfRecordCorpusTest {
     Optional<Verdict.Fault> error = Optional.ofNullable(entry.getValue().error());
     List<String> digests = new ArrayList<>();
     TfRecordOptions options =
-        TfRecordOptions.defaults().withCorruption(CorruptionPolicy.Skip.upTo(1));
+        TfRecordOptions.defaults().withCorruption(new CorruptionPolicy.Skip(1));
     try (GantrySession session = GantrySession.open();
         TfRecordReader reader =
             TfRecordReader.open(session, Verdict.CORPUS.resolve(entry.getKey()), options)) {

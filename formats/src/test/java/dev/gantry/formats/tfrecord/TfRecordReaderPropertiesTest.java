@@ -113,10 +113,12 @@ class TfRecordReaderPropertiesTest {
     assertThat(result.fault().kind())
         .isEqualTo(at < start + Framing.HEADER_BYTES ? "length-crc" : "data-crc");
 
-    Result rest = read(bytes, SMALL.withCorruption(new CorruptionPolicy.Skip(1, Long.MAX_VALUE)));
+    Result rest = read(bytes, SMALL.withCorruption(new CorruptionPolicy.Skip(1)));
     List<byte[]> others = new ArrayList<>(records);
     others.remove(hit);
-    same(rest.records(), others);
+    // Behind a damaged length the file ends.
+    same(
+        rest.records(), result.fault().kind().equals("data-crc") ? others : others.subList(0, hit));
   }
 
   @Property(tries = 300)
@@ -175,7 +177,7 @@ class TfRecordReaderPropertiesTest {
                 Files.write(file, bytes),
                 SMALL
                     .withCompression(gzip ? Compression.GZIP : Compression.ZLIB)
-                    .withCorruption(new CorruptionPolicy.Skip(100, 1 << 20)))) {
+                    .withCorruption(new CorruptionPolicy.Skip(100)))) {
       while (reader.next()) {
         found.add(reader.record().toArray(ValueLayout.JAVA_BYTE));
       }

@@ -24,9 +24,9 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.OptionalLong;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -68,7 +68,7 @@ public final class StreamedBatches implements Batches {
   /// The seed of the shuffle buffer; empty if single records are not shuffled.
   private final OptionalLong shuffleSeed;
 
-  private final Map<String, LongAdder> skipped = new ConcurrentHashMap<>();
+  private final ConcurrentMap<String, Long> skipped = new ConcurrentHashMap<>();
   private final AtomicInteger openFiles = new AtomicInteger();
   private final LongAdder records = new LongAdder();
   private final LongAdder bytes = new LongAdder();
@@ -175,9 +175,7 @@ public final class StreamedBatches implements Batches {
 
   /// What all sources have read so far; the records of all ranks count.
   public TfRecordReader.Statistics statistics() {
-    Map<String, Long> faults = new ConcurrentHashMap<>();
-    skipped.forEach((kind, count) -> faults.put(kind, count.sum()));
-    return new TfRecordReader.Statistics(records.sum(), bytes.sum(), faults);
+    return new TfRecordReader.Statistics(records.sum(), bytes.sum(), skipped);
   }
 
   /// Frees the memory of records; no ring may use it any more.
@@ -214,12 +212,8 @@ public final class StreamedBatches implements Batches {
 
   Records stream(DatasetState state) {
     StreamCursor from = cursor(state);
-    SkippedFaults faults =
-        new SkippedFaults(
-            options.corruption(),
-            from.skipped(),
-            kind -> skipped.computeIfAbsent(kind, _ -> new LongAdder()).increment());
-    return stream(state.epoch(), from, faults);
+    return stream(
+        state.epoch(), from, new SkippedFaults(options.corruption(), from.skipped(), skipped));
   }
 
   /// Reads records again: faults that were skipped before are skipped again, and not counted.
@@ -227,8 +221,7 @@ public final class StreamedBatches implements Batches {
     CorruptionPolicy policy =
         switch (options.corruption()) {
           case CorruptionPolicy.Fail fail -> fail;
-          case CorruptionPolicy.Skip(_, long searchBytes) ->
-              new CorruptionPolicy.Skip(Long.MAX_VALUE, searchBytes);
+          case CorruptionPolicy.Skip _ -> new CorruptionPolicy.Skip(Long.MAX_VALUE);
         };
     return stream(epoch, from, new SkippedFaults(policy));
   }

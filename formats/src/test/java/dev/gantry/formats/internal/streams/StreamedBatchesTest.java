@@ -118,7 +118,7 @@ class StreamedBatchesTest {
     damage(files.get(0), 1, 4);
     damage(files.get(2), 2, 4);
     try (StreamedBatches batches =
-        open(files, OrderOptions.of(2), OPTIONS.withCorruption(CorruptionPolicy.Skip.upTo(2)))) {
+        open(files, OrderOptions.of(2), OPTIONS.withCorruption(new CorruptionPolicy.Skip(2)))) {
       List<Batch> all = Streams.run(batches, batches.start());
       assertThat(Streams.ids(all))
           .containsExactly(
@@ -132,7 +132,7 @@ class StreamedBatchesTest {
       assertThat(Streams.run(batches, all.getFirst().after())).isEqualTo(all.subList(1, 5));
     }
     try (StreamedBatches batches =
-        open(files, OrderOptions.of(2), OPTIONS.withCorruption(CorruptionPolicy.Skip.upTo(1)))) {
+        open(files, OrderOptions.of(2), OPTIONS.withCorruption(new CorruptionPolicy.Skip(1)))) {
       assertThatThrownBy(() -> Streams.run(batches, batches.start()))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("alike-2")
@@ -158,7 +158,7 @@ class StreamedBatchesTest {
         open(
             files,
             Streams.order(3, LastBatch.PAD, 0, 1),
-            OPTIONS.withCorruption(CorruptionPolicy.Skip.upTo(1)))) {
+            OPTIONS.withCorruption(new CorruptionPolicy.Skip(1)))) {
       assertThat(Streams.ids(Streams.run(batches, batches.start())))
           .containsExactly(List.of(101L, 102L, 103L), List.of(104L, 101L, 102L));
       assertThat(batches.statistics().skipped()).isEqualTo(Map.of("data-crc", 1L));
