@@ -4,13 +4,12 @@ package dev.gantry.formats.internal.streams;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.internal.order.ShuffleDraws.Pause;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Optional;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// The position of [Records] between two records. Files are numbered by their place in the epoch's order.
 ///
@@ -67,28 +66,8 @@ record StreamCursor(
     }
   }
 
-  private static final String NUMBER = "(\\d{1,9})";
-  private static final String LONG_NUMBER = "(\\d{1,18})";
-  private static final Pattern TEXT =
-      Pattern.compile(
-          "(?:record="
-              + LONG_NUMBER
-              + ";draws="
-              + LONG_NUMBER
-              + ";filled="
-              + NUMBER
-              + ";pauses=([0-9+,]*);)?next="
-              + NUMBER
-              + ";place="
-              + NUMBER
-              + ";left="
-              + NUMBER
-              + ";skipped="
-              + LONG_NUMBER
-              + ";open=([0-9@#,-]+)");
-  private static final Pattern PAUSE = Pattern.compile(LONG_NUMBER + "\\+" + LONG_NUMBER);
-  private static final Pattern PLACE =
-      Pattern.compile(NUMBER + "@" + LONG_NUMBER + "#" + LONG_NUMBER);
+  /// The largest number of a text; the sum of two does not overflow.
+  private static final long MAX_NUMBER = 999_999_999_999_999_999L;
 
   StreamCursor {
     places = List.copyOf(places);
@@ -124,63 +103,75 @@ record StreamCursor(
   /// @param shuffled whether the stream is shuffled
   /// @throws MisuseException if the text is no cursor of such a stream
   static StreamCursor parse(String text, int files, int open, int block, boolean shuffled) {
-    Matcher matcher = TEXT.matcher(text);
-    if (!matcher.matches() || shuffled != (matcher.group(1) != null)) {
-      throw noCursor(text);
-    }
-    List<Place> places = new ArrayList<>();
-    for (String place : matcher.group(9).split(",", -1)) {
-      places.add(place(place, text));
-    }
-    StreamCursor cursor =
-        new StreamCursor(
-            Integer.parseInt(matcher.group(5)),
-            Integer.parseInt(matcher.group(6)),
-            Integer.parseInt(matcher.group(7)),
-            Long.parseLong(matcher.group(8)),
-            places,
-            shuffled ? Optional.of(shuffled(matcher, text)) : Optional.empty());
-    boolean fits =
-        cursor.nextFile <= files
-            && cursor.place < open
-            && cursor.left <= block
-            && places.size() == open
-            && places.stream().allMatch(place -> place.file < cursor.nextFile);
-    if (!fits) {
-      throw noCursor(text);
-    }
-    return cursor;
-  }
-
-  private static Shuffled shuffled(Matcher matcher, String text) {
-    List<Pause> pauses = new ArrayList<>();
-    for (String pause : matcher.group(4).split(",", -1)) {
-      Matcher parts = PAUSE.matcher(pause);
-      if (parts.matches()) {
-        pauses.add(new Pause(Long.parseLong(parts.group(1)), Long.parseLong(parts.group(2))));
-      } else if (!pause.isEmpty()) {
-        throw noCursor(text);
+    try {
+      StreamCursor cursor = parse(text, shuffled);
+      List<Place> places = cursor.places;
+      boolean fits =
+          cursor.toText().equals(text)
+              && cursor.nextFile <= files
+              && cursor.place < open
+              && cursor.left <= block
+              && places.size() == open
+              && places.stream().allMatch(place -> place.file < cursor.nextFile);
+      if (fits) {
+        return cursor;
       }
+    } catch (IllegalArgumentException | ArithmeticException | IndexOutOfBoundsException _) {
+      // The text is refused like one with numbers that do not fit.
     }
-    return new Shuffled(
-        Long.parseLong(matcher.group(1)),
-        Long.parseLong(matcher.group(2)),
-        Integer.parseInt(matcher.group(3)),
-        pauses);
+    throw noCursor(text);
   }
 
-  private static Place place(String place, String text) {
-    if (place.equals("-")) {
+  /// Parses a cursor, but does not notice what [#toText] would write in another way.
+  private static StreamCursor parse(String text, boolean shuffled) {
+    List<String> values =
+        Arrays.stream(text.split(";", -1))
+            .map(member -> member.substring(member.indexOf('=') + 1))
+            .toList();
+    List<String> own = values.subList(shuffled ? 4 : 0, values.size());
+    return new StreamCursor(
+        integer(own.get(0)),
+        integer(own.get(1)),
+        integer(own.get(2)),
+        number(own.get(3)),
+        elements(own.get(4)).map(StreamCursor::place).toList(),
+        shuffled ? Optional.of(shuffled(values)) : Optional.empty());
+  }
+
+  private static Shuffled shuffled(List<String> values) {
+    return new Shuffled(
+        number(values.get(0)),
+        number(values.get(1)),
+        integer(values.get(2)),
+        elements(values.get(3)).map(StreamCursor::pause).toList());
+  }
+
+  private static Pause pause(String text) {
+    String[] parts = text.split("\\+", -1);
+    return new Pause(number(parts[0]), number(parts[1]));
+  }
+
+  private static Place place(String text) {
+    if (text.equals("-")) {
       return Place.NONE;
     }
-    Matcher matcher = PLACE.matcher(place);
-    if (!matcher.matches()) {
-      throw noCursor(text);
-    }
+    String[] parts = text.split("[@#]", -1);
     return new Place(
-        Integer.parseInt(matcher.group(1)),
-        new TfRecordReader.Position(
-            Long.parseLong(matcher.group(2)), Long.parseLong(matcher.group(3))));
+        integer(parts[0]), new TfRecordReader.Position(number(parts[1]), number(parts[2])));
+  }
+
+  private static Stream<String> elements(String list) {
+    return list.isEmpty() ? Stream.of() : Arrays.stream(list.split(",", -1));
+  }
+
+  private static int integer(String text) {
+    return Math.toIntExact(number(text));
+  }
+
+  private static long number(String text) {
+    long number = Long.parseLong(text);
+    MisuseException.requireRange("number", number, 0, MAX_NUMBER);
+    return number;
   }
 
   static MisuseException noCursor(String text) {
