@@ -14,23 +14,15 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /// Existing files as a Spark table, of which a query reads some columns.
-public final class FormatTable implements SupportsRead {
+///
+/// @param scan reads the columns that a query needs
+public record FormatTable(String name, StructType allColumns, Function<StructType, Scan> scan)
+    implements SupportsRead {
   /// The option that says how many bytes a task reads.
   public static final String PARTITION = "partitionBytes";
 
   /// The default, the same as for Spark's own file sources.
   private static final long PARTITION_BYTES = 128L << 20;
-
-  private final String name;
-  private final StructType schema;
-  private final Function<StructType, Scan> scan;
-
-  /// @param scan reads the columns that a query needs
-  public FormatTable(String name, StructType schema, Function<StructType, Scan> scan) {
-    this.name = name;
-    this.schema = schema;
-    this.scan = scan;
-  }
 
   /// How many bytes a task reads.
   public static long partitionBytes(SourceOptions options) {
@@ -43,7 +35,7 @@ public final class FormatTable implements SupportsRead {
   }
 
   private final class Builder implements SupportsPushDownRequiredColumns {
-    private StructType columns = schema;
+    private StructType columns = allColumns;
 
     @Override
     public void pruneColumns(StructType required) {
@@ -57,13 +49,8 @@ public final class FormatTable implements SupportsRead {
   }
 
   @Override
-  public String name() {
-    return name;
-  }
-
-  @Override
   public Column[] columns() {
-    return Arrays.stream(schema.fields())
+    return Arrays.stream(allColumns.fields())
         .map(field ->
             Column.create(
                 field.name(), field.dataType(), field.nullable(), null, field.metadata().json()))

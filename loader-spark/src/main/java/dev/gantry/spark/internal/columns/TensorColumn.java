@@ -58,7 +58,8 @@ public record TensorColumn(
     return new TensorColumn(name, dtype, true, List.of(), false);
   }
 
-  private static Optional<List<Long>> shape(Metadata metadata) {
+  /// The shape of a value, if a column's metadata tells it.
+  public static Optional<List<Long>> shape(Metadata metadata) {
     if (!metadata.contains(SHAPE)) {
       return Optional.empty();
     }

@@ -43,10 +43,8 @@ public record InferencePlan(
   public record Input(String column, List<Long> shape) implements Serializable {
     /// The shape of a row's value, by what a program said, or the column's metadata; else empty, and an
     /// array's own length is meant.
-    private long[] shape(StructField field) {
-      return shape.isEmpty() && field.metadata().contains(TensorColumn.SHAPE)
-          ? field.metadata().getLongArray(TensorColumn.SHAPE)
-          : shape.stream().mapToLong(Long::longValue).toArray();
+    private List<Long> shape(StructField field) {
+      return shape.isEmpty() ? TensorColumn.shape(field.metadata()).orElse(shape) : shape;
     }
   }
 

@@ -11,7 +11,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -26,14 +26,13 @@ public final class LoadedModels {
   private static final Duration KEPT = Duration.ofMinutes(1);
 
   private static final Map<Key, Entry> ENTRIES = new HashMap<>();
-  private static final ScheduledThreadPoolExecutor CLOCK = clock();
 
   private LoadedModels() {}
 
-  private record Key(UUID id, Device device) {}
+  record Key(UUID id, Device device) {}
 
   /// A model and its users, guarded by [#ENTRIES]; the model itself is guarded by this.
-  private static final class Entry {
+  static final class Entry {
     private final Key key;
     private int users;
     private long lastUse;
@@ -74,37 +73,12 @@ public final class LoadedModels {
     }
   }
 
-  /// A task's use of a model, which ends when it is closed.
-  static final class Use implements AutoCloseable {
-    private final Entry entry;
-    private final Model model;
-    private boolean closed;
-
-    private Use(Entry entry, Model model) {
-      this.entry = entry;
-      this.model = model;
-    }
-
-    Model model() {
-      return model;
-    }
-
+  /// A task's use of a model, which ends when it is closed, once.
+  record Use(Entry entry, Model model) implements AutoCloseable {
     @Override
     public void close() {
-      if (!closed) {
-        closed = true;
-        giveBack(entry);
-      }
+      giveBack(entry);
     }
-  }
-
-  private static ScheduledThreadPoolExecutor clock() {
-    ScheduledThreadPoolExecutor clock =
-        new ScheduledThreadPoolExecutor(
-            1, Thread.ofPlatform().name("gantry-models").daemon().factory());
-    clock.setKeepAliveTime(1, TimeUnit.SECONDS);
-    clock.allowCoreThreadTimeOut(true);
-    return clock;
   }
 
   /// Loads a model, or waits until another task has.
@@ -122,9 +96,8 @@ public final class LoadedModels {
       entry.users--;
       entry.lastUse = System.nanoTime();
     }
-    var _ =
-        CLOCK.schedule(
-            () -> closeIf(entry, KEPT.toNanos()), KEPT.toMillis() + 1, TimeUnit.MILLISECONDS);
+    CompletableFuture.delayedExecutor(KEPT.toMillis() + 1, TimeUnit.MILLISECONDS)
+        .execute(() -> closeIf(entry, KEPT.toNanos()));
   }
 
   /// Closes a model that no task has used for some time.

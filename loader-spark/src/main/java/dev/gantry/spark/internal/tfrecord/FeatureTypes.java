@@ -9,7 +9,6 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.examples.Schema;
-import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
@@ -112,9 +111,6 @@ final class FeatureTypes {
           features.read(record(reader));
           IntStream.range(0, features.size()).mapToObj(features::name).forEach(missing::remove);
           looked++;
-          if (isFirst && looked == most && !missing.isEmpty()) {
-            missing.removeAll(indexed(file));
-          }
         }
       }
     }
@@ -130,20 +126,6 @@ final class FeatureTypes {
 
   private static TfRecordReader open(Path file) {
     return TfRecordReader.open(GantrySession.shared(), file, TfRecordOptions.defaults());
-  }
-
-  /// The features that an index has found in a file; none where there is no index.
-  private static List<String> indexed(Path file) {
-    if (TfRecordIndex.open(file, GantrySession.shared())
-        instanceof TfRecordIndex.Found.Usable(TfRecordIndex index)) {
-      try (index) {
-        return index.summary().features().stream()
-            .filter(feature -> feature.kind().isPresent())
-            .map(TfRecordIndex.Feature::name)
-            .toList();
-      }
-    }
-    return List.of();
   }
 
   static RawRecord record(TfRecordReader reader) {
