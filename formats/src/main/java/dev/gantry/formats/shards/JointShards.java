@@ -73,7 +73,7 @@ public final class JointShards implements AutoCloseable {
           new Failure.Cancelled());
     }
     NewShardSet plan =
-        new NewShardSet(
+        NewShardSet.of(
             index,
             number -> work.resolve(String.format(Locale.ROOT, "part-%s-%05d.bin", name, number)),
             fields,
@@ -142,13 +142,13 @@ public final class JointShards implements AutoCloseable {
       throw new MisuseException(
           part.file() + " has the fields " + part.fields() + ", not " + plan.fields());
     }
-    if (part.blockBytes() != plan.options().blockBytes()) {
+    if (part.blockBytes() != plan.options().blockBytes) {
       throw new MisuseException(
           part.file()
               + " has a checksum each "
               + part.blockBytes()
               + " bytes, not "
-              + plan.options().blockBytes());
+              + plan.options().blockBytes);
     }
   }
 

@@ -25,7 +25,10 @@ import java.util.function.IntFunction;
 
 /// The plan of a set that is being written: its fields, the number of samples of a shard, and the names and
 /// blocks of its files. A set that passes its checks can be read again. Immutable.
-final class NewShardSet {
+///
+/// @param index the path of the index, which lies beside the shards
+/// @param files the path of each shard by its number, before the set is finished
+record NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
   private static final int SUM_DIGITS = 8;
 
   /// An upper bound, in bytes, of a shard's entry without its offsets and checksums.
@@ -33,31 +36,20 @@ final class NewShardSet {
 
   private static final long OFFSET_BYTES = 24;
 
-  private final Path index;
-  private final IntFunction<Path> files;
-  private final List<Field> fields;
-  private final ShardOptions options;
-  private final ShardLayout capacity;
-  private final long mostShards;
-
-  /// @param index the path of the index, which lies beside the shards
-  /// @param files the path of each shard by its number, before the set is finished
   /// @throws MisuseException if there are no fields, too many, two of one name, or a field that cannot be
   ///     read again; if a shard has more blocks than an index can hold, or the notes are too long
-  NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
-    this.index = index;
-    this.files = files;
-    this.fields = List.copyOf(fields);
-    this.options = options;
-    checkFields();
-    capacity = ShardLayout.of(fields, samplesPerShard());
-    mostShards = countShards();
+  static NewShardSet of(
+      Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
+    NewShardSet plan = new NewShardSet(index, files, List.copyOf(fields), options);
+    plan.checkFields();
+    long _ = plan.mostShards();
+    return plan;
   }
 
   /// Plans a set that is all of a folder's shards.
   static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
     Path work = JointFiles.unfinished(folder);
-    return new NewShardSet(
+    return of(
         ShardFolder.index(folder), number -> ShardFolder.shard(work, number), fields, options);
   }
 
@@ -80,20 +72,21 @@ final class NewShardSet {
   }
 
   private long samplesPerShard() {
-    if (options.samplesPerShard() > 0) {
-      return options.samplesPerShard();
+    if (options.samplesPerShard > 0) {
+      return options.samplesPerShard;
     }
     long sampleBytes = 0;
     for (Field field : fields) {
       sampleBytes += Math.min(field.sampleBytes(), Long.MAX_VALUE - sampleBytes);
     }
     long padding = (fields.size() - 1L) * ShardSet.PAGE_BYTES;
-    long fitting = (options.shardBytes() - padding) / Math.max(1, sampleBytes);
+    long fitting = (options.shardBytes - padding) / Math.max(1, sampleBytes);
     return Math.clamp(fitting, 1, ShardOptions.MAX_SAMPLES_PER_SHARD);
   }
 
-  private long countShards() {
-    long blocks = Math.ceilDiv(capacity.bytes(), options.blockBytes());
+  /// How many shards an index has room for.
+  private long mostShards() {
+    long blocks = Math.ceilDiv(capacity().bytes(), options.blockBytes);
     if (blocks > JsonReader.MAX_STRING_CHARACTERS / SUM_DIGITS) {
       throw new MisuseException(
           "a shard of " + blocks + " blocks; choose larger blocks or fewer samples per shard");
@@ -102,7 +95,7 @@ final class NewShardSet {
     long byBytes =
         (ShardSet.MAX_INDEX_BYTES - ENTRY_BYTES - empty) / mostEntryBytes(fields.size(), blocks);
     long byEntries =
-        (ShardSet.MAX_ENTRIES - fields.size() - options.metadata().size()) / (fields.size() + 1L);
+        (ShardSet.MAX_ENTRIES - fields.size() - options.metadata.size()) / (fields.size() + 1L);
     return Math.clamp(Math.min(byBytes, byEntries), 0, ShardSet.MAX_SHARDS);
   }
 
@@ -115,26 +108,14 @@ final class NewShardSet {
     return index.resolveSibling("");
   }
 
-  List<Field> fields() {
-    return fields;
-  }
-
-  ShardOptions options() {
-    return options;
-  }
-
   /// The layout of a full shard.
   ShardLayout capacity() {
-    return capacity;
-  }
-
-  /// How many shards an index has room for.
-  long mostShards() {
-    return mostShards;
+    return ShardLayout.of(fields, samplesPerShard());
   }
 
   /// @throws MisuseException if the index has no room for a shard of this number
   void requireRoom(long number) {
+    long mostShards = mostShards();
     if (number >= mostShards) {
       throw new MisuseException(
           "no room for more than "
@@ -154,13 +135,13 @@ final class NewShardSet {
   /// needs its own.
   private List<Source> cut(List<Source> contents) {
     List<Source> parts = new ArrayList<>();
-    long left = options.blockBytes();
+    long left = options.blockBytes;
     for (Source source : contents) {
       for (long done = 0; done < source.length(); ) {
         long step = Math.min(left, source.length() - done);
         parts.add(source.slice(done, step));
         done += step;
-        left = left == step ? options.blockBytes() : left - step;
+        left = left == step ? options.blockBytes : left - step;
       }
     }
     return parts;
@@ -168,7 +149,7 @@ final class NewShardSet {
 
   /// Returns the shard that was written.
   Shard shard(NewFile file, ShardLayout layout, WriteReport.FileReport report) {
-    BlockChecksums sums = new BlockChecksums(layout.bytes(), options.blockBytes());
+    BlockChecksums sums = new BlockChecksums(layout.bytes(), options.blockBytes);
     List<Integer> parts = report.checksums().orElseThrow().parts();
     for (int i = 0; i < parts.size(); i++) {
       sums.add(parts.get(i), file.parts().get(i).length());
@@ -179,8 +160,7 @@ final class NewShardSet {
   }
 
   ShardSet set(List<Shard> shards) {
-    return new ShardSet(
-        Location.of(index), options.blockBytes(), fields, options.metadata(), shards);
+    return new ShardSet(Location.of(index), options.blockBytes, fields, options.metadata, shards);
   }
 
   /// @param values the values by name; the names must be those of the fields

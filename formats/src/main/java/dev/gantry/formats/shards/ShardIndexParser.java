@@ -2,7 +2,6 @@
 package dev.gantry.formats.shards;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
@@ -13,7 +12,6 @@ import dev.gantry.formats.internal.json.MemberNames;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.spi.FileBytes;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.LinkedHashMap;
@@ -21,6 +19,7 @@ import java.util.List;
 import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.stream.LongStream;
 
 /// Parses `shards.json`. It skips unknown members, as the other formats do, so that later writers may add
 /// some.
@@ -32,7 +31,11 @@ final class ShardIndexParser {
   private final JsonReader json;
   private final List<Field> fields = new ArrayList<>();
   private final SequencedMap<String, String> metadata = new LinkedHashMap<>();
-  private final List<ShardRules.Entry> shards = new ArrayList<>();
+  private final List<Shard> shards = new ArrayList<>();
+
+  /// The offset of each shard's entry in the index.
+  private final List<Long> positions = new ArrayList<>();
+
   private final Set<String> shardNames = new HashSet<>();
   private long blockBytes;
   private long samples;
@@ -79,12 +82,12 @@ final class ShardIndexParser {
   private ShardSet checked() {
     long sum = 0;
     long total = 0;
-    for (ShardRules.Entry entry : shards) {
-      Shard shard = entry.shard();
+    for (int i = 0; i < shards.size(); i++) {
+      Shard shard = shards.get(i);
       if (shard.samples() > EpochOrder.MAX_SAMPLES - sum
           || shard.bytes() > Long.MAX_VALUE - total) {
         throw json.malformedAt(
-            entry.position(), "total-overflow", "shards of more than 2⁶² samples or 2⁶³-1 bytes");
+            positions.get(i), "total-overflow", "shards of more than 2⁶² samples or 2⁶³-1 bytes");
       }
       sum += shard.samples();
       total += shard.bytes();
@@ -95,12 +98,11 @@ final class ShardIndexParser {
           "samples-mismatch",
           samples + " samples, where the shards have " + sum + " together");
     }
-    List<Shard> checked =
-        shards.stream()
-            .map(entry -> new ShardRules(bytes.file(), entry, fields, blockBytes))
-            .map(rules -> rules.checked(withShards))
-            .toList();
-    return new ShardSet(bytes.file(), blockBytes, fields, metadata, checked);
+    for (int i = 0; i < shards.size(); i++) {
+      new ShardRules(bytes.file(), shards.get(i), positions.get(i), fields, blockBytes)
+          .check(withShards);
+    }
+    return new ShardSet(bytes.file(), blockBytes, fields, metadata, shards);
   }
 
   private String string(String fault, String detail) {
@@ -222,11 +224,12 @@ final class ShardIndexParser {
       }
       json.countEntry();
       json.require(Kind.OBJECT, "invalid-shard", "a shard is no object");
+      positions.add(json.valueOffset());
       shards.add(shard(json.valueOffset()));
     }
   }
 
-  private ShardRules.Entry shard(long position) {
+  private Shard shard(long position) {
     String name = "";
     long shardSamples = 0;
     long shardBytes = 0;
@@ -244,8 +247,7 @@ final class ShardIndexParser {
       }
     }
     members.require(List.of("file", "samples", "bytes", "offsets", "crc32c"));
-    Location file = bytes.file().sibling(name);
-    return new ShardRules.Entry(new Shard(file, shardSamples, shardBytes, offsets, sums), position);
+    return new Shard(bytes.file().sibling(name), shardSamples, shardBytes, offsets, sums);
   }
 
   private String shardName() {
@@ -259,19 +261,17 @@ final class ShardIndexParser {
 
   private long[] offsets() {
     json.require(Kind.ARRAY, "invalid-offsets", "offsets is no array");
-    long[] offsets = new long[Math.max(1, fields.size())];
+    LongStream.Builder offsets = LongStream.builder();
     int count = 0;
     for (boolean more = json.beginArray(); more; more = json.nextElement()) {
       json.countEntry();
       if (count == ShardSet.MAX_FIELDS) {
         throw json.malformed("too-many-offsets", "more than " + ShardSet.MAX_FIELDS + " offsets");
       }
-      if (count == offsets.length) {
-        offsets = Arrays.copyOf(offsets, 2 * count);
-      }
-      offsets[count++] = json.count("offset");
+      count++;
+      offsets.add(json.count("offset"));
     }
-    return Arrays.copyOf(offsets, count);
+    return offsets.build().toArray();
   }
 
   /// Reads the checksums, eight lower-case hexadecimal digits for each block.

@@ -20,12 +20,12 @@ public final class ShardOptions {
   /// The most samples of a shard, since batches count a shard's samples in an `int`.
   public static final int MAX_SAMPLES_PER_SHARD = Integer.MAX_VALUE;
 
-  private final long samplesPerShard;
-  private final long shardBytes;
-  private final long blockBytes;
-  private final int writers;
-  private final SequencedMap<String, String> metadata;
-  private final WriteOptions write;
+  final long samplesPerShard;
+  final long shardBytes;
+  final long blockBytes;
+  final int writers;
+  final SequencedMap<String, String> metadata;
+  final WriteOptions write;
 
   private ShardOptions(
       long samplesPerShard,
@@ -115,29 +115,5 @@ public final class ShardOptions {
   ShardOptions withWrite(WriteOptions chosen) {
     return new ShardOptions(
         samplesPerShard, shardBytes, blockBytes, writers, metadata, chosen.withChecksums(true));
-  }
-
-  long samplesPerShard() {
-    return samplesPerShard;
-  }
-
-  long shardBytes() {
-    return shardBytes;
-  }
-
-  long blockBytes() {
-    return blockBytes;
-  }
-
-  int writers() {
-    return writers;
-  }
-
-  SequencedMap<String, String> metadata() {
-    return metadata;
-  }
-
-  WriteOptions write() {
-    return write;
   }
 }

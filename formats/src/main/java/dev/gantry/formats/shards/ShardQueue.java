@@ -7,32 +7,33 @@ import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
-import java.util.ArrayDeque;
 import java.util.ArrayList;
-import java.util.Deque;
 import java.util.List;
 import java.util.NavigableMap;
-import java.util.TreeMap;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Writes several shards at once in the background. It owns the slabs in which shards are filled: one more
 /// than there are writers, so that one can be filled while the others are written.
 ///
-/// After a failure it writes nothing more. Thread-safe.
+/// After a failure it writes nothing more. For one thread.
 final class ShardQueue {
   private final long slabBytes;
   private final ExecutorService writers;
-  private final int mostSlabs;
   private final List<HostSlab> slabs = new ArrayList<>();
-  private final Deque<HostSlab> idle = new ArrayDeque<>();
+  private final int mostSlabs;
+  private final BlockingQueue<HostSlab> idle;
 
   /// The shards that are on the disk, by number.
-  private final NavigableMap<Integer, Shard> written = new TreeMap<>();
+  private final NavigableMap<Integer, Shard> written = new ConcurrentSkipListMap<>();
 
-  private @Nullable Throwable failure;
+  private final AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
   private boolean told;
 
   /// @param threads how many shards are written at once
@@ -40,6 +41,7 @@ final class ShardQueue {
   ShardQueue(int threads, long slabBytes) {
     this.slabBytes = Math.max(1, slabBytes);
     mostSlabs = threads + 1;
+    idle = new ArrayBlockingQueue<>(mostSlabs);
     writers =
         Executors.newFixedThreadPool(
             threads, Thread.ofPlatform().name("gantry-shard-writer-", 0).daemon().factory());
@@ -49,24 +51,21 @@ final class ShardQueue {
   ///
   /// @throws TransferException if a write failed and no call has thrown its failure yet, if there is no
   ///     memory, or if the caller is interrupted
-  synchronized HostSlab take() {
+  HostSlab take() {
+    throwFailure();
+    HostSlab slab = idle.poll();
+    if (slab == null && slabs.size() < mostSlabs) {
+      slab = Admission.slab(slabBytes);
+      slabs.add(slab);
+    }
     try {
-      throwFailure();
-      while (idle.isEmpty() && slabs.size() == mostSlabs) {
-        wait();
-        throwFailure();
-      }
+      slab = slab == null ? idle.take() : slab;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw new TransferException(
           "append", "while it waited for a shard to be written", new Failure.Cancelled());
     }
-    return idle.isEmpty() ? allocate() : idle.pop();
-  }
-
-  private HostSlab allocate() {
-    HostSlab slab = Admission.slab(slabBytes);
-    slabs.add(slab);
+    throwFailure();
     return slab;
   }
 
@@ -74,41 +73,23 @@ final class ShardQueue {
   void submit(int number, HostSlab slab, Supplier<Shard> write) {
     writers.execute(() -> {
       try {
-        if (!hasFailed()) {
-          keep(number, write.get());
+        if (failure.get() == null) {
+          written.put(number, write.get());
         }
       } catch (RuntimeException | Error e) {
-        fail(e);
+        failure.compareAndSet(null, e);
       } finally {
-        giveBack(slab);
+        idle.add(slab);
       }
     });
   }
 
-  private synchronized void keep(int number, Shard shard) {
-    written.put(number, shard);
-  }
-
-  private synchronized void giveBack(HostSlab slab) {
-    idle.push(slab);
-    notifyAll();
-  }
-
-  private synchronized boolean hasFailed() {
-    return failure != null;
-  }
-
-  private synchronized void fail(Throwable reason) {
-    if (failure == null) {
-      failure = reason;
-    }
-  }
-
   /// Throws the failure of a write, unless an earlier call has thrown it.
-  synchronized void throwFailure() {
-    if (!told) {
-      told = failure != null;
-      Cleanup.rethrow(failure, "a writer failed");
+  void throwFailure() {
+    Throwable failed = failure.get();
+    if (failed != null && !told) {
+      told = true;
+      Cleanup.rethrow(failed, "a writer failed");
     }
   }
 
@@ -125,9 +106,7 @@ final class ShardQueue {
           "finish", "while it waited for shards to be written", new Failure.Cancelled());
     }
     throwFailure();
-    synchronized (this) {
-      return List.copyOf(written.values());
-    }
+    return List.copyOf(written.values());
   }
 
   /// Ends the writes under way, and frees the slabs. Idempotent.
@@ -137,7 +116,7 @@ final class ShardQueue {
     freeSlabs();
   }
 
-  private synchronized void freeSlabs() {
+  private void freeSlabs() {
     List<HostSlab> all = List.copyOf(slabs);
     slabs.clear();
     idle.clear();

@@ -13,23 +13,13 @@ import java.nio.file.attribute.BasicFileAttributes;
 import java.util.List;
 
 /// Checks a shard's entry against the rest of `shards.json` and against the file.
-final class ShardRules {
-  private final Location index;
-  private final Entry entry;
-  private final List<Field> fields;
-  private final long blockBytes;
-
-  ShardRules(Location index, Entry entry, List<Field> fields, long blockBytes) {
-    this.index = index;
-    this.entry = entry;
-    this.fields = fields;
-    this.blockBytes = blockBytes;
-  }
-
+///
+/// @param shard as `shards.json` describes it; only its name has been checked
+/// @param position the entry's offset in `shards.json`, in bytes
+record ShardRules(Location index, Shard shard, long position, List<Field> fields, long blockBytes) {
   /// @param withFile whether to check the file, too
-  Shard checked(boolean withFile) {
-    Shard shard = entry.shard();
-    checkLayout(shard);
+  void check(boolean withFile) {
+    checkLayout();
     long blocks = Math.ceilDiv(shard.bytes(), blockBytes);
     if (shard.blocks() != blocks) {
       throw malformed(
@@ -38,12 +28,11 @@ final class ShardRules {
     // A remote file is checked when it is first read, since a request for each shard would take
     // long.
     if (withFile && shard.location() instanceof Location.Local(Path file, _)) {
-      checkFile(shard, file);
+      checkFile(file);
     }
-    return shard;
   }
 
-  private void checkLayout(Shard shard) {
+  private void checkLayout() {
     if (shard.samples() == 0) {
       throw malformed("empty-shard", "it has no samples");
     }
@@ -53,7 +42,7 @@ final class ShardRules {
     }
     long end = 0;
     for (int i = 0; i < fields.size(); i++) {
-      end = checkField(shard, fields.get(i), shard.offset(i), end);
+      end = checkField(fields.get(i), shard.offset(i), end);
     }
     if (end != shard.bytes()) {
       throw malformed(
@@ -64,7 +53,7 @@ final class ShardRules {
 
   /// @param previousEnd the end of the field before it
   /// @return where the field ends
-  private long checkField(Shard shard, Field field, long offset, long previousEnd) {
+  private long checkField(Field field, long offset, long previousEnd) {
     String subject = "field '" + field.name() + "' at " + offset;
     if (offset % ShardSet.PAGE_BYTES != 0) {
       throw malformed(
@@ -89,7 +78,7 @@ final class ShardRules {
     return offset + length;
   }
 
-  private void checkFile(Shard shard, Path file) {
+  private void checkFile(Path file) {
     BasicFileAttributes attributes;
     try {
       attributes = Files.readAttributes(file, BasicFileAttributes.class);
@@ -120,11 +109,6 @@ final class ShardRules {
 
   private MalformedFileException malformed(String kind, String detail) {
     return new MalformedFileException(
-        index, entry.position(), kind, "shard '" + entry.shard().name() + "': " + detail);
+        index, position, kind, "shard '" + shard.name() + "': " + detail);
   }
-
-  /// A shard as `shards.json` describes it; only its name has been checked.
-  ///
-  /// @param position the entry's offset in `shards.json`, in bytes
-  record Entry(Shard shard, long position) {}
 }

@@ -74,7 +74,7 @@ public final class ShardWriter implements AutoCloseable {
     this.session = session;
     this.plan = plan;
     this.output = output;
-    queue = new ShardQueue(plan.options().writers(), plan.capacity().bytes());
+    queue = new ShardQueue(plan.options().writers, plan.capacity().bytes());
   }
 
   /// Makes a writer as [#create(Session, Path, List, ShardOptions)] does, with the process's shared
@@ -205,7 +205,7 @@ public final class ShardWriter implements AutoCloseable {
 
   private Shard write(int number, ShardColumns full) {
     NewFile file = plan.file(number, full.contents());
-    WriteOptions asked = plan.options().write();
+    WriteOptions asked = plan.options().write;
     // One thread for each shard is enough, since several shards are written at once.
     WriteOptions options = asked.threads() == 0 ? asked.withThreads(1) : asked;
     return plan.shard(
@@ -224,7 +224,7 @@ public final class ShardWriter implements AutoCloseable {
       submit(columns);
     }
     ShardSet set = plan.set(queue.finish());
-    output.finish(set, plan.options().write());
+    output.finish(set, plan.options().write);
     state = State.FINISHED;
     return set;
   }

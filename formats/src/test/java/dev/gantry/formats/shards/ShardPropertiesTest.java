@@ -137,7 +137,7 @@ class ShardPropertiesTest {
     }
     TestShards.requireWhole(appended, fields, values, samples, "");
     requireCut(written, options, perShard, samples);
-    assertThat(ShardSet.open(appended).metadata()).isEqualTo(options.metadata());
+    assertThat(ShardSet.open(appended).metadata()).isEqualTo(options.metadata);
     assertThat(ShardSet.open(appended).catalogue().identity())
         .isEqualTo(written.catalogue().identity());
 
@@ -152,8 +152,8 @@ class ShardPropertiesTest {
     for (int i = 0; i < set.shards().size(); i++) {
       Shard shard = set.shards().get(i);
       assertThat(shard.samples()).isEqualTo(Math.min(perShard, samples - i * perShard));
-      if (options.samplesPerShard() == 0 && perShard > 1) {
-        assertThat(shard.bytes()).isLessThanOrEqualTo(options.shardBytes());
+      if (options.samplesPerShard == 0 && perShard > 1) {
+        assertThat(shard.bytes()).isLessThanOrEqualTo(options.shardBytes);
       }
     }
   }

@@ -348,7 +348,7 @@ class ShardWriterTest {
     assertThatThrownBy(() -> options.withWriters(65)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> options.withMetadata(Map.of("\uD800", "")))
         .isInstanceOf(MisuseException.class);
-    assertThat(options.withWrite(WriteOptions.defaults().withChecksums(false)).write().checksums())
+    assertThat(options.withWrite(WriteOptions.defaults().withChecksums(false)).write.checksums())
         .isTrue();
   }
 
@@ -430,7 +430,7 @@ class ShardWriterTest {
     }
     requireWhole(SAMPLES);
     long shardBytes = ShardLayout.of(FIELDS, perShard).bytes();
-    long writeBytes = 2 * TestShards.options().write().requestBytes();
+    long writeBytes = 2 * TestShards.options().write.requestBytes();
     assertThat(most.get())
         .isGreaterThanOrEqualTo((writers + 1) * shardBytes)
         .isLessThanOrEqualTo((writers + 1) * shardBytes + writers * writeBytes);

@@ -11,18 +11,12 @@ import java.util.List;
 /// stretch of wanted bytes takes its own length, the rest of its first and its last block, and one gap.
 /// This holds for each value by itself, and for all values of a run with the bytes between them: the bound
 /// is the lesser of the two. A bound that no memory can hold is [Long#MAX_VALUE].
-final class ReadBound {
+record ReadBound(List<Long> fileSamples, BatchBounds bounds, long gap) {
   /// The most bytes that complete a stretch's first and last block.
   private static final long EDGES = 2L * (PlanLimits.BLOCK_BYTES - 1);
 
-  private final List<Long> fileSamples;
-  private final BatchBounds bounds;
-  private final long gap;
-
   ReadBound(List<Long> fileSamples, BatchBounds bounds, PlanLimits limits) {
-    this.fileSamples = fileSamples;
-    this.bounds = bounds;
-    this.gap = floor(limits.gapBytes());
+    this(fileSamples, bounds, floor(limits.gapBytes()));
   }
 
   /// @param valueBytes the size of one sample's value

@@ -5,7 +5,6 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
-import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -17,7 +16,6 @@ public final class DecodedLayout {
   private static final int ALIGNMENT_BYTES = 256;
 
   private final List<FeatureLayout> features;
-  private final List<FeatureSpec> specs;
   private final List<Optional<Field>> lengths;
   private final long[] offsets;
 
@@ -29,21 +27,16 @@ public final class DecodedLayout {
   /// @param lengths the field for each feature's lengths, if it has one
   /// @param samples the most samples of a batch
   /// @throws MisuseException if a batch would need more memory than can be addressed
-  DecodedLayout(
-      List<FeatureSpec> specs,
-      List<FeatureLayout> features,
-      List<Optional<Field>> lengths,
-      int samples) {
-    this.specs = specs;
+  DecodedLayout(List<FeatureLayout> features, List<Optional<Field>> lengths, int samples) {
     this.features = features;
     this.lengths = lengths;
-    offsets = new long[specs.size()];
-    lengthOffsets = new long[specs.size()];
+    offsets = new long[features.size()];
+    lengthOffsets = new long[features.size()];
     long at = 0;
     try {
       for (int i = 0; i < offsets.length; i++) {
         offsets[i] = at;
-        at = after(at, specs.get(i).field(), samples);
+        at = after(at, features.get(i).field(), samples);
         lengthOffsets[i] = at;
         if (lengths.get(i).isPresent()) {
           at = after(at, lengths.get(i).get(), samples);
@@ -97,7 +90,7 @@ public final class DecodedLayout {
   public List<FieldView> views(int samples, long[] rows) {
     List<FieldView> views = new ArrayList<>();
     for (int i = 0; i < features.size(); i++) {
-      Field field = specs.get(i).field();
+      Field field = features.get(i).field();
       TensorShape shape = field.shape();
       if (features.get(i).toLongest()) {
         long[] dimensions = shape.toArray();

@@ -119,7 +119,7 @@ public final class ExampleParser {
   }
 
   public DecodedLayout layout(int samples) {
-    return new DecodedLayout(specs, features, lengths, samples);
+    return new DecodedLayout(features, lengths, samples);
   }
 
   public ExampleDecoder decoder() {

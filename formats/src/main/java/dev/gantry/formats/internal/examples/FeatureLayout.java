@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
@@ -10,6 +11,7 @@ import java.util.Optional;
 /// A [FeatureSpec] as numbers for decoding. A sample's value is a row of units; a unit is one element, or
 /// one step of a feature list.
 ///
+/// @param field the largest value of one sample
 /// @param steps whether a unit is a step of a feature list
 /// @param unitShape the shape of one unit
 /// @param most the most units of a row
@@ -19,7 +21,7 @@ import java.util.Optional;
 /// @param absent the element that fills the row of a record that lacks the feature; empty where that is an
 ///     error or means no units
 record FeatureLayout(
-    String name,
+    Field field,
     FeatureSpec.Kind kind,
     int elementBytes,
     boolean steps,
@@ -54,7 +56,7 @@ record FeatureLayout(
       Number padding,
       Optional<Number> absent) {
     return new FeatureLayout(
-        spec.name(),
+        spec.field(),
         spec.kind(),
         spec.dtype().bits() / Byte.SIZE,
         steps,
@@ -69,6 +71,10 @@ record FeatureLayout(
 
   private static long elements(TensorShape shape) {
     return shape.elements().orElseThrow();
+  }
+
+  String name() {
+    return field.name();
   }
 
   /// The size of one unit, in bytes.

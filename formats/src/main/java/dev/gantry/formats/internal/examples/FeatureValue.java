@@ -135,12 +135,12 @@ public final class FeatureValue {
     return values;
   }
 
-  /// Where a piece begins in the record; 0 if there is no piece.
+  /// Returns the offset in the record at which a piece begins; 0 if there is no piece.
   long start(int piece) {
     return used == 0 ? 0 : pieces[2 * piece];
   }
 
-  /// Where a piece ends in the record.
+  /// Returns the offset in the record at which a piece ends.
   long end(int piece) {
     return pieces[2 * piece] + pieces[2 * piece + 1];
   }

@@ -27,23 +27,17 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Opens an index, and checks all of it before it is used.
-final class IndexOpener {
+///
+/// @param file the indexed file
+/// @param byRecords whether to compare the records of a local file whose time has changed
+record IndexOpener(Location file, Location index, GantrySession session, boolean byRecords) {
   private static final Logger LOG = LoggerFactory.getLogger(IndexOpener.class);
 
-  private final Location file;
-  private final Location index;
-  private final GantrySession session;
-  private final boolean byRecords;
-
-  /// @param byRecords whether to compare the records of a local file whose time has changed
-  IndexOpener(Location file, GantrySession session, boolean byRecords) {
-    this.file = file;
-    this.index = TfRecordIndex.indexFile(file);
-    this.session = session;
-    this.byRecords = byRecords;
+  static TfRecordIndex.Found open(Location file, GantrySession session, boolean byRecords) {
+    return new IndexOpener(file, TfRecordIndex.indexFile(file), session, byRecords).open();
   }
 
-  TfRecordIndex.Found open() {
+  private TfRecordIndex.Found open() {
     return switch (file) {
       case Location.Local(var path, _) -> {
         SourceFile.Identity identity = SourceFile.Identity.look(path);

@@ -98,13 +98,13 @@ public final class TfRecordIndex implements AutoCloseable {
   /// Opens an index as [#open(Path, GantrySession)] does, for a file of any store. A remote index is loaded
   /// into the CPU's memory as a whole.
   public static Found open(Location file, GantrySession session) {
-    return new IndexOpener(file, session, false).open();
+    return IndexOpener.open(file, session, false);
   }
 
   /// Opens an index as [#open(Location, GantrySession)] does. But if a local file's time has changed, as in
   /// a copy, it reads the whole file, and accepts the index if the records are those that were indexed.
   static Found openByRecords(Location file, GantrySession session) {
-    return new IndexOpener(file, session, true).open();
+    return IndexOpener.open(file, session, true);
   }
 
   /// The file that is indexed.

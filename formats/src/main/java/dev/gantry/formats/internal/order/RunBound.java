@@ -4,36 +4,23 @@ package dev.gantry.formats.internal.order;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import java.util.List;
-import java.util.stream.LongStream;
 
 /// Computes an upper bound of a batch's runs in any epoch. The bound may be too high, except that it is 1
 /// where all batches are single runs, since nothing is packed then.
-final class RunBound {
-  /// The sizes of the data files that have any samples.
-  private final long[] sizes;
-
-  private final long total;
-  private final OrderOptions options;
-
-  private RunBound(long[] sizes, OrderOptions options) {
-    this.sizes = sizes;
-    this.total = LongStream.of(sizes).sum();
-    this.options = options;
-  }
-
+///
+/// @param sizes the sizes of the data files that have any samples
+record RunBound(List<Long> sizes, long total, OrderOptions options) {
   /// @param samples the most samples of a batch
   static int of(List<Long> fileSamples, OrderOptions options, int samples) {
-    RunBound bound =
-        new RunBound(
-            fileSamples.stream().mapToLong(Long::longValue).filter(size -> size > 0).toArray(),
-            options);
+    List<Long> sizes = fileSamples.stream().filter(size -> size > 0).toList();
+    RunBound bound = new RunBound(sizes, sizes.stream().mapToLong(Long::longValue).sum(), options);
     boolean any = samples < 2 || samples > bound.total;
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 
   /// How many data files take turns: as in [SampleSequence], never more than there are.
   private int interleave() {
-    return Math.min(options.interleave(), sizes.length);
+    return Math.min(options.interleave(), sizes.size());
   }
 
   private long round() {
@@ -46,9 +33,9 @@ final class RunBound {
       case Shuffle.Samples _ -> runsOfBlocks(samples, 1);
       case Shuffle.Blocks(_, int blockSamples) -> runsOfBlocks(samples, blockSamples);
       case Shuffle.None() when interleave() == 1 ->
-          aligned() && multiples(sizes.length - 1) ? 1 : most(samples, wraps());
+          aligned() && multiples(sizes.size() - 1) ? 1 : most(samples, wraps());
       case Shuffle.Shards(_) when interleave() == 1 ->
-          aligned() && multiples(sizes.length) ? 1 : most(samples, wraps());
+          aligned() && multiples(sizes.size()) ? 1 : most(samples, wraps());
       case Shuffle.None(), Shuffle.Shards(_) -> runsInterleaved(samples);
     };
   }
@@ -69,7 +56,7 @@ final class RunBound {
 
   /// Whether each of the first `count` data files holds a multiple of the batch size.
   private boolean multiples(int count) {
-    return LongStream.of(sizes).limit(count).allMatch(size -> size % options.batchSize() == 0);
+    return sizes.stream().limit(count).allMatch(size -> size % options.batchSize() == 0);
   }
 
   /// Returns the most data files, in any order, over which `window` consecutive samples can spread: the smallest ones lie
@@ -80,14 +67,14 @@ final class RunBound {
     if (window == 1) {
       return 1;
     }
-    long[] ascending = LongStream.of(sizes).sorted().toArray();
+    long[] ascending = sizes.stream().mapToLong(Long::longValue).sorted().toArray();
     int whole = 0;
     long left = window - 2;
     while (whole < ascending.length && ascending[whole] <= left) {
       left -= ascending[whole];
       whole++;
     }
-    return Math.min(whole + 2, circular ? sizes.length + 1 : sizes.length);
+    return Math.min(whole + 2, circular ? sizes.size() + 1 : sizes.size());
   }
 
   private long runsOfBlocks(int samples, int blockSamples) {
@@ -101,14 +88,14 @@ final class RunBound {
     }
     // Each end of a data file cuts at most one block of the epoch in two.
     long filesOfBlock = most(Math.min(blockSamples, total), true);
-    return Math.min(blocks * filesOfBlock, blocks + sizes.length);
+    return Math.min(blocks * filesOfBlock, blocks + sizes.size());
   }
 
   private long runsInterleaved(int samples) {
     // All turns have the full length, except the window's first and last one, and the last one of
     // each data
     // file.
-    long last = Math.min(sizes.length, samples - 2);
+    long last = Math.min(sizes.size(), samples - 2);
     return 2 + last + (samples - 2 - last) / options.interleaveBlock();
   }
 }
