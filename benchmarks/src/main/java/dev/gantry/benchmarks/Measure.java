@@ -27,7 +27,7 @@ public final class Measure {
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
       several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first FOLDER BYTES
-      host-datasets make|records|decode|shards|small|heap FOLDER BYTES
+      host-datasets make|records|decode|shards|small FOLDER BYTES
       two-gpus FOLDER BYTES
       """;
 

@@ -4,22 +4,16 @@ package dev.gantry.benchmarks;
 import dev.gantry.benchmarks.harness.Comparison;
 import dev.gantry.benchmarks.harness.Contender;
 import dev.gantry.benchmarks.harness.HostCeilings;
-import dev.gantry.benchmarks.harness.LinkCeiling;
 import dev.gantry.benchmarks.harness.WrongBytesException;
 import dev.gantry.core.Device;
 import dev.gantry.core.Source;
-import dev.gantry.core.Transport;
-import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.Retention;
-import dev.gantry.formats.checkpoint.SaveOutcome;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
-import dev.gantry.formats.internal.checkpoint.SaveQueue;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
@@ -30,21 +24,22 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
-import java.util.concurrent.CompletableFuture;
+import java.util.Set;
 import java.util.stream.Stream;
 
 /// Measures how fast checkpoints are saved durably from a device's memory to the disk, in turns with plain
-/// writes of the disk, and how long a save stops its caller: `save DEVICE FOLDER FILE…`. Each file's
-/// tensors are loaded once and saved into folders of checkpoints there.
+/// writes of the disk: `save DEVICE FOLDER FILE…`. Each file's tensors are loaded once and saved into folders
+/// of checkpoints there.
 ///
-/// A save counts from the call until the manifest is durable; a stall, from the call until the snapshot is
-/// taken. The first checkpoint of each way is read back, and all of its checksums compared. Checkpoints are
-/// removed while the clock is stopped, since some disks take seconds for that.
+/// A save counts from the call until the manifest is durable. The first checkpoint of each way is read back, and
+/// all of its checksums compared. Checkpoints are removed while the clock is stopped, since some disks take
+/// seconds for that.
 public final class SaveBench {
   private static final long SHARD_BYTES = 5_000_000_000L;
   private static final int TURNS = 7;
@@ -54,6 +49,8 @@ public final class SaveBench {
   private final Path folder;
   private final List<NewTensor> tensors;
   private final long bytes;
+  private final Set<String> checked = new HashSet<>();
+  private long step;
 
   private SaveBench(GantrySession session, Path folder, List<NewTensor> tensors) {
     this.session = session;
@@ -81,130 +78,50 @@ public final class SaveBench {
                 new NewTensor(
                     info.name(), info.dtype(), info.shape(), loaded.regions().get(i).source()));
           }
-          new SaveBench(session, folder, tensors).run(file, device);
+          new SaveBench(session, folder, tensors).run(file);
         }
       }
     }
   }
 
-  private void run(String file, Device device) throws Exception {
+  private void run(String file) throws Exception {
     WriteOptions options = WriteOptions.defaults();
-    print(
-        "saves of " + file,
-        bytes,
-        HostCeilings.directWrite(folder.resolve("ceiling"), WRITERS, bytes),
-        new Save("gantry", options),
-        new Save("gantry, through the page cache", options.withPageCache(true)));
-    SnapshotLimits onDevice = new SnapshotLimits(Long.MAX_VALUE, Long.MAX_VALUE);
-    if (device instanceof Device.Cuda cuda) {
-      print("link", LinkCeiling.BYTES, LinkCeiling.of(cuda, false));
-      print(
-          "stalls of saves of " + file,
-          bytes,
-          new Stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT, options),
-          new Stall("snapshot on the device", onDevice, options));
-      // A snapshot's blocks are aligned as the file's, so cuFile can write them as they are.
-      print(
-          "stalls of saves of " + file + " by cuFile",
-          bytes,
-          new Stall("snapshot on the device", onDevice, options.withTransport(Transport.COMPAT)));
-    } else {
-      print(
-          "stalls of saves of " + file,
-          bytes,
-          new Stall("snapshot in memory of the CPU", SnapshotLimits.DEFAULT, options));
-    }
-  }
-
-  private static void print(String title, long bytes, Contender... contenders) throws Exception {
-    try {
-      new Comparison(title, bytes)
+    String throughCache = "gantry, through the page cache";
+    try (CheckpointStore direct = store("gantry");
+        CheckpointStore cached = store(throughCache)) {
+      new Comparison("saves of " + file, bytes)
           .before(() -> new ProcessBuilder("sync").start().waitFor())
-          .addAll(List.of(contenders))
+          .add(HostCeilings.directWrite(folder.resolve("ceiling"), WRITERS, bytes))
+          .addTimed("gantry", () -> save("gantry", direct, options))
+          .addTimed(throughCache, () -> save(throughCache, cached, options.withPageCache(true)))
           .print(TURNS);
-    } catch (IllegalStateException e) {
-      System.out.println(e.getMessage());
     }
   }
 
-  /// A contender that saves into its own folder.
-  private class Save implements Contender {
-    private final String name;
-    private final WriteOptions options;
-    final CheckpointStore store;
-    private boolean checked;
-    private long step;
-
-    Save(String name, WriteOptions options) {
-      this.name = name;
-      this.options = options;
-      store = CheckpointStore.open(session, folder.resolve(name), Retention.ALL, SHARD_BYTES);
-    }
-
-    @Override
-    public String name() {
-      return name;
-    }
-
-    @Override
-    public double run() throws Exception {
-      double seconds = save(next());
-      CheckpointFolder saved =
-          CheckpointStore.list(session, folder.resolve(name)).latest().orElseThrow();
-      if (!checked) {
-        check(saved);
-        checked = true;
-      }
-      remove(saved.folder());
-      return seconds;
-    }
-
-    /// @return the seconds that count; the checkpoint is on the disk when this returns
-    double save(UnsavedCheckpoint checkpoint) throws Exception {
-      return Contender.seconds(() -> {
-        var _ = store.save(checkpoint, options);
-      });
-    }
-
-    private UnsavedCheckpoint next() {
-      SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
-      groups.put("model", tensors);
-      return new UnsavedCheckpoint(++step, groups, Map.of(), Map.of(), Map.of());
-    }
-
-    @Override
-    public void close() {
-      store.close();
-    }
+  private CheckpointStore store(String name) {
+    return CheckpointStore.open(session, folder.resolve(name), Retention.ALL, SHARD_BYTES);
   }
 
-  private final class Stall extends Save {
-    private final SaveQueue queue;
-
-    Stall(String name, SnapshotLimits limits, WriteOptions options) {
-      super(name, options);
-      queue = new SaveQueue(store, limits, BusyPolicy.WAIT, options);
+  /// Saves a checkpoint, checks it if it is the store's first one, and removes it.
+  ///
+  /// @param name of the store's folder
+  /// @return the seconds until the checkpoint was on the disk
+  private double save(String name, CheckpointStore store, WriteOptions options) throws Exception {
+    SequencedMap<String, List<NewTensor>> groups = new LinkedHashMap<>();
+    groups.put("model", tensors);
+    UnsavedCheckpoint checkpoint =
+        new UnsavedCheckpoint(++step, groups, Map.of(), Map.of(), Map.of());
+    double seconds =
+        Contender.seconds(() -> {
+          var _ = store.save(checkpoint, options);
+        });
+    CheckpointFolder saved =
+        CheckpointStore.list(session, folder.resolve(name)).latest().orElseThrow();
+    if (checked.add(name)) {
+      check(saved);
     }
-
-    @Override
-    double save(UnsavedCheckpoint checkpoint) throws Exception {
-      long start = System.nanoTime();
-      CompletableFuture<SaveOutcome> outcome = queue.submit(checkpoint);
-      double stalled = (System.nanoTime() - start) / 1e9;
-      queue.await();
-      double durable = (System.nanoTime() - start) / 1e9;
-      if (outcome.join() instanceof SaveOutcome.Saved saved) {
-        System.out.printf(
-            "# %s: durable after %.3f s, by %s%n", name(), durable, saved.bytesByTransport());
-      }
-      return stalled;
-    }
-
-    @Override
-    public void close() {
-      queue.close();
-      super.close();
-    }
+    remove(saved.folder());
+    return seconds;
   }
 
   private static void remove(Path checkpoint) throws IOException {

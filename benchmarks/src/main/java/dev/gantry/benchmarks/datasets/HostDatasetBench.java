@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 
 /// Datasets on a machine without a GPU, beside what else there is on the JVM and what the machine
-/// can do: `host-datasets make|records|decode|shards|small|heap FOLDER BYTES`.
+/// can do: `host-datasets make|records|decode|shards|small FOLDER BYTES`.
 ///
 /// `make` makes samples of so many bytes in `FOLDER`, where they are not there; what comes after it
 /// must be given the same number. A run counts from opening the files to the last batch or record;
@@ -42,7 +42,6 @@ public final class HostDatasetBench {
         }
         case "shards" -> new ShardBench(session, photos).large(TURNS);
         case "small" -> new ShardBench(session, ShardBench.small(session, folder)).small(TURNS);
-        case "heap" -> new HeapBench(photos).run();
         default -> throw new IllegalArgumentException(arguments[0]);
       }
     }
