@@ -42,13 +42,14 @@ final class NativeSymbols {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }
 
-  /// The function of this name, of any type; if there is none, its name is added to [#missing].
-  Optional<MethodHandle> required(String name, FunctionDescriptor type) {
-    Optional<MethodHandle> function = optional(name, type);
-    if (function.isEmpty()) {
-      missing.add(name);
-    }
-    return function;
+  /// The function of this name, of any type; where there is none, a stand-in that must not be called: see
+  /// [#missing].
+  MethodHandle required(String name, FunctionDescriptor type) {
+    return optional(name, type)
+        .orElseGet(() -> {
+          missing.add(name);
+          return MethodHandles.empty(type.toMethodType());
+        });
   }
 
   /// A pointer to a static method, for native code to call at any time.

@@ -29,15 +29,15 @@ public final class TorchGenerators {
   private final NativeSymbols cudaSymbols;
 
   // const at::Generator &at::detail::getDefaultCPUGenerator();
-  private final Optional<MethodHandle> cpu;
+  private final MethodHandle cpu;
   // at::Tensor at::Generator::get_state() const;
-  private final Optional<MethodHandle> getState;
+  private final MethodHandle getState;
   // void at::Generator::set_state(const at::Tensor &new_state);
-  private final Optional<MethodHandle> setState;
+  private final MethodHandle setState;
   // const at::Generator &at::cuda::detail::getDefaultCUDAGenerator(int8_t index);
-  private final Optional<MethodHandle> cuda;
+  private final MethodHandle cuda;
   // int8_t c10::cuda::device_count() noexcept;
-  private final Optional<MethodHandle> cudaCount;
+  private final MethodHandle cudaCount;
 
   /// @param cpuSymbols of libtorch_cpu
   /// @param cudaSymbols of libtorch_cuda and of what it is linked with; of nothing, where this
@@ -83,9 +83,9 @@ public final class TorchGenerators {
   public MemorySegment generator(Device device) {
     try {
       return switch (device) {
-        case Device.Host() -> (MemorySegment) cpu.orElseThrow().invokeExact();
+        case Device.Host() -> (MemorySegment) cpu.invokeExact();
         case Device.Cuda(int ordinal) ->
-            (MemorySegment) cuda.orElseThrow().invokeExact((byte) ordinal);
+            (MemorySegment) cuda.invokeExact((byte) ordinal);
       };
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
@@ -97,7 +97,7 @@ public final class TorchGenerators {
     MemorySegment tensor = NativeHeap.allocate(RETURNED_TENSOR.byteSize());
     SegmentAllocator place = (_, _) -> tensor;
     try {
-      MemorySegment _ = (MemorySegment) getState.orElseThrow().invokeExact(place, generator);
+      MemorySegment _ = (MemorySegment) getState.invokeExact(place, generator);
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }
@@ -107,7 +107,7 @@ public final class TorchGenerators {
   /// @param handle of a tensor such as [#state] gave for the same kind of device
   public void setState(MemorySegment generator, long handle) {
     try {
-      setState.orElseThrow().invokeExact(generator, MemorySegment.ofAddress(handle));
+      setState.invokeExact(generator, MemorySegment.ofAddress(handle));
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }
@@ -115,7 +115,7 @@ public final class TorchGenerators {
 
   private int cudaCount() {
     try {
-      return (byte) cudaCount.orElseThrow().invokeExact();
+      return (byte) cudaCount.invokeExact();
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
     }

@@ -188,21 +188,17 @@ public record CheckpointChoice(
       long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
     CheckpointListing listing = CheckpointStore.list(session, directory);
     Optional<CheckpointFolder> found = listing.ofStep(step);
-    if (found.isEmpty()) {
-      Optional<MalformedFileException> damaged = damaged(listing, step);
-      damaged.ifPresent(damage -> throwIfCopied(folder(damage), damage, hasCopy));
-      throw damaged
-          .<GantryException>map(damage -> damage)
-          .orElseGet(() -> new MisuseException(directory + " has no checkpoint of step " + step));
+    if (found.isPresent()) {
+      return restore(found.get(), model, trainer, hasCopy);
     }
-    return restore(found.get(), model, trainer, hasCopy);
-  }
-
-  /// The damaged manifest of a step, which is told by the folder's name: the manifest cannot tell.
-  private static Optional<MalformedFileException> damaged(CheckpointListing listing, long step) {
-    return listing.damaged().stream()
-        .filter(damage -> StoreFolder.step(folder(damage)).equals(OptionalLong.of(step)))
-        .findFirst();
+    for (MalformedFileException damaged : listing.damaged()) {
+      // The folder's name tells the step: a damaged manifest cannot.
+      if (StoreFolder.step(folder(damaged)).equals(OptionalLong.of(step))) {
+        throwIfCopied(folder(damaged), damaged, hasCopy);
+        throw damaged;
+      }
+    }
+    throw new MisuseException(directory + " has no checkpoint of step " + step);
   }
 
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere

@@ -57,9 +57,7 @@ public final class BlockShapes implements AutoCloseable {
   ///     be initialised for them
   public static BlockShapes of(NDManager manager, Block block, Shape... inputShapes) {
     BlockShapes shapes = new BlockShapes(block);
-    // A block that an engine loaded, such as a module
-    // of TorchScript, is complete, whatever it says.
-    if (block.isInitialized() || block instanceof SymbolBlock) {
+    if (isComplete(block)) {
       return shapes;
     }
     if (inputShapes.length == 0) {
