@@ -84,8 +84,7 @@ public final class TorchGenerators {
     try {
       return switch (device) {
         case Device.Host() -> (MemorySegment) cpu.invokeExact();
-        case Device.Cuda(int ordinal) ->
-            (MemorySegment) cuda.invokeExact((byte) ordinal);
+        case Device.Cuda(int ordinal) -> (MemorySegment) cuda.invokeExact((byte) ordinal);
       };
     } catch (Throwable fault) {
       throw NativeSymbols.broken(fault);
