@@ -25,71 +25,54 @@ public final class EventKind {
   public static final EventKind LOAD =
       new EventKind(
           "Load",
-          "Load",
           "Extents of files were loaded into memory",
           false,
           new Field("device", "Device", Unit.TEXT),
           new Field("extents", "Extents", Unit.COUNT),
           new Field("files", "Files", Unit.COUNT),
-          new Field("bytes", "Read", Unit.BYTES, "Blocks at the edges included"),
+          new Field("bytes", "Read, blocks at the edges included", Unit.BYTES),
           new Field("directBytes", "Read past the page cache", Unit.BYTES),
           new Field("reads", "Requests", Unit.COUNT),
-          new Field("failure", "Failure", Unit.TEXT, "Empty if the load was done"));
+          new Field("failure", "Failure, if any", Unit.TEXT));
 
   /// One request is read. The event of a `staged` read ends when the bytes are in a pinned buffer. The event of
   /// a remote file's read ends on a thread of the store.
   public static final EventKind READ =
       new EventKind(
           "Read",
-          "Read",
           "One request was read from a file",
           true,
           new Field("file", "File", Unit.TEXT),
-          new Field("offset", "Offset", Unit.BYTES, "In the file"),
+          new Field("offset", "Offset in the file", Unit.BYTES),
           new Field("length", "Length", Unit.BYTES),
           new Field("transport", "Transport", Unit.TEXT),
-          new Field(
-              "residency",
-              "Page cache",
-              Unit.TEXT,
-              "Whether the bytes were in the page cache: hot, cold or unknown"),
-          new Field(
-              "direct",
-              "Past the page cache",
-              Unit.FLAG,
-              "Whether the bytes were read by O_DIRECT"));
+          new Field("residency", "In the page cache: hot, cold or unknown", Unit.TEXT),
+          new Field("direct", "Read past the page cache", Unit.FLAG));
 
   /// Copies are made from or into one buffer: see [CopyEvent].
   public static final EventKind COPY =
       new EventKind(
           "Copy",
-          "Copy",
           "Bytes were copied between a device and a buffer in host memory",
           true,
           new Field("device", "Device", Unit.TEXT),
-          new Field(
-              "direction",
-              "Direction",
-              Unit.TEXT,
-              "to device, to host, on device or to another device"),
+          new Field("direction", "Direction", Unit.TEXT),
           new Field("bytes", "Size", Unit.BYTES),
-          new Field("copies", "Copies", Unit.COUNT, "How many copies a buffer's event stands for"));
+          new Field("copies", "Copies of the buffer", Unit.COUNT));
 
   /// A thread waits: a reader or writer, for pinned buffers that other loads and saves have, or for copies from
   /// or into a buffer; or the consumer of a ring, for its next batch.
   public static final EventKind WAIT =
       new EventKind(
           "Wait",
-          "Wait",
           "A thread waited",
           true,
-          new Field("waitedFor", "Waited for", Unit.TEXT, "buffers, copy or batch"));
+          new Field("waitedFor", "Waited for buffers, copy or batch", Unit.TEXT));
 
   /// A file has to change its transport.
   public static final EventKind FALLBACK =
       new EventKind(
           "Fallback",
-          "Transport fallback",
           "A file's bytes use another transport than the one chosen first",
           false,
           new Field("file", "File", Unit.TEXT),
@@ -100,35 +83,27 @@ public final class EventKind {
   public static final EventKind REGISTRATION =
       new EventKind(
           "Registration",
-          "Registration with cuFile",
           "cuFile was asked to take a file or memory",
           false,
-          new Field("what", "What", Unit.TEXT, "A file's name, or memory"),
+          new Field("what", "The file's name, or memory", Unit.TEXT),
           new Field("device", "Device", Unit.TEXT),
-          new Field("bytes", "Size", Unit.BYTES, "Of memory"),
-          new Field(
-              "refusal", "Refusal", Unit.TEXT, "Why cuFile did not take it; empty if it did"));
+          new Field("bytes", "Size of memory", Unit.BYTES),
+          new Field("refusal", "Refusal, if any", Unit.TEXT));
 
-  /// A ring hands over a batch.
+  /// A ring hands over a batch. It was prepared from asking the source until only the device had work left.
   public static final EventKind RING_BATCH =
       new EventKind(
           "RingBatch",
-          "Batch handed over",
           "A prefetching ring handed a batch to its consumer",
           false,
           new Field("number", "Number", Unit.COUNT),
           new Field("bytes", "Size", Unit.BYTES),
           new Field("waited", "Consumer waited", Unit.NANOSECONDS),
-          new Field(
-              "prepared",
-              "Prepared within",
-              Unit.NANOSECONDS,
-              "From asking the source until only the device had work left"));
+          new Field("prepared", "Prepared within", Unit.NANOSECONDS));
 
   /// Files are written, until all are durable under their names.
   public static final EventKind SAVE =
       new EventKind(
-          "Save",
           "Save",
           "Files were written and got their names",
           false,
@@ -137,19 +112,17 @@ public final class EventKind {
           new Field("bytes", "Written", Unit.BYTES),
           new Field("directBytes", "Written past the page cache", Unit.BYTES),
           new Field("writes", "Requests", Unit.COUNT),
-          new Field("failure", "Failure", Unit.TEXT, "Empty if the files have their names"));
+          new Field("failure", "Failure, if any", Unit.TEXT));
 
   /// One step of the protocol by which files are written is done, or fails. A crash must find each step done or
   /// not begun.
   public static final EventKind COMMIT =
       new EventKind(
           "Commit",
-          "Commit step",
           "A step that makes a new file durable",
           false,
-          new Field("step", "Step", Unit.TEXT, "synchronise file, rename or synchronise folder"),
-          new Field(
-              "file", "File", Unit.TEXT, "The file, with the name that it gets; or the folder"));
+          new Field("step", "Step", Unit.TEXT),
+          new Field("file", "File, with the name that it gets, or folder", Unit.TEXT));
 
   /// The type of a field's values, and what its numbers count.
   private enum Unit {
@@ -166,15 +139,9 @@ public final class EventKind {
     }
   }
 
-  /// @param description says more than the label; empty where the label says all
-  private record Field(String name, String label, Unit unit, String description) {
-    Field(String name, String label, Unit unit) {
-      this(name, label, unit, "");
-    }
-  }
+  private record Field(String name, String label, Unit unit) {}
 
   private final String eventName;
-  private final String label;
   private final String description;
   private final boolean onlyLong;
   private final List<Field> fields;
@@ -184,10 +151,8 @@ public final class EventKind {
   private volatile @Nullable EventFactory factory;
 
   /// @param eventName the event's name without its prefix `dev.gantry.`
-  private EventKind(
-      String eventName, String label, String description, boolean onlyLong, Field... fields) {
+  private EventKind(String eventName, String description, boolean onlyLong, Field... fields) {
     this.eventName = eventName;
-    this.label = label;
     this.description = description;
     this.onlyLong = onlyLong;
     this.fields = List.of(fields);
@@ -211,7 +176,7 @@ public final class EventKind {
     if (made == null) {
       List<AnnotationElement> all = new ArrayList<>();
       all.add(new AnnotationElement(Name.class, "dev.gantry." + eventName));
-      all.add(new AnnotationElement(Label.class, label));
+      all.add(new AnnotationElement(Label.class, eventName));
       all.add(new AnnotationElement(Category.class, new String[] {"Gantry"}));
       all.add(new AnnotationElement(Description.class, description));
       all.add(new AnnotationElement(StackTrace.class, false));
@@ -225,9 +190,6 @@ public final class EventKind {
   private static ValueDescriptor describe(Field field) {
     List<AnnotationElement> all = new ArrayList<>();
     all.add(new AnnotationElement(Label.class, field.label()));
-    if (!field.description().isEmpty()) {
-      all.add(new AnnotationElement(Description.class, field.description()));
-    }
     switch (field.unit()) {
       case BYTES -> all.add(new AnnotationElement(DataAmount.class, DataAmount.BYTES));
       case NANOSECONDS -> all.add(new AnnotationElement(Timespan.class, Timespan.NANOSECONDS));
