@@ -7,6 +7,7 @@ import java.nio.ByteOrder;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Locale;
 
 /// Facts about the ways between disks and GPUs, which the kernel tells in sysfs and procfs.
 ///
@@ -17,21 +18,15 @@ import java.nio.file.Path;
 public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) {
   /// The state of something that slows or prevents transfers between devices.
   public enum State {
-    OFF("off"),
+    OFF,
     /// The IOMMU is on, but does not translate the addresses of the host's devices.
-    PASS_THROUGH("pass-through"),
-    ON("on"),
-    UNKNOWN("unknown");
-
-    private final String text;
-
-    State(String text) {
-      this.text = text;
-    }
+    PASS_THROUGH,
+    ON,
+    UNKNOWN;
 
     @Override
     public String toString() {
-      return text;
+      return name().toLowerCase(Locale.ROOT).replace('_', '-');
     }
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.events;
 
 import dev.gantry.core.Device;
+import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
 /// A flight recorder event for the copies from or into one buffer. It lasts from the queueing of the first copy
@@ -9,15 +10,14 @@ import org.jspecify.annotations.Nullable;
 public final class CopyEvent extends TimedEvent {
   /// The kinds of memory that are copied from and to.
   public enum Direction {
-    TO_DEVICE("to device"),
-    TO_HOST("to host"),
-    ON_DEVICE("on device"),
-    TO_PEER("to another device");
+    TO_DEVICE,
+    TO_HOST,
+    ON_DEVICE,
+    TO_ANOTHER_DEVICE;
 
-    private final String text;
-
-    Direction(String text) {
-      this.text = text;
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT).replace('_', ' ');
     }
   }
 
@@ -44,9 +44,8 @@ public final class CopyEvent extends TimedEvent {
 
   /// Ends the event. Writes it if any copies were queued, a recording wants it, and it is long enough.
   public void done(Device on) {
-    Direction first = direction;
-    if (first != null) {
-      done(on, first.text, bytes, copies);
+    if (direction != null) {
+      done(on, direction, bytes, copies);
     }
   }
 }
