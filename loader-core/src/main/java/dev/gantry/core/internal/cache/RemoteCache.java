@@ -54,8 +54,7 @@ public final class RemoteCache implements FileCache {
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final FileCalls calls;
-  private final Path folder;
-  private final long mostBytes;
+  private final CacheSettings settings;
   private final @Nullable CacheFolder files;
 
   /// Buffers for blocks of which a read wants a part only. The garbage collector frees them.
@@ -84,12 +83,9 @@ public final class RemoteCache implements FileCache {
   /// @param mostBytes how many bytes they may take
   public record Use(Path folder, long files, long bytes, long mostBytes) {}
 
-  /// @param mostBytes the most bytes that the folder's files may take, including those of other processes
-  public RemoteCache(FileCalls calls, Path folder, long mostBytes) {
-    MisuseException.requireRange("the cache's bytes", mostBytes, 1, Long.MAX_VALUE);
+  public RemoteCache(FileCalls calls, CacheSettings settings) {
     this.calls = calls;
-    this.folder = folder.toAbsolutePath();
-    this.mostBytes = mostBytes;
+    this.settings = settings;
     threads =
         new ThreadPoolExecutor(
             THREADS,
@@ -104,7 +100,7 @@ public final class RemoteCache implements FileCache {
 
   private @Nullable CacheFolder folder() {
     try {
-      return new CacheFolder(calls, folder, mostBytes);
+      return new CacheFolder(calls, settings.folder(), settings.mostBytes());
     } catch (GantryException e) {
       refuse(e);
       return null;
@@ -115,7 +111,7 @@ public final class RemoteCache implements FileCache {
   ///
   /// @throws dev.gantry.core.TransferException if the folder cannot be listed
   public Use use() {
-    return files == null ? new Use(folder, 0, 0, mostBytes) : files.use();
+    return files == null ? new Use(settings.folder(), 0, 0, settings.mostBytes()) : files.use();
   }
 
   @Override

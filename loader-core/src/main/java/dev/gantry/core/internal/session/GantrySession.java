@@ -90,7 +90,7 @@ public final class GantrySession implements Session {
   /// Caches files that are opened from now on with these settings.
   private synchronized void use(CacheSettings chosen) {
     if (!chosen.equals(cacheSettings)) {
-      RemoteCache opened = new RemoteCache(engine.calls(), chosen.folder(), chosen.mostBytes());
+      RemoteCache opened = new RemoteCache(engine.calls(), chosen);
       Cleanup.orUndo(() -> engine.use(opened), opened::close);
       cacheSettings = chosen;
       cache = opened;

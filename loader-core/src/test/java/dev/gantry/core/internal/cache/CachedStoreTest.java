@@ -25,7 +25,7 @@ class CachedStoreTest extends StoreContract {
 
   @BeforeEach
   void open() {
-    RemoteCache cache = new RemoteCache(Libc.INSTANCE, folder, 1L << 30);
+    RemoteCache cache = new RemoteCache(Libc.INSTANCE, new CacheSettings(folder, 1L << 30));
     store =
         new Store() {
           @Override
