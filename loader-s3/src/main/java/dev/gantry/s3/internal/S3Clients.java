@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.s3.internal;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -13,6 +14,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.auth.credentials.AwsCredentials;
 import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
@@ -235,17 +237,17 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// Sends a request and waits for its answer. An interruption ends the request.
-  <T> T await(String operation, Location file, Asking<T> asking) {
+  <T> T await(String operation, Location file, Supplier<? extends CompletableFuture<T>> asking) {
     Future<T> answer = null;
     try {
-      answer = asking.ask();
+      answer = asking.get();
       return answer.get();
     } catch (InterruptedException _) {
       if (answer != null) {
         boolean _ = answer.cancel(true);
       }
       Thread.currentThread().interrupt();
-      throw S3Errors.cancelled(operation, file.toString());
+      throw new TransferException(operation, file.toString(), new Failure.Cancelled());
     } catch (ExecutionException | CompletionException e) {
       throw failed(operation, file, e.getCause() == null ? e : e.getCause());
     } catch (SdkException e) {
@@ -258,11 +260,6 @@ final class S3Clients implements AutoCloseable {
         ? S3Errors.of(
             operation, file.toString(), url(new S3Name(S3Name.of(file).bucket(), "key")), sdk)
         : S3Errors.of(operation, file.toString(), reason);
-  }
-
-  @FunctionalInterface
-  interface Asking<T> {
-    CompletableFuture<T> ask();
   }
 
   /// Closes the clients; returns when the CRT's threads use nothing of this any more.

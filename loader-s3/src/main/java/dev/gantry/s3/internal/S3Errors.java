@@ -39,10 +39,6 @@ final class S3Errors {
             0, url.getScheme() + "://" + url.getAuthority() + " was not reached: " + why));
   }
 
-  static TransferException cancelled(String operation, String subject) {
-    return new TransferException(operation, subject, new Failure.Cancelled());
-  }
-
   /// The failure that an exception of the SDK stands for.
   static TransferException of(String operation, String subject, Throwable reason) {
     return switch (reason) {
