@@ -37,7 +37,7 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(SnapshotMemory.class);
 
-  /// One part in this many of the available host memory is never used for snapshots.
+  /// One part in this many of the available host memory is never used for snapshots: it is left to the training itself.
   private static final int SPARED_PART = 8;
 
   /// How many bytes [#prepare] takes beyond the need, since the headers of later files may be longer.
@@ -185,7 +185,11 @@ public final class SnapshotMemory implements AutoCloseable {
   }
 
   private @Nullable Slab onHost(long bytes, Supplier<Slab> allocation) {
-    return hasHostRoom(bytes) ? unlessRefused(Device.HOST, allocation) : null;
+    long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
+    return bytes <= limits.hostBytes() - held(Device.HOST)
+            && bytes <= available - available / SPARED_PART
+        ? unlessRefused(Device.HOST, allocation)
+        : null;
   }
 
   /// Returns the slab, or null if its allocation is refused, as pinned memory is even where there seemed to be room.
@@ -196,16 +200,6 @@ public final class SnapshotMemory implements AutoCloseable {
       LOG.info("no snapshot on {}: {}", device, refused.getMessage());
       return null;
     }
-  }
-
-  private boolean hasHostRoom(long bytes) {
-    return bytes <= limits.hostBytes() - held(Device.HOST) && bytes <= mostHostBytes();
-  }
-
-  /// Returns how many bytes of host memory snapshots may take now, which leaves some to the training itself.
-  private static long mostHostBytes() {
-    long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
-    return available - available / SPARED_PART;
   }
 
   private long held(Device device) {

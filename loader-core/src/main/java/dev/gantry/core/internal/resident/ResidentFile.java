@@ -105,13 +105,9 @@ public final class ResidentFile implements StoredFile {
       long from = request.offset();
       long end = from + target.byteSize();
       for (long at = from; at < end; ) {
-        boolean there = part.isOnDevice() && at >= part.deviceFrom() && at < part.deviceTo();
-        long next = end;
-        if (part.isOnDevice()) {
-          next =
-              Math.min(
-                  end, there ? part.deviceTo() : at < part.deviceFrom() ? part.deviceFrom() : end);
-        }
+        boolean there = at >= part.deviceFrom() && at < part.deviceTo();
+        long border = there ? part.deviceTo() : at < part.deviceFrom() ? part.deviceFrom() : end;
+        long next = Math.min(end, border);
         MemorySegment piece = target.asSlice(at - from, next - at);
         if (there) {
           slab().copyToHost(at - part.deviceFrom(), piece, piece.byteSize());

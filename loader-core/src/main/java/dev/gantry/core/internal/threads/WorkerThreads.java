@@ -140,7 +140,9 @@ public final class WorkerThreads {
   public void work(int threads, Runnable job, Runnable progress) {
     Runnable forget = cancellation.whenCancelled(() -> fail(cancelled()));
     try {
-      startAndAwait(threads, job, progress);
+      await(start(threads, threadName, () -> run(job)), progress);
+    } catch (OutOfMemoryError e) {
+      fail(e);
     } finally {
       forget.run();
     }
@@ -159,17 +161,6 @@ public final class WorkerThreads {
           }
         },
         progress);
-  }
-
-  private void startAndAwait(int threads, Runnable job, Runnable progress) {
-    Started started;
-    try {
-      started = start(threads, threadName, () -> run(job));
-    } catch (OutOfMemoryError e) {
-      fail(e);
-      return;
-    }
-    await(started, progress);
   }
 
   /// Runs a job on `threads` daemon platform threads, or on fewer if no more can be started. After the job, the threads

@@ -13,7 +13,6 @@ import java.lang.invoke.MethodHandle;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -220,11 +219,9 @@ public final class LocalSockets {
       if (count >= 0 && controlBytes >= CONTROL_HEADER_BYTES) {
         long length = control.get(JAVA_LONG, 0);
         if (control.get(JAVA_INT, 8) == SOL_SOCKET && control.get(JAVA_INT, 12) == SCM_RIGHTS) {
-          List<Integer> came = new ArrayList<>();
           for (long at = CONTROL_HEADER_BYTES; at + 4 <= length; at += 4) {
-            came.add(control.get(JAVA_INT, at));
+            fds.add(control.get(JAVA_INT, at));
           }
-          fds.addAll(came);
         }
       }
       return count;
