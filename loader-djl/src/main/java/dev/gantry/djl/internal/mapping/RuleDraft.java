@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.mapping;
 import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.Collectors;
 
@@ -34,7 +35,9 @@ public record RuleDraft(List<String> lines) {
                             .map(Family::pattern)
                             .collect(Collectors.joining(", "))
                         + (tensors.size() > MAX_CANDIDATES ? ", …" : ""))));
-    map.missing().forEach(parameter -> lines.add(comment("no tensor for " + described(parameter))));
+    map.missing()
+        .forEach(parameter ->
+            lines.add(comment("no tensor for " + described(parameter) + tie(map, parameter))));
     lines.addAll(ignored(map));
     return new RuleDraft(List.copyOf(lines));
   }
@@ -92,6 +95,26 @@ public record RuleDraft(List<String> lines) {
     return family.pattern()
         + " "
         + first.shape().map(TensorShape::toString).orElse("of unknown shape");
+  }
+
+  /// Suggests the only matched parameter of the same shape to tie this one to: an output layer often has the
+  /// embedding's weights.
+  private static String tie(BlockMap map, Family parameter) {
+    Optional<TensorShape> shape = parameter.members().getFirst().named().shape();
+    List<String> alike =
+        map.matches().stream()
+            .flatMap(match -> match.parameters().members().stream())
+            .map(Family.Member::named)
+            .filter(other -> other.shape().filter(found -> found.rank() == 2).equals(shape))
+            .map(Named::name)
+            .toList();
+    return shape.isPresent() && alike.size() == 1 && parameter.isSingle()
+        ? "; if it shares one: .tie("
+            + quoted(parameter.pattern())
+            + ", "
+            + quoted(alike.getFirst())
+            + ")"
+        : "";
   }
 
   /// Tensors that are no candidates. A pattern stands for those of all layers.

@@ -119,13 +119,15 @@ class BlockMapTest {
   }
 
   @Test
-  void aParameterWithoutATensorIsNamed() {
+  void aParameterWithoutATensorMayBeTied() {
     assertThat(
             rules(
                 List.of(named("tokens_weight", 9, 4), named("head_weight", 9, 4)),
                 List.of(named("wte.weight", 9, 4))))
         .containsExactly(
-            ".rule(\"tokens_weight\", \"wte.weight\")", "// no tensor for head_weight [9, 4]");
+            ".rule(\"tokens_weight\", \"wte.weight\")",
+            "// no tensor for head_weight [9, 4]; if it shares one:"
+                + " .tie(\"head_weight\", \"tokens_weight\")");
   }
 
   @Test
