@@ -11,15 +11,17 @@ import dev.gantry.spark.internal.columns.PlannedFile;
 import dev.gantry.spark.internal.columns.TensorColumn;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.OptionalLong;
 import org.apache.spark.sql.connector.read.Batch;
 import org.apache.spark.sql.connector.read.InputPartition;
 import org.apache.spark.sql.connector.read.PartitionReaderFactory;
-import org.apache.spark.sql.connector.read.Scan;
+import org.apache.spark.sql.connector.read.Statistics;
+import org.apache.spark.sql.connector.read.SupportsReportStatistics;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /// Reads a set of raw tensor shards: only the columns that a query needs.
-final class ShardsScan implements Scan, Batch {
+final class ShardsScan implements SupportsReportStatistics, Batch {
   private final ShardSet set;
   private final StructType columns;
   private final long partitionBytes;
@@ -65,6 +67,21 @@ final class ShardsScan implements Scan, Batch {
   @Override
   public String description() {
     return ShardSet.FORMAT + " " + set.file() + " " + columns.catalogString();
+  }
+
+  @Override
+  public Statistics estimateStatistics() {
+    return new Statistics() {
+      @Override
+      public OptionalLong sizeInBytes() {
+        return OptionalLong.of(Math.max(1, sampleBytes()) * set.samples());
+      }
+
+      @Override
+      public OptionalLong numRows() {
+        return OptionalLong.of(set.samples());
+      }
+    };
   }
 
   /// The size of a sample's columns.
