@@ -30,7 +30,7 @@ class PublicApiTest {
   /// What reads a folder of the hub, names its tensors, and runs its block.
   private static final int MAX_TYPES_OF_MODELS = 6;
 
-  private final PublicApi api = PublicApi.read();
+  private static final PublicApi API = PublicApi.read();
 
   @Test
   void theListIsOfTheCompiledClasses() throws IOException {
@@ -45,19 +45,19 @@ class PublicApiTest {
 
   @Test
   void noPublicSignatureNamesAnInternalType() {
-    assertThat(api.leaks()).isEmpty();
+    assertThat(API.leaks()).isEmpty();
   }
 
   @Test
   void usersMeetFewTypes() {
-    assertThat(api.ofLoader().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_FOR_USERS);
-    assertThat(api.ofModels().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_OF_MODELS);
+    assertThat(API.ofLoader().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_FOR_USERS);
+    assertThat(API.ofModels().topLevelTypes()).isLessThanOrEqualTo(MAX_TYPES_OF_MODELS);
   }
 
   private List<String> list() {
-    PublicApi users = api.ofLoader();
-    PublicApi models = api.ofModels();
-    PublicApi implementers = api.ofSpi();
+    PublicApi users = API.ofLoader();
+    PublicApi models = API.ofModels();
+    PublicApi implementers = API.ofSpi();
     List<String> lines = new ArrayList<>();
     lines.add(
         "# The public API of loader-core, formats, loader-djl and models, as compiled. A test holds"

@@ -14,7 +14,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Properties;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -23,7 +22,6 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 /// In a JVM of its own, whose class path has what the jars of another DJL say of themselves before this one's.
 @ExtendWith(NoLeaks.class)
-@Tag("beside")
 class OldDjlTest {
   private static final String API = "ai/djl/engine/api.properties";
 
