@@ -79,10 +79,18 @@ final class HandmadeSafetensors {
     try (OutputStream out = new BufferedOutputStream(Files.newOutputStream(file))) {
       out.write(length);
       long written = 0;
+      String padding = "x".repeat(77);
+      StringBuilder entry = new StringBuilder();
       for (int i = 0; i < count; i++) {
-        String name = "model.layers." + (1_000_000_000L + i) + "x".repeat(77);
-        String entry = (i == 0 ? "{" : ",") + entry(name, "BF16", 0, 0, 0, i);
-        out.write(entry.getBytes(StandardCharsets.UTF_8));
+        entry.setLength(0);
+        entry
+            .append(i == 0 ? "{\"model.layers." : ",\"model.layers.")
+            .append(1_000_000_000L + i)
+            .append(padding)
+            .append("\":{\"dtype\":\"BF16\",\"shape\":[0,")
+            .append(i)
+            .append("],\"data_offsets\":[0,0]}");
+        out.write(entry.toString().getBytes(StandardCharsets.US_ASCII));
         written += entry.length();
       }
       out.write('}');

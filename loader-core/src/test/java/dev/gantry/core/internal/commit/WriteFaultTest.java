@@ -27,7 +27,6 @@ import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
-import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -35,7 +34,6 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// Writes that fail, at every call and in every way: the first cause is told, the old files are
 /// whole, and nothing stays.
-@Tag("beside")
 class WriteFaultTest extends OldAndNewFiles {
   /// These calls are made again after `EINTR`: for good, that would be for ever.
   private static final Set<Function> RETRIED =
