@@ -73,7 +73,7 @@ public final class JointShards implements AutoCloseable {
           new Failure.Cancelled());
     }
     NewShardSet plan =
-        NewShardSet.of(
+        new NewShardSet(
             index,
             number -> work.resolve(String.format(Locale.ROOT, "part-%s-%05d.bin", name, number)),
             fields,

@@ -25,10 +25,7 @@ import java.util.function.IntFunction;
 
 /// The plan of a set that is being written: its fields, the number of samples of a shard, and the names and
 /// blocks of its files. A set that passes its checks can be read again. Immutable.
-///
-/// @param index the path of the index, which lies beside the shards
-/// @param files the path of each shard by its number, before the set is finished
-record NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
+final class NewShardSet {
   private static final int SUM_DIGITS = 8;
 
   /// An upper bound, in bytes, of a shard's entry without its offsets and checksums.
@@ -36,20 +33,31 @@ record NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, Shar
 
   private static final long OFFSET_BYTES = 24;
 
+  private final Path index;
+  private final IntFunction<Path> files;
+  private final List<Field> fields;
+  private final ShardOptions options;
+  private final ShardLayout capacity;
+  private final long mostShards;
+
+  /// @param index the path of the index, which lies beside the shards
+  /// @param files the path of each shard by its number, before the set is finished
   /// @throws MisuseException if there are no fields, too many, two of one name, or a field that cannot be
   ///     read again; if a shard has more blocks than an index can hold, or the notes are too long
-  static NewShardSet of(
-      Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
-    NewShardSet plan = new NewShardSet(index, files, List.copyOf(fields), options);
-    plan.checkFields();
-    long _ = plan.mostShards();
-    return plan;
+  NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, ShardOptions options) {
+    this.index = index;
+    this.files = files;
+    this.fields = List.copyOf(fields);
+    this.options = options;
+    checkFields();
+    capacity = ShardLayout.of(fields, samplesPerShard());
+    mostShards = countShards();
   }
 
   /// Plans a set that is all of a folder's shards.
   static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
     Path work = JointFiles.unfinished(folder);
-    return of(
+    return new NewShardSet(
         ShardFolder.index(folder), number -> ShardFolder.shard(work, number), fields, options);
   }
 
@@ -84,9 +92,8 @@ record NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, Shar
     return Math.clamp(fitting, 1, ShardOptions.MAX_SAMPLES_PER_SHARD);
   }
 
-  /// How many shards an index has room for.
-  private long mostShards() {
-    long blocks = Math.ceilDiv(capacity().bytes(), options.blockBytes);
+  private long countShards() {
+    long blocks = Math.ceilDiv(capacity.bytes(), options.blockBytes);
     if (blocks > JsonReader.MAX_STRING_CHARACTERS / SUM_DIGITS) {
       throw new MisuseException(
           "a shard of " + blocks + " blocks; choose larger blocks or fewer samples per shard");
@@ -108,14 +115,26 @@ record NewShardSet(Path index, IntFunction<Path> files, List<Field> fields, Shar
     return index.resolveSibling("");
   }
 
+  List<Field> fields() {
+    return fields;
+  }
+
+  ShardOptions options() {
+    return options;
+  }
+
   /// The layout of a full shard.
   ShardLayout capacity() {
-    return ShardLayout.of(fields, samplesPerShard());
+    return capacity;
+  }
+
+  /// How many shards an index has room for.
+  long mostShards() {
+    return mostShards;
   }
 
   /// @throws MisuseException if the index has no room for a shard of this number
   void requireRoom(long number) {
-    long mostShards = mostShards();
     if (number >= mostShards) {
       throw new MisuseException(
           "no room for more than "
