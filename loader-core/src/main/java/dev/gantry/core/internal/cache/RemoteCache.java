@@ -98,6 +98,10 @@ public final class RemoteCache implements FileCache {
     files = folder();
   }
 
+  public CacheSettings settings() {
+    return settings;
+  }
+
   private @Nullable CacheFolder folder() {
     try {
       return new CacheFolder(calls, settings.folder(), settings.mostBytes());

@@ -66,9 +66,7 @@ public final class GantrySession implements Session {
   private final Rings rings;
   private final Converters converters = new Converters();
 
-  /// The cache of remote files, which the engine closes, and its settings; null if there is none.
-  private @Nullable CacheSettings cacheSettings;
-
+  /// The cache of remote files, which the engine closes; null if there is none.
   private @Nullable RemoteCache cache;
 
   /// Whether this is the process's own session, which stays open.
@@ -89,10 +87,9 @@ public final class GantrySession implements Session {
 
   /// Caches files that are opened from now on with these settings.
   private synchronized void use(CacheSettings chosen) {
-    if (!chosen.equals(cacheSettings)) {
+    if (cache == null || !chosen.equals(cache.settings())) {
       RemoteCache opened = new RemoteCache(engine.calls(), chosen);
       Cleanup.orUndo(() -> engine.use(opened), opened::close);
-      cacheSettings = chosen;
       cache = opened;
     }
   }
