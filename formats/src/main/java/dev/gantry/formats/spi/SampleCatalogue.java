@@ -50,6 +50,13 @@ public interface SampleCatalogue extends AutoCloseable {
   /// @param target gets the values from `offset` on, end to end, in C order, little endian
   void write(int field, SampleRun run, MemorySegment target, long offset);
 
+  /// Writes values that differ among epochs, such as random crops; by default they do not.
+  ///
+  /// @param epoch the epoch's number, from 0
+  default void write(int field, SampleRun run, long epoch, MemorySegment target, long offset) {
+    write(field, run, target, offset);
+  }
+
   /// Called when one of the files is opened, or opened again. Several threads may call it at once.
   ///
   /// @throws dev.gantry.core.MalformedFileException if it is not the file whose values [#pieces] tells

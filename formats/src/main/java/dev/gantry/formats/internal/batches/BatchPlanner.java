@@ -65,7 +65,7 @@ final class BatchPlanner {
     List<FieldView> views = new ArrayList<>();
     List<Copy2D> copies = new ArrayList<>();
     Gathers.Builder gathers = new Gathers.Builder(wanted.size());
-    HostFields made = new HostFields(store, runs, samples);
+    HostFields made = new HostFields(store, runs, samples, after.epochBefore());
     long packedAt = layout.packedOffset();
     int placed = 0;
     for (int i = 0; i < fields.size(); i++) {
@@ -121,7 +121,7 @@ final class BatchPlanner {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldView> views = new ArrayList<>(fields.size());
     Gathers.Builder gathers = new Gathers.Builder(runs.size() * fields.size());
-    HostFields made = new HostFields(store, runs, samples);
+    HostFields made = new HostFields(store, runs, samples, after.epochBefore());
     long at = 0;
     for (int i = 0; i < fields.size(); i++) {
       Field field = fields.get(i);

@@ -34,6 +34,11 @@ public record DatasetState(String order, long epoch, long batch, String cursor) 
     return new DatasetState(order, number, 0, "");
   }
 
+  /// The epoch of the batch before this position.
+  long epochBefore() {
+    return batch > 0 ? epoch : epoch - 1;
+  }
+
   /// Formats this as one line, for a checkpoint.
   public String toText() {
     return "gantry-dataset/1 order="

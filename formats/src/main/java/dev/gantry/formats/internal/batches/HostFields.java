@@ -17,15 +17,17 @@ final class HostFields {
   private final SampleCatalogue store;
   private final List<SampleRun> runs;
   private final int samples;
+  private final long epoch;
   private final List<Target> targets = new ArrayList<>();
   private long bytes;
 
   private record Target(int field, long offset, long rowBytes) {}
 
-  HostFields(SampleCatalogue store, List<SampleRun> runs, int samples) {
+  HostFields(SampleCatalogue store, List<SampleRun> runs, int samples, long epoch) {
     this.store = store;
     this.runs = runs;
     this.samples = samples;
+    this.epoch = epoch;
   }
 
   /// Adds a field, and returns its offset in the memory that the CPU writes.
@@ -61,7 +63,8 @@ final class HostFields {
         if (count > 0) {
           SampleRun cut = new SampleRun(run.file(), run.first() + (first - at), count);
           for (Target target : targets) {
-            store.write(target.field(), cut, memory, target.offset() + first * target.rowBytes());
+            store.write(
+                target.field(), cut, epoch, memory, target.offset() + first * target.rowBytes());
           }
         }
         at += run.count();

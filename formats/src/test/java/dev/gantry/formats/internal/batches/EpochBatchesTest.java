@@ -19,6 +19,7 @@ import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -248,5 +249,58 @@ class EpochBatchesTest {
     MemoryCatalogue store = store(List.of(10L));
     EpochBatches.of(store, OrderOptions.of(4)).close();
     assertThat(store.isClosed()).isTrue();
+  }
+
+  /// The CPU writes values for the epoch of their batch, the last batch of an epoch included.
+  @Example
+  void valuesAreWrittenForTheirEpoch() {
+    SampleCatalogue store =
+        new SampleCatalogue() {
+          @Override
+          public List<Field> fields() {
+            return List.of(new Field("epoch", DType.I64, TensorShape.of()));
+          }
+
+          @Override
+          public List<Long> fileSamples() {
+            return List.of(5L);
+          }
+
+          @Override
+          public String identity() {
+            return "epochs";
+          }
+
+          @Override
+          public FieldSource source(int field) {
+            return new FieldSource.HostWritten();
+          }
+
+          @Override
+          public void pieces(int field, SampleRun run, PieceSink sink) {
+            throw new IllegalStateException("nothing lies in files");
+          }
+
+          @Override
+          public void write(int field, SampleRun run, MemorySegment target, long offset) {
+            throw new IllegalStateException("the epoch is known");
+          }
+
+          @Override
+          public void write(
+              int field, SampleRun run, long epoch, MemorySegment target, long offset) {
+            for (int i = 0; i < run.count(); i++) {
+              target.setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, offset / Long.BYTES + i, epoch);
+            }
+          }
+        };
+    EpochBatches batches = EpochBatches.of(store, OrderOptions.of(2));
+    for (long epoch = 0; epoch < 3; epoch++) {
+      for (BatchPlan<BatchView> plan : rest(batches, batches.start().atEpoch(epoch))) {
+        MemorySegment target = MemorySegment.ofArray(new long[(int) plan.hostWrites().bytes() / 8]);
+        plan.hostWrites().writers().forEach(writer -> writer.write(target));
+        assertThat(target.getAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, 0)).isEqualTo(epoch);
+      }
+    }
   }
 }
