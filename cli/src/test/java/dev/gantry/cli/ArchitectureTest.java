@@ -335,6 +335,7 @@ class ArchitectureTest {
         Arguments.of(safetensors, List.of(spi, files, json)),
         Arguments.of(weights, List.of(spi, safetensors, files, json)),
         Arguments.of(internal + ".numpy", List.of(weights, spi, files)),
+        Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
@@ -368,7 +369,8 @@ class ArchitectureTest {
     String root = "dev.gantry.formats.";
     List<List<String>> kinds =
         List.of(
-            List.of(root + "internal.weights..", root + "internal.numpy.."),
+            List.of(
+                root + "internal.weights..", root + "internal.numpy..", root + "internal.gguf.."),
             List.of(
                 root + "shards..",
                 root + "tfrecord..",

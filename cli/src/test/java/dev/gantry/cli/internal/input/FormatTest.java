@@ -106,8 +106,7 @@ class FormatTest {
     "version https://git-lfs.github.com/spec/v1, Git LFS pointer",
     "<html><body>Not found</body></html>, HTML",
     "'PK\u0003\u0004', ZIP archive",
-    "\u0080\u0002}q, pickle",
-    "GGUF, GGUF"
+    "\u0080\u0002}q, pickle"
   })
   void aFileOfAnotherFormatIsCalledWhatItIs(String start, String name) throws IOException {
     byte[] bytes = (start + "x".repeat(600)).getBytes(StandardCharsets.ISO_8859_1);

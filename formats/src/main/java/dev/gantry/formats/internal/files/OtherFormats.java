@@ -27,7 +27,7 @@ public final class OtherFormats {
           new Signature("\u0080\u0003", PICKLE),
           new Signature("\u0080\u0004", PICKLE),
           new Signature("\u0080\u0005", PICKLE),
-          new Signature("GGUF", "a GGUF file; save it as safetensors"),
+          new Signature("GGUF", "a GGUF file"),
           new Signature("\u0089HDF", "an HDF5 file, as Keras writes them; save it as safetensors"),
           new Signature("\u0093NUMPY", "a NumPy array; save it as safetensors"),
           new Signature("\u001f\u008b", "compressed with gzip; decompress it first"),

@@ -15,12 +15,14 @@ import java.util.TreeMap;
 /// What the reference implementation says of a corpus file.
 ///
 /// @param shapes by tensor name, as lists of dimensions; empty if not valid
+/// @param float32 by the name of a GGUF tensor, the SHA-256 of its values as F32
 public record Verdict(
     boolean valid,
     Map<String, String> metadata,
     Map<String, String> dtypes,
     Map<String, List<Long>> shapes,
-    Map<String, String> sha256) {
+    Map<String, String> sha256,
+    Map<String, String> float32) {
   /// All verdicts of an `expected.json`, by file name.
   public static Map<String, Verdict> readAll(Path expected) throws IOException {
     Map<String, Verdict> verdicts = new TreeMap<>();
@@ -37,7 +39,13 @@ public record Verdict(
 
   private static Verdict read(JsonParser json) throws IOException {
     Verdict verdict =
-        new Verdict(false, new HashMap<>(), new HashMap<>(), new HashMap<>(), new HashMap<>());
+        new Verdict(
+            false,
+            new HashMap<>(),
+            new HashMap<>(),
+            new HashMap<>(),
+            new HashMap<>(),
+            new HashMap<>());
     boolean valid = false;
     while (json.nextToken() == JsonToken.FIELD_NAME) {
       String field = json.currentName();
@@ -59,7 +67,8 @@ public record Verdict(
         default -> json.skipChildren();
       }
     }
-    return new Verdict(valid, verdict.metadata, verdict.dtypes, verdict.shapes, verdict.sha256);
+    return new Verdict(
+        valid, verdict.metadata, verdict.dtypes, verdict.shapes, verdict.sha256, verdict.float32);
   }
 
   private static void tensor(JsonParser json, String name, Verdict verdict) throws IOException {
@@ -67,8 +76,9 @@ public record Verdict(
       String field = json.currentName();
       json.nextToken();
       switch (field) {
-        case "dtype" -> verdict.dtypes.put(name, json.getText());
-        case "sha256" -> verdict.sha256.put(name, json.getText());
+        case "dtype", "type" -> verdict.dtypes.put(name, json.getText());
+        case "sha256", "raw_sha256" -> verdict.sha256.put(name, json.getText());
+        case "float32_sha256" -> verdict.float32.put(name, json.getText());
         case "shape" -> {
           List<Long> shape = new ArrayList<>();
           while (json.nextToken() != JsonToken.END_ARRAY) {
