@@ -35,8 +35,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "answer",
     description =
-        "Loads a folder with config.json and safetensors of a known architecture (BERT, GPT-2,"
-            + " Llama, ResNet, ViT) and prints what the model answers to a file of inputs.")
+        "Loads a folder with config.json and weights of a known architecture (BERT, GPT-2, Llama,"
+            + " ResNet, ViT), or a GGUF file of Llama's, and prints what the model answers to a"
+            + " file of inputs.")
 final class AnswerCommand extends ReportCommand {
   /// The floating-point type that the model computes in.
   enum Type {
@@ -51,7 +52,7 @@ final class AnswerCommand extends ReportCommand {
     }
   }
 
-  @Parameters(paramLabel = "FOLDER", description = "A model's folder.")
+  @Parameters(paramLabel = "FOLDER", description = "A model's folder, or its GGUF file.")
   private Path folder;
 
   @Option(

@@ -25,6 +25,7 @@ import dev.gantry.djl.internal.weights.ParameterLoad;
 import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
+import dev.gantry.formats.internal.gguf.GgufHubNames;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.QuantizationConfig;
 import dev.gantry.formats.spi.StoredTensor;
@@ -39,7 +40,7 @@ import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Loads named tensors from files: a safetensors file, a folder of them, a `model.safetensors.index.json`, a
-/// NumPy `.npy` or `.npz`, or any other format that is registered
+/// NumPy `.npy` or `.npz`, a GGUF file, or any other format that is registered
 /// ([WeightsFormat][dev.gantry.formats.spi.WeightsFormat]). The files' first bytes tell the format.
 ///
 /// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory
@@ -110,6 +111,17 @@ public final class Weights implements AutoCloseable {
   private static Weights open(Location location, Session session) {
     GantrySession own = GantrySession.of(MisuseException.requireGiven("session", session));
     return new Weights(OpenWeights.of(location, own), own);
+  }
+
+  /// Returns these weights under the names that the hub's files have, such as
+  /// `model.layers.0.self_attn.q_proj.weight`: a GGUF file calls it `blk.0.attn_q.weight`, and may hold its rows
+  /// in another order, which is undone. What has such names already is returned as it is.
+  ///
+  /// @return weights that are closed with these
+  public Weights hubNames() {
+    requireOpen();
+    WeightsCatalogue named = GgufHubNames.of(contents);
+    return named == contents ? this : new Weights(open.named(named), session);
   }
 
   /// The tensors by name, without loading them: true dtypes and shapes, also of tensors that DJL

@@ -170,8 +170,14 @@ record Architecture(
             config.choice("hidden_act", "silu", Activations.KNOWN),
             traits);
     int longest = config.count("max_position_embeddings", 2048, MAX_POSITIONS);
-    return text(
-        folder, chosen, "llama", layers, 0, longest, Optional.of(rotation(config)), List.of());
+    List<Float> stretches = folder.stretches();
+    if (!stretches.isEmpty() && stretches.size() != headSize / 2) {
+      throw config.refuse(
+          "num_attention_heads",
+          "a head has " + headSize / 2 + " waves, and factors are for " + stretches.size());
+    }
+    Rotation rotation = rotation(config).stretched(stretches);
+    return text(folder, chosen, "llama", layers, 0, longest, Optional.of(rotation), List.of());
   }
 
   /// @param types how many token types there are; 0 for a decoder
@@ -251,7 +257,7 @@ record Architecture(
     if (high <= low) {
       throw rope.refuse("high_freq_factor", "it must be more than low_freq_factor, " + low);
     }
-    return new Rotation(theta, rope.positive("factor"), low, high, original);
+    return new Rotation(theta, rope.positive("factor"), low, high, original, List.of());
   }
 
   private static Architecture gpt2(HubFolder folder) {

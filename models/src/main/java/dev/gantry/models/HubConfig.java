@@ -78,6 +78,31 @@ final class HubConfig {
     }
   }
 
+  /// Makes a configuration of what another file says.
+  ///
+  /// @param file that file, for errors
+  /// @param members by their keys: text, numbers, flags, lists and maps of these
+  static HubConfig of(Location file, Map<String, ?> members) {
+    HubConfig config = new HubConfig(file, 0, "");
+    members.forEach((key, content) -> config.members.put(key, given(file, content)));
+    return config;
+  }
+
+  private static Value given(Location file, Object content) {
+    Object made =
+        switch (content) {
+          case Number number -> new Written(number.toString());
+          case List<?> list -> list.stream().map(element -> given(file, element)).toList();
+          case Map<?, ?> map -> {
+            Map<String, Object> named = new LinkedHashMap<>();
+            map.forEach((key, value) -> named.put(key.toString(), value));
+            yield of(file, named);
+          }
+          default -> content;
+        };
+    return new Value(0, made);
+  }
+
   private static HubConfig object(Location file, JsonReader json, String path) {
     HubConfig config = new HubConfig(file, json.valueOffset(), path);
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {

@@ -15,12 +15,29 @@ import org.jspecify.annotations.Nullable;
 final class HubFolder {
   private final Path path;
   private final HubConfig config;
+  private final List<Float> stretches;
   private @Nullable Set<String> tensors;
 
   /// @param path where the data files are
-  HubFolder(Path path, HubConfig config) {
+  /// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
+  HubFolder(Path path, HubConfig config, List<Float> stretches) {
     this.path = path;
     this.config = config;
+    this.stretches = stretches;
+  }
+
+  /// Reads what describes the model: a folder's `config.json`, or the notes of a GGUF file.
+  ///
+  /// @param path a folder, or a GGUF file
+  static HubFolder read(Path path) {
+    return GgufConfig.find(path)
+        .map(gguf -> new HubFolder(path, GgufConfig.of(gguf), GgufConfig.stretches(gguf)))
+        .orElseGet(
+            () -> new HubFolder(path, HubConfig.read(path.resolve("config.json")), List.of()));
+  }
+
+  List<Float> stretches() {
+    return stretches;
   }
 
   HubConfig config() {
@@ -47,7 +64,7 @@ final class HubFolder {
   private Optional<Set<String>> tensors() {
     if (tensors == null) {
       try (Weights weights = Weights.open(path)) {
-        tensors = weights.tensors().keySet();
+        tensors = weights.hubNames().tensors().keySet();
       } catch (MalformedFileException | TransferException _) {
         return Optional.empty();
       }

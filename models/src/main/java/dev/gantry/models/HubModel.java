@@ -14,6 +14,7 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collections;
 import java.util.List;
@@ -21,8 +22,8 @@ import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.stream.Collectors;
 
-/// A model in a folder as the Hugging Face hub has it, with `config.json` and safetensors. Its architecture
-/// must be one that is known here: BERT, GPT-2, Llama, ResNet or ViT.
+/// A model in a folder as the Hugging Face hub has it, with `config.json` and safetensors, or in a GGUF file. Its
+/// architecture must be one that is known here: BERT, GPT-2, Llama, ResNet or ViT; of GGUF, Llama.
 ///
 /// ```java
 /// HubModel hub = HubModel.of(folder);
@@ -52,8 +53,9 @@ public final class HubModel {
     this.architecture = architecture;
   }
 
-  /// Reads and checks `config.json`.
+  /// Reads and checks `config.json`, or the notes of a GGUF file.
   ///
+  /// @param folder a folder; or a GGUF file, or a folder that has one and no `config.json`
   /// @throws dev.gantry.core.MalformedFileException if it is of an architecture that is not known, or
   ///     breaks a rule; the message names the key, its value and what would be right
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
@@ -62,7 +64,7 @@ public final class HubModel {
   }
 
   private static Architecture read(Path folder) {
-    return Architecture.of(new HubFolder(folder, HubConfig.read(folder.resolve("config.json"))));
+    return Architecture.of(HubFolder.read(folder));
   }
 
   /// The architecture's name, such as `LlamaForCausalLM`.
@@ -154,7 +156,7 @@ public final class HubModel {
     Architecture now = read(folder);
     if (!now.settings().equals(BUILT.getOrDefault(model.getBlock(), architecture.settings()))) {
       throw new MisuseException(
-          folder.resolve("config.json")
+          (Files.isDirectory(folder) ? folder.resolve("config.json") : folder)
               + " does not describe the block that the model has: load a new model of this folder");
     }
     return fill(model, options);
@@ -162,7 +164,9 @@ public final class HubModel {
 
   private LoadReport fill(Model model, LoadOptions options) {
     try (Weights weights = Weights.open(folder)) {
-      return weights.load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());
+      return weights
+          .hubNames()
+          .load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());
     }
   }
 

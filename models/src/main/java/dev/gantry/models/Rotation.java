@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
+import java.util.List;
 
 /// The rotary embedding. Its angles grow with position: `position / theta^(2i / headSize)`, with long waves stretched.
 ///
@@ -13,10 +14,21 @@ import ai.djl.ndarray.types.Shape;
 /// @param low waves longer than `original / low` are stretched by the factor
 /// @param high waves shorter than `original / high` are not stretched; those between are stretched in part
 /// @param original the longest text of the first training
-record Rotation(double theta, double factor, double low, double high, double original) {
+/// @param stretches factors by which each wave is stretched besides; none for no such factors
+record Rotation(
+    double theta, double factor, double low, double high, double original, List<Float> stretches) {
+  Rotation {
+    stretches = List.copyOf(stretches);
+  }
+
   /// Makes a rotary embedding that stretches all waves by `factor`.
   static Rotation linear(double theta, double factor) {
-    return new Rotation(theta, factor, 1, 2, 0);
+    return new Rotation(theta, factor, 1, 2, 0, List.of());
+  }
+
+  /// This, with each wave stretched by a factor of its own.
+  Rotation stretched(List<Float> by) {
+    return new Rotation(theta, factor, low, high, original, by);
   }
 
   float[] frequencies(int headSize) {
@@ -25,7 +37,8 @@ record Rotation(double theta, double factor, double low, double high, double ori
       double plain = (float) (1 / Math.pow(theta, 2.0 * i / headSize));
       double waves = original * plain / (2 * Math.PI);
       double kept = Math.clamp((waves - low) / (high - low), 0.0, 1.0);
-      frequencies[i] = (float) (plain * (kept + (1 - kept) / factor));
+      double stretch = stretches.isEmpty() ? 1 : stretches.get(i);
+      frequencies[i] = (float) (plain * (kept + (1 - kept) / factor) / stretch);
     }
     return frequencies;
   }

@@ -19,6 +19,9 @@ import java.util.regex.Pattern;
 
 /// The GGUF format: a file, or one of several numbered files, which are opened together.
 public final class GgufFormat implements WeightsFormat {
+  /// What catalogues call the format.
+  static final String CATALOGUE = "gguf";
+
   private static final String SUFFIX = ".gguf";
   private static final String COUNT = "split.count";
 
@@ -71,7 +74,7 @@ public final class GgufFormat implements WeightsFormat {
       }
     }
     return new WeightsCatalogue(
-        "gguf",
+        CATALOGUE,
         headers.stream().map(GgufHeader::file).toList(),
         tensors.values(),
         notes,

@@ -217,7 +217,8 @@ record GgufHeader(Location file, SequencedMap<String, String> notes, List<Stored
         }
       }
       long end = 0;
-      for (Described info : infos.stream().sorted(Comparator.comparingLong(Described::offset)).toList()) {
+      for (Described info :
+          infos.stream().sorted(Comparator.comparingLong(Described::offset)).toList()) {
         if (info.bytes() > 0 && info.offset() < end) {
           throw input.malformed(
               info.at(), "overlap", subject(info.name()) + " begins inside another tensor");

@@ -32,6 +32,11 @@ public record OpenWeights(
     this(contents, sums, alwaysVerify, Optional.empty());
   }
 
+  /// Describes the same files by another catalogue.
+  public OpenWeights named(WeightsCatalogue named) {
+    return new OpenWeights(named, sums, alwaysVerify, held);
+  }
+
   public static OpenWeights of(Location location, GantrySession session) {
     if (!ResidentWeights.isServer(location)) {
       WeightsCatalogue contents = WeightsFormats.open(session, location);

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.gguf;
+
+import dev.gantry.core.spi.Copy2D;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// Gives the tensors of a GGUF file the names that the hub's files have, and their rows the hub's order.
+///
+/// The writer of a `llama` interleaves the two halves of each head of queries and keys, since llama.cpp turns
+/// neighbouring elements together where the hub's code turns an element of each half. The rows go back to the hub's
+/// order here: whole rows of bytes, so this holds for quantised tensors, too.
+public final class GgufHubNames {
+  public static final String ARCHITECTURE = "general.architecture";
+
+  /// Architectures whose tensors have the values of the hub's.
+  private static final Set<String> KNOWN = Set.of("llama", "qwen2", "qwen3");
+
+  /// Architectures whose writers interleave the halves of heads.
+  private static final Set<String> INTERLEAVED = Set.of("llama");
+
+  private static final Map<String, String> WHOLE =
+      Map.of(
+          "token_embd", "model.embed_tokens",
+          "output_norm", "model.norm",
+          "output", "lm_head");
+
+  private static final Map<String, String> IN_LAYER =
+      Map.ofEntries(
+          Map.entry("attn_norm", "input_layernorm"),
+          Map.entry("attn_q", "self_attn.q_proj"),
+          Map.entry("attn_k", "self_attn.k_proj"),
+          Map.entry("attn_v", "self_attn.v_proj"),
+          Map.entry("attn_output", "self_attn.o_proj"),
+          Map.entry("attn_q_norm", "self_attn.q_norm"),
+          Map.entry("attn_k_norm", "self_attn.k_norm"),
+          Map.entry("ffn_norm", "post_attention_layernorm"),
+          Map.entry("ffn_gate", "mlp.gate_proj"),
+          Map.entry("ffn_up", "mlp.up_proj"),
+          Map.entry("ffn_down", "mlp.down_proj"));
+
+  private static final Pattern NAME =
+      Pattern.compile("(?:blk\\.([0-9]{1,6})\\.)?([a-z_]+)\\.(weight|bias)");
+
+  private GgufHubNames() {}
+
+  /// Returns the catalogue under the hub's names. Tensors that the hub's files do not have, and all of other
+  /// architectures, keep their own.
+  public static WeightsCatalogue of(WeightsCatalogue weights) {
+    String architecture = weights.metadata().getOrDefault(ARCHITECTURE, "");
+    if (!weights.format().equals(GgufFormat.CATALOGUE) || !KNOWN.contains(architecture)) {
+      return weights;
+    }
+    List<StoredTensor> named =
+        weights.tensors().values().stream()
+            .map(tensor -> named(weights, architecture, tensor))
+            .toList();
+    return new WeightsCatalogue(
+        weights.format(), weights.files(), named, weights.metadata(), weights.checksums());
+  }
+
+  /// Returns the hub's name of a tensor.
+  static Optional<String> hubName(String name) {
+    Matcher parts = NAME.matcher(name);
+    if (!parts.matches()) {
+      return Optional.empty();
+    }
+    String layer = parts.group(1);
+    String hub = (layer == null ? WHOLE : IN_LAYER).get(parts.group(2));
+    return Optional.ofNullable(hub)
+        .map(found ->
+            (layer == null ? found : "model.layers." + layer + "." + found) + "." + parts.group(3));
+  }
+
+  private static StoredTensor named(
+      WeightsCatalogue weights, String architecture, StoredTensor tensor) {
+    Optional<String> hub =
+        hubName(tensor.name()).filter(name -> !weights.tensors().containsKey(name));
+    if (hub.isEmpty()) {
+      return tensor;
+    }
+    String name = hub.get();
+    boolean queries = name.contains(".q_proj.");
+    if (!INTERLEAVED.contains(architecture) || !(queries || name.contains(".k_proj."))) {
+      return renamed(tensor, name);
+    }
+    Map<String, String> notes = weights.metadata();
+    String heads = notes.getOrDefault(architecture + ".attention.head_count", "");
+    String count =
+        queries ? heads : notes.getOrDefault(architecture + ".attention.head_count_kv", heads);
+    return count.matches("[1-9][0-9]{0,3}")
+        ? separated(renamed(tensor, name), Integer.parseInt(count)).orElse(tensor)
+        : tensor;
+  }
+
+  private static StoredTensor renamed(StoredTensor tensor, String name) {
+    return new StoredTensor(
+        name, tensor.dtype(), tensor.shape(), tensor.extent(), tensor.encoding());
+  }
+
+  /// Puts the rows of each head into the hub's order: first those that were at even places, then the others. Returns
+  /// empty if the tensor has no such heads.
+  private static Optional<StoredTensor> separated(StoredTensor tensor, int heads) {
+    long rows = tensor.shape().rank() == 0 ? 0 : tensor.shape().dimension(0);
+    if (tensor.bytes() == 0 || rows % (2L * heads) != 0 || !tensor.isPlain()) {
+      return Optional.empty();
+    }
+    long half = rows / heads / 2;
+    long width = tensor.bytes() / rows;
+    List<Copy2D> copies = new ArrayList<>();
+    for (long head = 0; head < heads; head++) {
+      for (long part = 0; part < 2; part++) {
+        long source = (head * 2 * half + part) * width;
+        long target = (head * 2 + part) * half * width;
+        copies.add(new Copy2D(source, 2 * width, target, width, width, half));
+      }
+    }
+    return Optional.of(
+        new StoredTensor(
+            tensor.name(),
+            tensor.dtype(),
+            tensor.shape(),
+            tensor.extent(),
+            new Encoding.Sliced(copies)));
+  }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import ai.djl.Device;
+import ai.djl.Model;
+import ai.djl.translate.TranslateException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.djl.LoadOptions;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// A Llama of `hub`, written as GGUF by the gguf package as llama.cpp's converter does, answers as the reference
+/// does. Its rotary embedding is stretched by factors in a tensor.
+class HubGgufTest {
+  private static final Path FILES = Path.of("src/test/resources/gguf");
+
+  @TempDir Path temporary;
+
+  @Test
+  void aGgufFileAnswersAsTheReferenceDoes() throws IOException, TranslateException {
+    requireAnswers(FILES.resolve("rope3.gguf"), HubModelTest.HUB.resolve("llama-rope3"));
+  }
+
+  private static void requireAnswers(Path path, Path reference)
+      throws IOException, TranslateException {
+    HubModel hub = HubModel.of(path);
+    try (Model model = hub.load(Device.fromName(""), LoadOptions.defaults())) {
+      Reference.of(reference).requireAnsweredBy(hub, model);
+      hub.refresh(model, LoadOptions.defaults());
+      Reference.of(reference).requireAnsweredBy(hub, model);
+    }
+    assertThat(hub.architecture()).isEqualTo("LlamaForCausalLM");
+    assertThat(hub.endTokens()).containsExactly(2);
+  }
+
+  @Test
+  void aFolderWithOneGgufFileAnswersToo() throws IOException, TranslateException {
+    Path folder = Files.createDirectories(temporary.resolve("model"));
+    Path reference = HubModelTest.HUB.resolve("llama-rope3");
+    Files.copy(FILES.resolve("rope3.gguf"), folder.resolve("model.gguf"));
+    requireAnswers(folder, reference);
+    Files.copy(reference.resolve("config.json"), folder.resolve("config.json"));
+    requireAnswers(folder, reference);
+  }
+
+  /// Notes of the same length take the place of those that the file has.
+  @ParameterizedTest
+  @CsvSource({
+    "llama.vocab_size, llama.vocab_sizx, 'llama.vocab_sizx'",
+    "llama.attention.value_length, llama.xxxxxxxxx.value_length, 'llama.xxxxxxxxx.value_length'",
+    "llama.block_count, llama.blocks_numb, 'num_hidden_layers'",
+    "llama.context_length, llama.expert_counttt, mixtures of experts",
+  })
+  void aNoteThatMeansSomethingElseIsRefused(String note, String other, String reason)
+      throws IOException {
+    String text =
+        Files.readString(FILES.resolve("rope3.gguf"), StandardCharsets.ISO_8859_1)
+            .replace(note, other);
+    Path file = Files.writeString(temporary.resolve("m.gguf"), text, StandardCharsets.ISO_8859_1);
+    assertThatThrownBy(() -> HubModel.of(file))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining(file.toString())
+        .hasMessageContaining(reason);
+  }
+
+  @Test
+  void anotherArchitectureIsRefused() throws IOException {
+    String text =
+        Files.readString(FILES.resolve("rope3.gguf"), StandardCharsets.ISO_8859_1)
+            .replaceFirst("llama", "qwen2");
+    Path file = Files.writeString(temporary.resolve("m.gguf"), text, StandardCharsets.ISO_8859_1);
+    assertThatThrownBy(() -> HubModel.of(file))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("'general.architecture' is 'qwen2'");
+  }
+}
