@@ -39,7 +39,7 @@ import picocli.CommandLine.TypeConversionException;
     exitCodeListHeading = "%nExit codes:%n",
     exitCodeList = {
       " 0:well",
-      " 1:an index is not usable",
+      " 1:an index is not usable, or tensors differ",
       "64:usage",
       "65:malformed input",
       "66:no such input",
@@ -56,6 +56,7 @@ import picocli.CommandLine.TypeConversionException;
       MapCommand.class,
       ConvertCommand.class,
       IndexCommand.class,
+      CheckpointsCommand.class,
       BenchCommand.class,
       ServeWeightsCommand.class,
       DemoCommand.class

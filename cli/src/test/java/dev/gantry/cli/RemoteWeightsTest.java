@@ -65,6 +65,23 @@ class RemoteWeightsTest {
   }
 
   @Test
+  void aCheckpointIsVerifiedAndComparedByItsUrl(@TempDir Path run) throws IOException {
+    CheckpointsCommandTest.save(run, 1);
+    Path local = run.resolve("gantry-step-1");
+    try (Stream<Path> files = Files.list(local)) {
+      for (Path file : files.toList()) {
+        server.put("gantry-step-1/" + file.getFileName(), Files.readAllBytes(file));
+      }
+    }
+    Location url = server.missing("gantry-step-1");
+    assertThat(TestSamples.run("checkpoints", "verify", url).out()).contains(": whole, 4 files");
+    assertThat(TestSamples.run("checkpoints", "diff", url, local).out()).startsWith("3 tensors");
+    // A server of files cannot list a folder.
+    assertThat(TestSamples.fail(64, "checkpoints", "list", server.missing("run")).err())
+        .contains("http");
+  }
+
+  @Test
   void inspectNamesTheFilesByTheirUrls() {
     Map<?, ?> document = TestSamples.json(TestSamples.run("inspect", "--json", index));
     assertThat(document.get("format")).isEqualTo("safetensors");

@@ -223,6 +223,37 @@ class S3Test {
   }
 
   @Test
+  void checkpointsAreListedVerifiedComparedAndPruned(@TempDir Path folder) throws IOException {
+    CheckpointsCommandTest.save(folder, 1, 2, 3);
+    for (int step = 1; step <= 3; step++) {
+      upload(folder.resolve("gantry-step-" + step), "kept/gantry-step-" + step);
+    }
+    Location _ = SERVER.put("kept/gantry-step-9/model.safetensors", new byte[10]);
+    String kept = "s3://bucket/kept";
+    assertThat(TestSamples.run("checkpoints", "list", kept).out())
+        .contains("latest", "gantry-step-9  -", "unfinished", "loss=10.0");
+    assertThat(TestSamples.run("checkpoints", "verify", kept + "/").out()).hasLineCount(3);
+    assertThat(TestSamples.run("checkpoints", "verify", kept + "/gantry-step-2").out())
+        .startsWith("gantry-step-2: whole, 4 files");
+    CommandLineRun diff =
+        CommandLineRun.of(
+            "checkpoints", "diff", kept + "/gantry-step-1", folder.resolve("gantry-step-2"));
+    assertThat(diff.out()).contains("! weight", "! optimizer: means/weight");
+    assertThat(TestSamples.run("checkpoints", "prune", kept, "--keep-last", 1).out())
+        .contains("would remove gantry-step-1", "2 of 3 checkpoints would be")
+        .doesNotContain("gantry-step-9");
+    assertThat(TestSamples.run("checkpoints", "prune", "--yes", kept, "--keep-last", 1).out())
+        .contains("removed gantry-step-1", "removed gantry-step-2");
+    assertThat(TestSamples.run("checkpoints", "list", kept).out())
+        .contains("gantry-step-3", "gantry-step-9")
+        .doesNotContain("gantry-step-1");
+    Location _ = SERVER.put("kept/gantry-step-3/model.safetensors", new byte[10]);
+    assertThat(CommandLineRun.of("checkpoints", "verify", kept).err())
+        .startsWith("gantry: s3://bucket/kept/gantry-step-3/model.safetensors: offset 10: wrong-")
+        .hasLineCount(1);
+  }
+
+  @Test
   void whatIsNotThereIsExitCode66() {
     for (String name : List.of("s3://bucket/none", "s3://bucket/none.safetensors", "s3://none/a")) {
       assertThat(TestSamples.fail(66, "inspect", name).err()).contains(name).hasLineCount(1);

@@ -3,10 +3,14 @@ package dev.gantry.formats.checkpoint;
 
 import dev.gantry.core.MisuseException;
 import java.util.Comparator;
+import java.util.EnumSet;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /// Says which checkpoints stay; the others are removed. A checkpoint stays if any rule keeps it, or if it
 /// was saved last. If all of those have parameters that are NaN or infinite, the last checkpoint whose
@@ -25,6 +29,18 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   public Retention {
     MisuseException.requireRange("keep last", last, 0, Integer.MAX_VALUE);
     MisuseException.requireRange("keep every", everySteps, 0, Long.MAX_VALUE);
+  }
+
+  /// A rule that keeps checkpoints.
+  public enum Rule {
+    /// The checkpoint is among the last ones.
+    LAST,
+    /// Its step is a multiple of a number.
+    EVERY,
+    /// It is among the best by a metric.
+    BEST,
+    /// It is the last one whose parameters are finite.
+    FINITE
   }
 
   /// Whether small or large values of a metric are good.
@@ -63,26 +79,37 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
     }
   }
 
-  /// Returns the checkpoints that no rule keeps. Of several checkpoints of one step, only the one saved
-  /// last can stay.
+  /// Returns the checkpoints that no rule keeps.
   public <T extends StoredCheckpoint> List<T> surplus(List<T> all) {
+    Map<T, Set<Rule>> kept = kept(all);
+    return all.stream().filter(one -> !kept.containsKey(one)).toList();
+  }
+
+  /// Returns the checkpoints that stay, each with the rules that keep it. Of several checkpoints of one
+  /// step, only the one saved last can stay.
+  public <T extends StoredCheckpoint> Map<T, Set<Rule>> kept(List<T> all) {
     Set<Long> steps = new HashSet<>();
     List<T> current =
         all.stream().sorted(NEWEST_FIRST).filter(one -> steps.add(one.step())).toList();
-    Set<StoredCheckpoint> kept = new HashSet<>();
-    current.stream().limit(Math.max(1, last)).forEach(kept::add);
-    current.stream()
-        .filter(one -> everySteps > 0 && one.step() % everySteps == 0)
-        .forEach(kept::add);
+    Map<T, Set<Rule>> kept = new HashMap<>();
+    keep(kept, Rule.LAST, current.stream().limit(Math.max(1, last)));
+    keep(
+        kept,
+        Rule.EVERY,
+        current.stream().filter(one -> everySteps > 0 && one.step() % everySteps == 0));
     best.ifPresent(rule ->
-        current.stream()
-            .filter(rule::rates)
-            .sorted(rule.order())
-            .limit(rule.count())
-            .forEach(kept::add));
-    if (kept.stream().noneMatch(StoredCheckpoint::isFinite)) {
-      current.stream().filter(StoredCheckpoint::isFinite).findFirst().ifPresent(kept::add);
+        keep(
+            kept,
+            Rule.BEST,
+            current.stream().filter(rule::rates).sorted(rule.order()).limit(rule.count())));
+    if (kept.keySet().stream().noneMatch(StoredCheckpoint::isFinite)) {
+      keep(kept, Rule.FINITE, current.stream().filter(StoredCheckpoint::isFinite).limit(1));
     }
-    return all.stream().filter(one -> !kept.contains(one)).toList();
+    return kept;
+  }
+
+  private static <T> void keep(Map<T, Set<Rule>> kept, Rule rule, Stream<T> checkpoints) {
+    checkpoints.forEach(
+        one -> kept.computeIfAbsent(one, _ -> EnumSet.noneOf(Rule.class)).add(rule));
   }
 }

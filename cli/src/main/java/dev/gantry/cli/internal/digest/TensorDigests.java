@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.digest;
 
+import dev.gantry.cli.internal.input.TensorParts;
 import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
@@ -50,9 +51,6 @@ public record TensorDigests(
   /// How many bytes of a field are loaded at a time.
   private static final long PIECE_BYTES = 64L << 20;
 
-  /// The most bytes that are loaded at a time, unless one tensor has more.
-  private static final long PART_BYTES = 256L << 20;
-
   private static final int CHUNK_BYTES = 4 << 20;
 
   /// @param sha256 lower-case hexadecimal
@@ -100,7 +98,7 @@ public record TensorDigests(
       MemorySegment chunk = arena.allocate(CHUNK_BYTES);
       long done = 0;
       for (int begin = 0, end; begin < tensors.size(); begin = end) {
-        end = end(tensors, begin);
+        end = TensorParts.end(tensors, begin);
         try (LoadedTensors loaded =
             LoadedTensors.load(
                 session, tensors.subList(begin, end), device, TransferOptions.defaults())) {
@@ -119,17 +117,6 @@ public record TensorDigests(
       }
     }
     return new TensorDigests(kind, digests, samples, total, report);
-  }
-
-  /// Returns the end of a part of the tensors.
-  private static int end(List<StoredTensor> tensors, int begin) {
-    int end = begin;
-    for (long bytes = 0;
-        end == begin || (end < tensors.size() && bytes + tensors.get(end).bytes() <= PART_BYTES);
-        end++) {
-      bytes += tensors.get(end).bytes();
-    }
-    return end;
   }
 
   private static void update(MessageDigest sha256, Region region, MemorySegment chunk) {

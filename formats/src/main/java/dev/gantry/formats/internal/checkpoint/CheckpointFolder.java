@@ -14,6 +14,7 @@ import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
+import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
@@ -24,6 +25,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A complete checkpoint in a local folder or another store. Thread-safe.
 public final class CheckpointFolder implements StoredCheckpoint {
+  private static final String INDEX_SUFFIX = ".safetensors.index.json";
+
   private final GantrySession session;
   private final Path folder;
 
@@ -51,14 +54,21 @@ public final class CheckpointFolder implements StoredCheckpoint {
   /// Finds the checkpoint whose folder holds a data file; empty if the folder's name or manifest is no
   /// checkpoint's.
   static Optional<CheckpointFolder> around(GantrySession session, Location dataFile) {
-    Path folder = folderName(dataFile);
-    if (!StoreFolder.isCheckpoint(folder.toString())) {
-      return Optional.empty();
-    }
-    Location at = dataFile.sibling(StoreFolder.MANIFEST);
+    return hasName(dataFile)
+        ? of(session, dataFile.sibling(StoreFolder.MANIFEST))
+        : Optional.empty();
+  }
+
+  /// Whether the folder of a file has a checkpoint's name.
+  static boolean hasName(Location file) {
+    return StoreFolder.isCheckpoint(folderName(file).toString());
+  }
+
+  /// Opens the checkpoint of a manifest; empty if there is no such file.
+  static Optional<CheckpointFolder> of(GantrySession session, Location at) {
     try {
       Manifest manifest = Manifest.read(session, at);
-      CheckpointFolder found = new CheckpointFolder(session, folder, at, manifest.head());
+      CheckpointFolder found = new CheckpointFolder(session, folderName(at), at, manifest.head());
       found.manifest = manifest;
       return Optional.of(found);
     } catch (TransferException e) {
@@ -69,7 +79,8 @@ public final class CheckpointFolder implements StoredCheckpoint {
     }
   }
 
-  private static Path folderName(Location dataFile) {
+  /// The name of the folder that holds a file; empty if there is none.
+  public static Path folderName(Location dataFile) {
     Path path =
         switch (dataFile) {
           case Location.Local(Path file, _) -> file.toAbsolutePath();
@@ -79,8 +90,20 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return folder == null || folder.getFileName() == null ? Path.of("") : folder.getFileName();
   }
 
+  /// A file of this checkpoint.
+  public Location file(String name) {
+    return at.sibling(name);
+  }
+
+  /// When the manifest was written, and with it the save ended; empty if the store does not tell.
+  public Optional<Instant> saved() {
+    try (SourceFile manifestFile = session.openFile(at)) {
+      return manifestFile.modified();
+    }
+  }
+
   /// Returns this checkpoint without its manifest, which is read anew.
-  CheckpointFolder afresh() {
+  public CheckpointFolder afresh() {
     return new CheckpointFolder(session, folder, at, head);
   }
 
@@ -148,7 +171,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
   }
 
   /// Opens a group's tensors as [#open] does, together with the manifest's checksums of them.
-  SavedGroup group(String group) {
+  public SavedGroup group(String group) {
     WeightsCatalogue tensors = open(group);
     return new SavedGroup(tensors, () -> sums(tensors));
   }
@@ -189,25 +212,59 @@ public final class CheckpointFolder implements StoredCheckpoint {
 
   /// Whether the checkpoint has a group of this name.
   public boolean has(String group) {
-    return manifest().files().stream().anyMatch(file -> file.name().equals(indexName(group)));
+    return groups().contains(group);
+  }
+
+  /// The names of its groups, such as `model`.
+  public List<String> groups() {
+    return manifest().files().stream()
+        .map(Manifest.FileEntry::name)
+        .filter(name -> name.endsWith(INDEX_SUFFIX))
+        .map(name -> name.substring(0, name.length() - INDEX_SUFFIX.length()))
+        .toList();
   }
 
   static String indexName(String group) {
-    return group + ".safetensors.index.json";
+    return group + INDEX_SUFFIX;
   }
 
   /// @throws MalformedFileException of kind `missing-file` or `wrong-size`
   public void checkSizes() {
-    for (Manifest.FileEntry entry : manifest().files()) {
-      Location file = at.sibling(entry.name());
-      try (SourceFile opened = session.openFile(file)) {
-        requireSize(file, opened.size(), entry);
-      } catch (TransferException e) {
-        if (!e.isNotFound()) {
-          throw e;
-        }
-        throw new MalformedFileException(file, 0, "missing-file", "the manifest lists it");
+    manifest().files().forEach(this::checkSize);
+  }
+
+  void checkSize(Manifest.FileEntry entry) {
+    Location file = file(entry.name());
+    try (SourceFile opened = session.openFile(file)) {
+      requireSize(file, opened.size(), entry);
+    } catch (TransferException e) {
+      if (!e.isNotFound()) {
+        throw e;
       }
+      throw new MalformedFileException(file, 0, "missing-file", "the manifest lists it");
+    }
+  }
+
+  /// Whether the manifest is there still.
+  boolean isThere() {
+    try {
+      session.openFile(at).close();
+      return true;
+    } catch (TransferException e) {
+      if (!e.isNotFound()) {
+        throw e;
+      }
+      return false;
+    }
+  }
+
+  /// Whether the manifest is intact and all files are there in their sizes.
+  boolean isWhole() {
+    try {
+      afresh().checkSizes();
+      return true;
+    } catch (MalformedFileException _) {
+      return false;
     }
   }
 
@@ -244,7 +301,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     }
   }
 
-  private static void requireSame(Location file, int sum, int saved) {
+  static void requireSame(Location file, int sum, int saved) {
     if (sum != saved) {
       throw new MalformedFileException(
           file,

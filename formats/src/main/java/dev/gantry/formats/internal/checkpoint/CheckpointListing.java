@@ -25,13 +25,22 @@ import org.slf4j.LoggerFactory;
 /// @param saves the complete ones in the order of their saves, also those that a later save of their step
 ///     replaces
 /// @param broken the checkpoints whose manifest cannot be used
-public record CheckpointListing(List<CheckpointFolder> saves, List<Damaged> broken) {
+/// @param unfinished the names of folders without a manifest: of a save under way, or of one that never
+///     ended
+public record CheckpointListing(
+    List<CheckpointFolder> saves, List<Damaged> broken, List<String> unfinished) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
 
   /// @param reason what is wrong with the manifest
   /// @param step the step in the folder's name; empty if it does not fit a `long`
   /// @param sequence the save's number, if the manifest can still tell
   record Damaged(MalformedFileException reason, OptionalLong step, OptionalLong sequence) {
+    /// A damaged manifest of which only the folder's name tells something.
+    static Damaged of(MalformedFileException reason) {
+      OptionalLong step = StoreFolder.step(CheckpointFolder.folderName(reason.file()));
+      return new Damaged(reason, step, OptionalLong.empty());
+    }
+
     /// Whether this was saved before a complete checkpoint; false if it may have been saved later.
     boolean isOlderThan(CheckpointFolder other) {
       if (sequence.isPresent()) {
@@ -44,6 +53,7 @@ public record CheckpointListing(List<CheckpointFolder> saves, List<Damaged> brok
   public CheckpointListing {
     saves = List.copyOf(saves);
     broken = List.copyOf(broken);
+    unfinished = List.copyOf(unfinished);
   }
 
   /// Finds the checkpoints that the folder holds at one moment, while a saver may be at work.
@@ -88,6 +98,7 @@ public record CheckpointListing(List<CheckpointFolder> saves, List<Damaged> brok
   private static CheckpointListing read(GantrySession session, Set<Path> folders) {
     List<CheckpointFolder> found = new ArrayList<>();
     List<Damaged> damaged = new ArrayList<>();
+    List<String> unfinished = new ArrayList<>();
     for (Path checkpoint : folders) {
       Path manifest = StoreFolder.manifest(checkpoint);
       try {
@@ -98,14 +109,16 @@ public record CheckpointListing(List<CheckpointFolder> saves, List<Damaged> brok
         if (e.isErrno(Set.of("EISDIR"))) {
           MalformedFileException reason =
               new MalformedFileException(manifest, 0, "not-a-regular-file", "it is a folder");
-          damaged.add(new Damaged(reason, StoreFolder.step(checkpoint), OptionalLong.empty()));
-        } else if (!e.isNotFound()) {
+          damaged.add(Damaged.of(reason));
+        } else if (e.isNotFound()) {
+          unfinished.add(checkpoint.getFileName().toString());
+        } else {
           throw e;
         }
       }
     }
     found.sort(Comparator.comparingLong(CheckpointFolder::sequence));
-    return new CheckpointListing(found, damaged);
+    return new CheckpointListing(found, damaged, unfinished);
   }
 
   private static Damaged damaged(

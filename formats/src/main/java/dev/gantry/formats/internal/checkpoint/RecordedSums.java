@@ -30,13 +30,27 @@ public final class RecordedSums {
       weights.verify(session);
       return List.of();
     }
+    return ofCheckpoint(session, weights).orElseGet(() -> SafetensorsSums.of(session, weights));
+  }
+
+  /// Returns the manifest's checksums if the weights are a checkpoint, those in the checksum files beside
+  /// them if all data files have one, else none.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException as [#of]
+  public static List<KnownChecksums.Known> ifKnown(
+      GantrySession session, WeightsCatalogue weights) {
+    return ofCheckpoint(session, weights)
+        .orElseGet(() ->
+            SafetensorsSums.areThere(weights) ? SafetensorsSums.of(session, weights) : List.of());
+  }
+
+  private static Optional<List<KnownChecksums.Known>> ofCheckpoint(
+      GantrySession session, WeightsCatalogue weights) {
     Optional<CheckpointFolder> checkpoint =
         weights.files().stream()
             .findFirst()
             .flatMap(file -> CheckpointFolder.around(session, file));
     checkpoint.ifPresent(saved -> saved.checkHeaders(weights));
-    return checkpoint
-        .map(saved -> saved.sums(weights))
-        .orElseGet(() -> SafetensorsSums.of(session, weights));
+    return checkpoint.map(saved -> saved.sums(weights));
   }
 }

@@ -284,20 +284,15 @@ final class RemoteFolder {
   private void removeSurplus(Retention retention) {
     try {
       for (CheckpointFolder one : retention.surplus(checkpoints())) {
-        String folder = name(one);
-        remove(folder, StoreFolder.MANIFEST);
-        synchronized (this) {
-          checkpoints.remove(one);
-        }
-        for (WritableStore.Entry entry : store.below(scan.at(folder + "/"))) {
-          if (StoreFolder.isOfCheckpoint(folder + "/" + entry.name())) {
-            remove(folder, entry.name());
-          }
-        }
+        scan.remove(one, () -> forget(one));
       }
     } catch (TransferException e) {
       LOG.warn("{}: old checkpoints could not be removed: {}", location, e.getMessage());
     }
+  }
+
+  private synchronized void forget(CheckpointFolder removed) {
+    checkpoints.remove(removed);
   }
 
   /// Whether this saver still has the folder; false also where the store does not answer.

@@ -8,11 +8,10 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.formats.internal.files.Folder;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.TreeMap;
 import org.slf4j.Logger;
@@ -23,6 +22,13 @@ import org.slf4j.LoggerFactory;
 /// @param root the local folder; each copy is a [CheckpointFolder] below it, under the copy's name
 record RemoteScan(GantrySession session, WritableStore store, Location.Remote location, Path root) {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteScan.class);
+
+  /// Looks at a folder that is a copy of no local one.
+  ///
+  /// @throws dev.gantry.core.MisuseException if no store serves the location, or the store cannot list files
+  static RemoteScan of(GantrySession session, Location.Remote folder) {
+    return new RemoteScan(session, session.writable(folder), folder, Path.of("."));
+  }
 
   /// @param name the file's name relative to the folder
   Location at(String name) {
@@ -43,27 +49,45 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return folders;
   }
 
-  /// Returns the complete checkpoints in the order of their saves. One listing does not suffice, as on the
-  /// disk: it lists until two listings in succession are equal, so that their checkpoints were all there
-  /// between the two.
+  /// Returns the complete checkpoints in the order of their saves, and logs a warning for each damaged one.
   ///
   /// @throws TransferException if the store does not answer, or refuses access
   List<CheckpointFolder> checkpoints() {
+    CheckpointListing listing = listing();
+    listing
+        .damaged()
+        .forEach(damage ->
+            LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", damage.getMessage()));
+    return listing.saves();
+  }
+
+  /// Lists the checkpoints. One listing does not suffice, as on the disk: it lists until two listings in
+  /// succession are equal, so that their checkpoints were all there between the two.
+  ///
+  /// @throws TransferException if the store does not answer, or refuses access
+  CheckpointListing listing() {
     // Manifests that were read stay as they are.
-    Map<String, CheckpointFolder> known = new HashMap<>();
+    SequencedMap<String, CheckpointFolder> known = new TreeMap<>();
+    SequencedMap<String, CheckpointListing.Damaged> damaged = new TreeMap<>();
     return CheckpointListing.settled(
         this::complete,
         folders -> {
+          known.keySet().retainAll(folders.keySet());
+          damaged.keySet().retainAll(folders.keySet());
           folders.forEach((folder, sizes) -> {
-            if (!known.containsKey(folder)) {
-              read(folder, sizes).ifPresent(one -> known.put(folder, one));
+            if (!known.containsKey(folder) && !damaged.containsKey(folder)) {
+              try {
+                known.put(folder, read(folder, sizes));
+              } catch (MalformedFileException e) {
+                damaged.put(folder, CheckpointListing.Damaged.of(e));
+              }
             }
           });
-          return folders.keySet().stream()
-              .filter(known::containsKey)
-              .map(known::get)
-              .sorted(Comparator.comparingLong(CheckpointFolder::sequence))
-              .toList();
+          List<CheckpointFolder> saves = new ArrayList<>(known.values());
+          saves.sort(Comparator.comparingLong(CheckpointFolder::sequence));
+          List<String> unfinished = new ArrayList<>(folders().keySet());
+          unfinished.removeAll(folders.keySet());
+          return new CheckpointListing(saves, List.copyOf(damaged.values()), unfinished);
         });
   }
 
@@ -73,16 +97,25 @@ record RemoteScan(GantrySession session, WritableStore store, Location.Remote lo
     return folders;
   }
 
-  /// Returns the folder's checkpoint; empty if it is damaged.
-  private Optional<CheckpointFolder> read(String folder, Map<String, Long> sizes) {
+  /// @throws MalformedFileException if the checkpoint is damaged
+  private CheckpointFolder read(String folder, Map<String, Long> sizes) {
     Location at = at(folder + "/" + StoreFolder.MANIFEST);
-    try {
-      Manifest manifest = Manifest.read(session, at);
-      requireFiles(manifest, folder, sizes);
-      return Optional.of(new CheckpointFolder(session, root.resolve(folder), at, manifest.head()));
-    } catch (MalformedFileException e) {
-      LOG.warn("DAMAGED CHECKPOINT, which counts as none: {}", e.getMessage());
-      return Optional.empty();
+    Manifest manifest = Manifest.read(session, at);
+    requireFiles(manifest, folder, sizes);
+    return new CheckpointFolder(session, root.resolve(folder), at, manifest.head());
+  }
+
+  /// Removes a checkpoint, its manifest first. Files that no saver names stay.
+  ///
+  /// @param removed runs when the manifest is gone
+  void remove(CheckpointFolder checkpoint, Runnable removed) {
+    String folder = checkpoint.folder().getFileName().toString();
+    store.remove(at(folder + "/" + StoreFolder.MANIFEST));
+    removed.run();
+    for (WritableStore.Entry entry : store.below(at(folder + "/"))) {
+      if (StoreFolder.isOfCheckpoint(folder + "/" + entry.name())) {
+        store.remove(at(folder + "/" + entry.name()));
+      }
     }
   }
 

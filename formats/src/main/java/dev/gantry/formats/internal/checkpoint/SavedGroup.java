@@ -41,7 +41,7 @@ public record SavedGroup(WeightsCatalogue tensors, Supplier<List<KnownChecksums.
   /// @throws TransferException if the store does not answer, or refuses access
   public static Optional<SavedGroup> latest(
       GantrySession session, Location.Remote folder, String group) {
-    RemoteScan scan = new RemoteScan(session, session.writable(folder), folder, Path.of("."));
+    RemoteScan scan = RemoteScan.of(session, folder);
     return choose(
         () -> scan.checkpoints().reversed().stream().findFirst(), saved -> saved.group(group));
   }

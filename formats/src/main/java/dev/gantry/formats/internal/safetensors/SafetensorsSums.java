@@ -99,6 +99,14 @@ public final class SafetensorsSums {
     return Crc32c.of(MemorySegment.ofArray(text.getBytes(StandardCharsets.UTF_8)));
   }
 
+  /// Whether each data file of some weights has a file of checksums beside it.
+  public static boolean areThere(WeightsCatalogue weights) {
+    return weights.format().equals(SafetensorsFormat.NAME)
+        && weights.files().stream()
+            .allMatch(file ->
+                file instanceof Location.Local(Path path, _) && Files.exists(sumsFile(path)));
+  }
+
   /// Reads the checksums of all data files of some weights from the files beside them.
   ///
   /// @throws MisuseException if the weights are no local safetensors, or a file has no checksums

@@ -10,6 +10,8 @@ import dev.gantry.core.spi.LocalFile;
 import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.time.Instant;
+import java.util.Optional;
 
 /// A local file, read by [FileCalls] through the page cache and, where the file system can, past it. Thread-safe.
 public class PosixFile implements LocalFile {
@@ -56,6 +58,11 @@ public class PosixFile implements LocalFile {
   @Override
   public Object identity() {
     return identity;
+  }
+
+  @Override
+  public Optional<Instant> modified() {
+    return Optional.of(Instant.EPOCH.plusNanos(identity.modifiedNanos()));
   }
 
   /// The identity of the open file on the disk, even if another file has its name now.

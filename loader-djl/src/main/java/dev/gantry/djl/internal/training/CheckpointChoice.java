@@ -3,7 +3,6 @@ package dev.gantry.djl.internal.training;
 
 import ai.djl.Model;
 import ai.djl.training.Trainer;
-import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -11,6 +10,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
+import dev.gantry.formats.internal.checkpoint.CheckpointCheck;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.CheckpointListing;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
@@ -132,7 +132,7 @@ public record CheckpointChoice(
       try {
         return Optional.of(restore(checkpoint, model, trainer, hasCopy));
       } catch (MalformedFileException | TransferException failed) {
-        if (!isDamage(failed)) {
+        if (!CheckpointCheck.isDamage(failed)) {
           throw failed;
         }
         orFallBack(failed);
@@ -164,25 +164,6 @@ public record CheckpointChoice(
     }
   }
 
-  /// Whether the checkpoint is damaged, rather than unreadable for now: a lost sector (EIO) and a file that
-  /// is too short are damage.
-  private static boolean isDamage(GantryException failed) {
-    if (!(failed instanceof TransferException transfer)) {
-      return true;
-    }
-    return switch (transfer.failure()) {
-      case Failure.Errno(_, String name, _) -> name.equals("EIO");
-      case Failure.EndOfFile _, Failure.Malformed _ -> true;
-      case Failure.CuFile _,
-          Failure.Cuda _,
-          Failure.Torch _,
-          Failure.Remote _,
-          Failure.NothingWritten _,
-          Failure.Cancelled _ ->
-          false;
-    };
-  }
-
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   private TrainingRestore.Restored ofStep(
       long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
@@ -212,7 +193,7 @@ public record CheckpointChoice(
       return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
           .into(model, trainer);
     } catch (MalformedFileException | TransferException failed) {
-      if (isDamage(failed)) {
+      if (CheckpointCheck.isDamage(failed)) {
         throwIfCopied(checkpoint.folder(), failed, hasCopy);
       }
       throw failed;

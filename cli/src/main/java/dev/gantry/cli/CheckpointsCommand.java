@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import picocli.CommandLine.Command;
+
+/// `checkpoints`: looks after the checkpoints of a training.
+@Command(
+    name = "checkpoints",
+    description = "Lists, verifies, compares and removes checkpoints of a training.",
+    subcommands = {ListCommand.class, VerifyCommand.class, DiffCommand.class, PruneCommand.class})
+final class CheckpointsCommand {
+  static final String FOLDER =
+      "A folder of checkpoints, or the folder of one; a path, or an s3 URL. Of one also an http or"
+          + " https URL.";
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import dev.gantry.cli.internal.checkpoints.ListedCheckpoints;
+import dev.gantry.cli.internal.checkpoints.PrunedCheckpoints;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
+import dev.gantry.formats.internal.checkpoint.SavedCheckpoints;
+import java.util.List;
+import java.util.Optional;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/// `checkpoints prune`: removes the checkpoints that no rule keeps.
+@Command(
+    name = "prune",
+    description =
+        "Prints which checkpoints the rules do not keep, and removes them with --yes. The one saved"
+            + " last always stays, and so do damaged ones and files that no saver wrote.")
+final class PruneCommand extends ReportCommand {
+  @Parameters(paramLabel = "FOLDER", description = "A folder of checkpoints, or its s3 URL.")
+  private Location folder;
+
+  @Mixin private KeepOptions keep;
+
+  @Option(names = "--yes", description = "Remove them; else nothing is changed.")
+  private boolean yes;
+
+  @Override
+  Report report(GantrySession session) {
+    SavedCheckpoints saved = new SavedCheckpoints(session, folder);
+    CheckpointListing listing = saved.list();
+    Retention retention =
+        keep.retention(listing.saves())
+            .orElseThrow(() ->
+                new MisuseException(
+                    "prune needs a rule: --keep-last N, --keep-every STEPS or --keep-best N"));
+    if (saved.single().isPresent()) {
+      throw new MisuseException(folder + " is one checkpoint; name the folder that it lies in");
+    }
+    // The bytes are counted while the files are there.
+    ListedCheckpoints listed = ListedCheckpoints.of(listing, Optional.of(retention));
+    List<CheckpointFolder> removed =
+        yes ? saved.prune(retention) : SavedCheckpoints.surplus(listing.saves(), retention);
+    List<String> leftovers = folder instanceof Location.Local ? listing.unfinished() : List.of();
+    return PrunedCheckpoints.of(listed, removed, leftovers, yes);
+  }
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.checkpoints;
+
+import dev.gantry.cli.internal.checkpoints.ListedCheckpoints.Row;
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import java.io.PrintWriter;
+import java.util.List;
+import java.util.Locale;
+import java.util.stream.Stream;
+
+/// Reports which checkpoints were removed, or would be.
+///
+/// @param rows of all checkpoints, as they were before
+/// @param removed the names of those that no rule keeps
+/// @param unfinished the names of folders that unfinished saves have left, which go, too
+/// @param done whether they were removed
+public record PrunedCheckpoints(
+    List<Row> rows, List<String> removed, List<String> unfinished, boolean done) implements Report {
+  public static PrunedCheckpoints of(
+      ListedCheckpoints listed,
+      List<CheckpointFolder> removed,
+      List<String> unfinished,
+      boolean done) {
+    return new PrunedCheckpoints(
+        listed.rows(), removed.stream().map(ListedCheckpoints::name).toList(), unfinished, done);
+  }
+
+  private Stream<Row> gone() {
+    return rows.stream().filter(row -> removed.contains(row.name()));
+  }
+
+  private long bytes() {
+    return gone().mapToLong(row -> row.bytes().orElse(0L)).sum();
+  }
+
+  @Override
+  public void print(PrintWriter out) {
+    String verb = done ? "removed " : "would remove ";
+    Stream.concat(removed.stream(), unfinished.stream()).forEach(name -> out.println(verb + name));
+    out.printf(
+        Locale.ROOT,
+        "%,d of %,d checkpoints%s, %,d bytes%s%n",
+        removed.size(),
+        rows.stream().filter(row -> row.state().equals("complete")).count(),
+        done ? " removed" : " would be removed",
+        bytes(),
+        done || (removed.isEmpty() && unfinished.isEmpty())
+            ? ""
+            : "; nothing has changed: --yes removes them");
+  }
+
+  @Override
+  public Object json() {
+    return Json.object()
+        .with("removed", removed)
+        .with("unfinished", unfinished)
+        .with("bytes", bytes())
+        .with("done", done)
+        .with(
+            "kept",
+            rows.stream()
+                .filter(row -> !removed.contains(row.name()) && !unfinished.contains(row.name()))
+                .toList());
+  }
+}

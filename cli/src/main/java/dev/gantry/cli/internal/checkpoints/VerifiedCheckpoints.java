@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.checkpoints;
+
+import dev.gantry.cli.internal.output.Json;
+import dev.gantry.cli.internal.output.Progress;
+import dev.gantry.cli.internal.output.Report;
+import dev.gantry.cli.internal.output.Table;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.checkpoint.CheckpointCheck;
+import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
+import dev.gantry.formats.internal.checkpoint.CheckpointListing;
+import java.io.PrintWriter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+
+/// Reports which files of checkpoints are damaged.
+public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
+  private static final int EXIT_MALFORMED = 65;
+
+  /// A checkpoint whose bytes were all read.
+  ///
+  /// @param files how many files it has, without the manifest; 0 if that is damaged
+  /// @param bytes of these
+  private record Checked(
+      String checkpoint, int files, long bytes, List<MalformedFileException> errors)
+      implements Json.Document {
+    @Override
+    public Object json() {
+      return Json.object()
+          .with("checkpoint", checkpoint)
+          .with("files", files)
+          .with("bytes", bytes)
+          .with("damaged", errors.stream().map(Checked::json).toList());
+    }
+
+    private static Object json(MalformedFileException error) {
+      return Json.object()
+          .with("file", error.file())
+          .with("offset", error.offset())
+          .with("kind", error.kind())
+          .with("reason", error.detail());
+    }
+  }
+
+  /// Reads all checkpoints of a folder.
+  ///
+  /// @throws TransferException if there are none, or a file cannot be read for now
+  public static VerifiedCheckpoints of(
+      GantrySession session, Location folder, CheckpointListing listing) {
+    List<Checked> checked = new ArrayList<>();
+    for (CheckpointFolder checkpoint : listing.saves()) {
+      String name = ListedCheckpoints.name(checkpoint);
+      List<Long> sizes = new ArrayList<>();
+      try (Progress bar = new Progress(name, -1)) {
+        Optional<List<MalformedFileException>> errors =
+            CheckpointCheck.damage(
+                session,
+                checkpoint.afresh(),
+                bytes -> {
+                  sizes.add(bytes);
+                  bar.onProgress(bytes(sizes), -1);
+                });
+        errors.ifPresent(all -> checked.add(new Checked(name, sizes.size(), bytes(sizes), all)));
+      }
+    }
+    for (MalformedFileException error : listing.damaged()) {
+      String name = CheckpointFolder.folderName(error.file()).toString();
+      checked.add(new Checked(name, 0, 0, List.of(error)));
+    }
+    if (checked.isEmpty()) {
+      throw new TransferException(
+          "verify",
+          folder + ", which has no checkpoint",
+          new Failure.Errno(2, "ENOENT", "No such file or directory"));
+    }
+    return new VerifiedCheckpoints(checked);
+  }
+
+  private static long bytes(List<Long> sizes) {
+    return sizes.stream().mapToLong(Long::longValue).sum();
+  }
+
+  /// Prints only the checkpoints that are whole: the others are for standard error.
+  @Override
+  public void print(PrintWriter out) {
+    checkpoints.stream()
+        .filter(each -> each.errors().isEmpty())
+        .forEach(each ->
+            out.printf(
+                Locale.ROOT,
+                "%s: whole, %,d files, %,d bytes%n",
+                Table.line(each.checkpoint()),
+                each.files(),
+                each.bytes()));
+  }
+
+  @Override
+  public int exitCode(PrintWriter err) {
+    List<MalformedFileException> errors =
+        checkpoints.stream().flatMap(each -> each.errors().stream()).toList();
+    errors.forEach(error -> err.println("gantry: " + error.getMessage()));
+    return errors.isEmpty() ? 0 : EXIT_MALFORMED;
+  }
+
+  @Override
+  public Object json() {
+    return Json.object().with("checkpoints", checkpoints);
+  }
+}

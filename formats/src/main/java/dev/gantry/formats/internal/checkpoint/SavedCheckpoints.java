@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.checkpoint;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.checkpoint.Retention;
+import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.FolderLock;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+
+/// The checkpoints at a location of any store, for a person who looks after them: those of a folder, or the
+/// one whose folder it is.
+public record SavedCheckpoints(GantrySession session, Location location) {
+  /// The checkpoint whose folder this is, whatever the folder's name; empty if it has no manifest.
+  ///
+  /// @throws MalformedFileException if the folder has a checkpoint's name, and its manifest is damaged
+  public Optional<CheckpointFolder> single() {
+    Location manifest =
+        switch (location) {
+          case Location.Local(Path path, _) ->
+              Location.of(StoreFolder.manifest(path.toAbsolutePath().normalize()));
+          case Location.Remote remote -> Folder.child(remote, StoreFolder.MANIFEST);
+        };
+    try {
+      return CheckpointFolder.of(session, manifest);
+    } catch (MalformedFileException damaged) {
+      if (CheckpointFolder.hasName(manifest)) {
+        throw damaged;
+      }
+      // Another program's file may have this name.
+      return Optional.empty();
+    }
+  }
+
+  /// The checkpoint whose folder this is; empty for a file, and in another store for a folder that has no
+  /// checkpoint's name.
+  ///
+  /// @throws MalformedFileException as [#single]
+  public Optional<CheckpointFolder> named() {
+    boolean folder =
+        switch (location) {
+          case Location.Local(Path path, _) -> Files.isDirectory(path);
+          case Location.Remote remote ->
+              CheckpointFolder.hasName(Folder.child(remote, StoreFolder.MANIFEST));
+        };
+    return folder ? single() : Optional.empty();
+  }
+
+  /// Lists the checkpoints of the folder, or the one whose folder it is.
+  ///
+  /// @throws MisuseException if this is a local file, or a store that cannot list files
+  /// @throws dev.gantry.core.TransferException if there is no such folder, or a manifest cannot be read
+  public CheckpointListing list() {
+    if (location instanceof Location.Local(Path path, _) && !Files.isDirectory(path)) {
+      SourceFile.Identity _ = SourceFile.Identity.look(path);
+      throw new MisuseException("checkpoints are in folders (was the file " + path + ")");
+    }
+    try {
+      Optional<CheckpointFolder> one = single();
+      if (one.isPresent()) {
+        return new CheckpointListing(List.of(one.get()), List.of(), List.of());
+      }
+    } catch (MalformedFileException damaged) {
+      return new CheckpointListing(
+          List.of(), List.of(CheckpointListing.Damaged.of(damaged)), List.of());
+    }
+    return switch (location) {
+      case Location.Local(Path path, _) -> CheckpointStore.list(session, path);
+      case Location.Remote remote -> RemoteScan.of(session, remote).listing();
+    };
+  }
+
+  /// The checkpoints that a retention does not keep. One that lacks a file, or has one of another size, counts
+  /// as none: it keeps no other from staying, and is not removed.
+  ///
+  /// @param saves of one folder
+  public static List<CheckpointFolder> surplus(List<CheckpointFolder> saves, Retention retention) {
+    return retention.surplus(saves.stream().filter(CheckpointFolder::isWhole).toList());
+  }
+
+  /// Removes the checkpoints of a folder that a retention does not keep. Of a local folder, it also removes
+  /// what unfinished saves have left, as the next saver would; files that no saver has written stay.
+  ///
+  /// In another store, a saver may be uploading meanwhile: checkpoints without a manifest stay.
+  ///
+  /// @return what was removed
+  /// @throws MisuseException if a saver has the local folder open
+  /// @throws dev.gantry.core.TransferException if a file cannot be removed; each checkpoint is there whole or
+  ///     counts as unfinished then
+  public List<CheckpointFolder> prune(Retention retention) {
+    return switch (location) {
+      case Location.Local(Path path, _) -> {
+        StoreFolder folder = new StoreFolder(session, path);
+        try (FolderLock _ = FolderLock.take(path, "saver")) {
+          folder.removeLeftovers();
+          List<CheckpointFolder> surplus = surplus(CheckpointListing.of(folder).saves(), retention);
+          surplus.forEach(one -> folder.remove(one.folder()));
+          yield surplus;
+        }
+      }
+      case Location.Remote remote -> {
+        RemoteScan scan = RemoteScan.of(session, remote);
+        List<CheckpointFolder> surplus = surplus(scan.listing().saves(), retention);
+        surplus.forEach(one -> scan.remove(one, () -> {}));
+        yield surplus;
+      }
+    };
+  }
+}
