@@ -135,6 +135,7 @@ final class ConvertCommand extends ReportCommand {
         Compression chosen = compression == null ? Compression.NONE : compression;
         yield new ShardsToRecords(set, localOutput(), shards, chosen).run(session);
       }
+      case Input.Archives _ -> throw new MisuseException("IN is a tar archive: " + input);
     };
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.digest.RecordDigests;
+import dev.gantry.cli.internal.digest.SampleDigests;
 import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
@@ -20,8 +21,8 @@ import picocli.CommandLine.Parameters;
     name = "digest",
     description =
         "Loads through the engine and prints the SHA-256 of every tensor, of every field of shards,"
-            + " or of every TFRecord record; records are read and checked by the CPU on every"
-            + " device.")
+            + " of every TFRecord record, or of every field of WebDataset samples; records and"
+            + " samples are read and checked by the CPU on every device.")
 final class DigestCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;
@@ -35,6 +36,7 @@ final class DigestCommand extends ReportCommand {
       case Input.Weights(WeightsCatalogue weights) -> TensorDigests.of(session, weights, target);
       case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, target);
       case Input.Records(List<Location> files) -> RecordDigests.of(session, files);
+      case Input.Archives(List<Location> files) -> SampleDigests.of(session, files);
     };
   }
 }

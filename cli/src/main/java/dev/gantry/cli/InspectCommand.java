@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.contents.ArchiveContents;
 import dev.gantry.cli.internal.contents.RecordContents;
 import dev.gantry.cli.internal.contents.ShardContents;
 import dev.gantry.cli.internal.contents.WeightsContents;
@@ -18,7 +19,8 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "inspect",
     description =
-        "Shows what weights, raw tensor shards or TFRecord files hold, without loading them. Of"
+        "Shows what weights, raw tensor shards, TFRecord files or WebDataset archives hold, without"
+            + " loading them. Of"
             + " TFRecord files without a usable index, all records are read to be counted and"
             + " checked.")
 final class InspectCommand extends ReportCommand {
@@ -31,6 +33,7 @@ final class InspectCommand extends ReportCommand {
       case Input.Weights(WeightsCatalogue weights) -> new WeightsContents(weights);
       case Input.Shards(ShardSet set) -> new ShardContents(set);
       case Input.Records(List<Location> files) -> RecordContents.of(session, files);
+      case Input.Archives(List<Location> files) -> ArchiveContents.of(session, files);
     };
   }
 }

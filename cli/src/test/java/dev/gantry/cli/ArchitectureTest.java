@@ -66,6 +66,7 @@ class ArchitectureTest {
   private static final String TORCH = "dev.gantry.djl.internal.torch";
   private static final String GUARD = "dev.gantry.djl.internal.ndarray";
   private static final String TFRECORD = "dev.gantry.formats.tfrecord";
+  private static final String SOURCE = "dev.gantry.formats.internal.source";
 
   private static final String EXAMPLES = "dev.gantry.formats.internal.examples";
 
@@ -292,8 +293,8 @@ class ArchitectureTest {
         Arguments.of("com.google.protobuf..", List.of(TFRECORD)),
         Arguments.of(
             "org.apache.commons.compress..",
-            List.of(TFRECORD, "dev.gantry.formats.internal.numpy")),
-        Arguments.of("java.util.zip.Inflater*", List.of(TFRECORD)));
+            List.of(TFRECORD, SOURCE, "dev.gantry.formats.internal.numpy")),
+        Arguments.of("java.util.zip.Inflater*", List.of(SOURCE)));
   }
 
   @ParameterizedTest
@@ -324,6 +325,7 @@ class ArchitectureTest {
     String batches = internal + ".batches";
     String safetensors = internal + ".safetensors";
     String weights = internal + ".weights";
+    String npy = internal + ".npy";
     String checkpoint = root + ".checkpoint";
     return Stream.of(
         Arguments.of(root, List.of()),
@@ -334,12 +336,15 @@ class ArchitectureTest {
         Arguments.of(batches, List.of(root, spi, order)),
         Arguments.of(safetensors, List.of(spi, files, json)),
         Arguments.of(weights, List.of(spi, safetensors, files, json)),
-        Arguments.of(internal + ".numpy", List.of(weights, spi, files)),
+        Arguments.of(npy, List.of(spi)),
+        Arguments.of(SOURCE, List.of()),
+        Arguments.of(internal + ".numpy", List.of(weights, spi, files, npy)),
         Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
-        Arguments.of(TFRECORD, List.of(batches, files, root, spi)),
+        Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE)),
+        Arguments.of(internal + ".webdataset", List.of(SOURCE)),
         Arguments.of(EXAMPLES, List.of(TFRECORD, batches, root)),
         Arguments.of(
             internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
@@ -378,7 +383,8 @@ class ArchitectureTest {
                 root + "internal.batches..",
                 root + "internal.examples..",
                 root + "internal.streams..",
-                root + "internal.index.."),
+                root + "internal.index..",
+                root + "internal.webdataset.."),
             List.of(root + "checkpoint..", root + "internal.checkpoint.."));
     for (List<String> kind : kinds) {
       String[] others =

@@ -2,6 +2,9 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.source.ByteSource;
+import dev.gantry.formats.internal.source.ByteWindow;
+import dev.gantry.formats.internal.source.InflatedSource;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -38,12 +41,17 @@ public enum Compression {
     }
   }
 
+  /// Decompresses a file of this compression, which is not NONE.
+  InflatedSource inflate(SourceFile file) {
+    return this == ZLIB ? InflatedSource.zlib(file) : InflatedSource.gzip(file);
+  }
+
   /// As [TfRecordReader#isTfRecord].
   static boolean isTfRecord(SourceFile file) {
     Compression compression = of(file);
     ByteSource bytes =
-        compression == NONE ? new ByteSource.Plain(file, 0) : new InflatedSource(file, compression);
-    try (RecordWindow window = new RecordWindow(bytes, 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
+        compression == NONE ? new ByteSource.Plain(file, 0) : compression.inflate(file);
+    try (ByteWindow window = new ByteWindow(bytes, 0, TfRecordOptions.LEAST_CHUNK_BYTES)) {
       int have = window.require(Framing.HEADER_BYTES);
       return have < Framing.HEADER_BYTES
           ? have == 0 && compression != NONE

@@ -2,6 +2,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.source.ByteWindow;
 import java.util.Optional;
 
 /// How TFRecord files are read.
@@ -23,7 +24,7 @@ public record TfRecordOptions(
     int shuffleRecords,
     long shuffleBytes) {
   /// The fewest bytes that are read at a time.
-  public static final int LEAST_CHUNK_BYTES = 4 << 10;
+  public static final int LEAST_CHUNK_BYTES = ByteWindow.LEAST_CHUNK_BYTES;
 
   /// The most bytes that are read at a time.
   public static final int MAX_CHUNK_BYTES = 64 << 20;

@@ -8,6 +8,8 @@ import dev.gantry.core.Session;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.source.ByteSource;
+import dev.gantry.formats.internal.source.ByteWindow;
 import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -50,7 +52,7 @@ public final class TfRecordReader implements AutoCloseable {
 
   private final SourceFile file;
   private final Compression compression;
-  private final RecordWindow window;
+  private final ByteWindow window;
   private final SkippedFaults skipped;
   private final int mostRecordBytes;
   private final Framing framing = new Framing();
@@ -83,12 +85,12 @@ public final class TfRecordReader implements AutoCloseable {
         throw fault(from.offset(), TRUNCATED, "the file ends at " + file.size());
       }
       window =
-          new RecordWindow(
+          new ByteWindow(
               new ByteSource.Plain(file, from.offset()),
               from.offset(),
               ByteSource.chunkBytes(file, options.chunkBytes()));
     } else {
-      window = new RecordWindow(new InflatedSource(file, compression), 0, options.chunkBytes());
+      window = new ByteWindow(compression.inflate(file), 0, options.chunkBytes());
       passBy(from.offset());
     }
   }

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.source.InflatedSource;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
@@ -32,7 +33,6 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.zip.Deflater;
 import java.util.zip.DeflaterOutputStream;
 import java.util.zip.GZIPOutputStream;
 import org.junit.jupiter.api.Test;
@@ -71,26 +71,6 @@ class TfRecordReaderTest {
         };
     try (compressor) {
       compressor.write(bytes);
-    }
-    return out.toByteArray();
-  }
-
-  /// Not made smaller: the bytes stand in the file as they are.
-  private static byte[] stored(byte[] bytes, Compression compression) throws IOException {
-    ByteArrayOutputStream out = new ByteArrayOutputStream();
-    Deflater none = new Deflater(Deflater.NO_COMPRESSION);
-    OutputStream compressor =
-        compression == Compression.ZLIB
-            ? new DeflaterOutputStream(out, none)
-            : new GZIPOutputStream(out) {
-              {
-                def.setLevel(Deflater.NO_COMPRESSION);
-              }
-            };
-    try (compressor) {
-      compressor.write(bytes);
-    } finally {
-      none.end();
     }
     return out.toByteArray();
   }

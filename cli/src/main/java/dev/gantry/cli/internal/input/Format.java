@@ -13,6 +13,7 @@ import dev.gantry.formats.internal.files.FileList;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.JointFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.webdataset.TarReader;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsFormat;
@@ -30,7 +31,8 @@ import java.util.stream.Collectors;
 enum Format {
   WEIGHTS,
   SHARDS,
-  TFRECORD;
+  TFRECORD,
+  WEBDATASET;
 
   private static final String UNKNOWN = "unknown-format";
   static final String LIST_OF_A_SET = "it is the list of a set; name its folder";
@@ -41,10 +43,14 @@ enum Format {
   private static final Pattern RECORD_NAME =
       Pattern.compile(".*tfrecord.*|.*-[0-9]{5}-of-[0-9]{5}(\\..*)?", Pattern.DOTALL);
 
+  /// Matches names of tar archives.
+  private static final Pattern TAR_NAME =
+      Pattern.compile(".*\\.(tar|tar\\.gz|tgz)", Pattern.DOTALL);
+
   /// The format that was found at a location.
   ///
-  /// @param records the files, where it is TFRecord
-  record Found(Format format, List<Location> records) {}
+  /// @param files the files, where it is TFRecord or WebDataset
+  record Found(Format format, List<Location> files) {}
 
   /// @throws MalformedFileException of kind `unknown-format`, or `several-formats` of a folder
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
@@ -55,7 +61,8 @@ enum Format {
     }
     try {
       Format format = ofFile(session, location);
-      return new Found(format, format == TFRECORD ? List.of(location) : List.of());
+      boolean isFile = format == TFRECORD || format == WEBDATASET;
+      return new Found(format, isFile ? List.of(location) : List.of());
     } catch (TransferException e) {
       return ofFolder(session, Folder.insteadOf(session, location, e).orElseThrow(() -> e));
     }
@@ -71,6 +78,9 @@ enum Format {
     if (TfRecordReader.isTfRecord(session, file)) {
       return TFRECORD;
     }
+    if (TarReader.isTar(session, file)) {
+      return WEBDATASET;
+    }
     if (name.endsWith(JSON_SUFFIX)) {
       return saysShards(file) ? SHARDS : WEIGHTS;
     }
@@ -80,6 +90,9 @@ enum Format {
     } catch (MalformedFileException fault) {
       if (isRecordName(name)) {
         return TFRECORD;
+      }
+      if (isTarName(name)) {
+        return WEBDATASET;
       }
       throw fault.kind().equals(UNKNOWN) ? unknown(file) : fault;
     }
@@ -100,7 +113,7 @@ enum Format {
             ? LIST_OF_A_SET
             : "neither weights ("
                 + weightsFormats()
-                + ") nor TFRecord (plain, GZIP or ZLIB) begin so, and the name tells nothing");
+                + "), TFRecord (plain, GZIP or ZLIB) nor tar begin so, and the name tells nothing");
   }
 
   private static Found ofFolder(GantrySession session, Folder folder) {
@@ -121,11 +134,16 @@ enum Format {
     if (!records.isEmpty()) {
       return new Found(TFRECORD, records);
     }
+    List<Location> archives =
+        folder.files().stream().filter(file -> isTarName(file.fileName())).toList();
+    if (!archives.isEmpty()) {
+      return new Found(WEBDATASET, archives);
+    }
     throw new MalformedFileException(
         folder.location(),
         0,
         UNKNOWN,
-        "the folder has no weights (%s), no %s, and no TFRecord file%s"
+        "the folder has no weights (%s), no %s, and no TFRecord file or tar archive%s"
             .formatted(
                 weightsFormats(), ShardSet.FILE_NAME, checkpoint(session, folder.location())));
   }
@@ -165,6 +183,10 @@ enum Format {
 
   static boolean isList(Location file) {
     return file.fileName().startsWith(JointFiles.LIST);
+  }
+
+  static boolean isTarName(String name) {
+    return TAR_NAME.matcher(name.toLowerCase(Locale.ROOT)).matches();
   }
 
   private static boolean isRecordName(String name) {

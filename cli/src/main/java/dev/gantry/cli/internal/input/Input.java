@@ -20,7 +20,8 @@ public sealed interface Input {
   /// The description of such a parameter, for `@Parameters`.
   String DESCRIPTION =
       "Weights (safetensors, an index.json, NumPy), a shards.json, a TFRecord file (plain, GZIP or"
-          + " ZLIB), or a folder of one of these; a path, or an s3, http or https URL.";
+          + " ZLIB), a WebDataset tar, or a folder of one of these; a path, or an s3, http or https"
+          + " URL.";
 
   /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
   ///     rules
@@ -44,7 +45,8 @@ public sealed interface Input {
     return switch (found.format()) {
       case WEIGHTS -> new Weights(WeightsFormats.open(session, location));
       case SHARDS -> new Shards(ShardSet.open(session, location));
-      case TFRECORD -> new Records(found.records());
+      case TFRECORD -> new Records(found.files());
+      case WEBDATASET -> new Archives(found.files());
     };
   }
 
@@ -54,7 +56,8 @@ public sealed interface Input {
   static WeightsCatalogue weights(GantrySession session, Location location) {
     return switch (open(session, location)) {
       case Weights(WeightsCatalogue weights) -> weights;
-      case Shards _, Records _ -> throw new MisuseException("FILE must be weights: " + location);
+      case Shards _, Records _, Archives _ ->
+          throw new MisuseException("FILE must be weights: " + location);
     };
   }
 
@@ -89,7 +92,8 @@ public sealed interface Input {
     for (Location path : named) {
       switch (find(session, path)) {
         case Records(List<Location> files) -> all.addAll(files);
-        case Weights _, Shards _ -> throw new MisuseException(path + " is no TFRecord file");
+        case Weights _, Shards _, Archives _ ->
+            throw new MisuseException(path + " is no TFRecord file");
       }
     }
     FileList.requireWhole(session, all);
@@ -122,4 +126,10 @@ public sealed interface Input {
   /// @param files one or more, in the order of their names; looked at no further than their names
   ///     or first bytes
   record Records(List<Location> files) implements Input {}
+
+  /// Tar archives of WebDataset.
+  ///
+  /// @param files one or more, in the order of their names; looked at no further than their names
+  ///     or first bytes
+  record Archives(List<Location> files) implements Input {}
 }

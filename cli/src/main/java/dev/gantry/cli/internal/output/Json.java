@@ -21,13 +21,13 @@ import java.util.function.Function;
 /// Prints values as JSON: a record as an object of its components, and maps, iterables, numbers, flags and
 /// shapes as what they are. All other values, and locations and devices, become their text.
 public final class Json {
-  /// Takes one element of an array.
+  /// Takes one element of an array, a value of any kind.
   @FunctionalInterface
   public interface Taker {
-    void take(String element) throws IOException;
+    void take(Object element) throws IOException;
   }
 
-  /// An array of strings that may be too long for memory.
+  /// An array that may be too long for memory.
   @FunctionalInterface
   public interface Elements {
     void forEach(Taker taker) throws IOException;
@@ -119,7 +119,7 @@ public final class Json {
       case Record record -> write(object(record), json);
       case Elements elements -> {
         json.writeStartArray();
-        elements.forEach(json::writeString);
+        elements.forEach(element -> write(element, json));
         json.writeEndArray();
       }
       case Collection<?> array -> {

@@ -90,12 +90,17 @@ public final class Progress implements ProgressListener, AutoCloseable {
 
   /// Moves the bar to a reader's position. How far compressed files reach is unknown.
   public void at(TfRecordReader reader) {
-    if (!reader.location().equals(file)) {
+    at(reader.location(), reader.offset(), reader.compression() != Compression.NONE);
+  }
+
+  /// Moves the bar to an offset in one of the files, or in what it decompresses to.
+  public void at(Location current, long position, boolean isCompressed) {
+    if (!current.equals(file)) {
       before += offset;
-      file = reader.location();
+      file = current;
     }
-    offset = reader.offset();
-    onProgress(before + offset, reader.compression() == Compression.NONE ? total : UNKNOWN);
+    offset = position;
+    onProgress(before + offset, isCompressed ? UNKNOWN : total);
   }
 
   /// Shows beside the bar what is being done.

@@ -30,7 +30,7 @@ class DigestSpoolTest {
       }
       for (int time = 0; time < 2; time++) {
         List<String> found = new ArrayList<>();
-        spool.forEach(found::add);
+        spool.forEach(digest -> found.add((String) digest));
         assertThat(found).isEqualTo(expected);
       }
     }

@@ -3,6 +3,8 @@ package dev.gantry.formats.internal.numpy;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.npy.NpyHeader;
+import dev.gantry.formats.internal.npy.NpyInput;
 import dev.gantry.formats.internal.weights.StridedReader;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;

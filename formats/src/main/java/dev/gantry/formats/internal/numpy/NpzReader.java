@@ -4,6 +4,8 @@ package dev.gantry.formats.internal.numpy;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.npy.NpyHeader;
+import dev.gantry.formats.internal.npy.NpyInput;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.numpy;
 
+import dev.gantry.formats.internal.npy.NpyHeader;
+import dev.gantry.formats.internal.npy.NpyInput;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;

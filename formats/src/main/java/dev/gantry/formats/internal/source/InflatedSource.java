@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.tfrecord;
+package dev.gantry.formats.internal.source;
 
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.store.SourceFile;
@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The bytes that a compressed file decompresses to, from its start. A fault is thrown after the bytes before it were
 /// handed out.
-final class InflatedSource implements ByteSource {
+public final class InflatedSource implements ByteSource {
   /// The largest factor by which deflate expands: 258 bytes from two bits.
   private static final long MAX_RATIO = 1032;
 
@@ -26,10 +26,10 @@ final class InflatedSource implements ByteSource {
   private static final int CHUNK_BYTES = 256 << 10;
 
   /// The longest name and comment of a gzip header that are read.
-  static final int MAX_HEADER_BYTES = 1 << 20;
+  public static final int MAX_HEADER_BYTES = 1 << 20;
 
   private final SourceFile file;
-  private final Compression compression;
+  private final boolean isZlib;
   private final Inflater zlib = new Inflater();
   private final byte[] step = new byte[STEP_BYTES];
   private long given;
@@ -46,10 +46,19 @@ final class InflatedSource implements ByteSource {
   private @Nullable IOException fault;
   private boolean ended;
 
-  /// @param compression not NONE
-  InflatedSource(SourceFile file, Compression compression) {
+  private InflatedSource(SourceFile file, boolean isZlib) {
     this.file = file;
-    this.compression = compression;
+    this.isZlib = isZlib;
+  }
+
+  /// Decompresses gzip: one member or several, one after the other.
+  public static InflatedSource gzip(SourceFile file) {
+    return new InflatedSource(file, false);
+  }
+
+  /// Decompresses one zlib stream.
+  public static InflatedSource zlib(SourceFile file) {
+    return new InflatedSource(file, true);
   }
 
   @Override
@@ -77,7 +86,7 @@ final class InflatedSource implements ByteSource {
       InputStream stream = inflated;
       if (stream != null) {
         ended = stream.read(step, 0, wanted) < 0;
-        if (ended && compression == Compression.ZLIB) {
+        if (ended && isZlib) {
           requireEnd(source);
         }
       }
@@ -97,7 +106,7 @@ final class InflatedSource implements ByteSource {
   }
 
   private InputStream open(FileStream source) throws IOException {
-    if (compression == Compression.ZLIB) {
+    if (isZlib) {
       produced = zlib::getBytesWritten;
       return new InflaterInputStream(source, zlib, 8 << 10);
     }

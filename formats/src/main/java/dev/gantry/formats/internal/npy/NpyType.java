@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.numpy;
+package dev.gantry.formats.internal.npy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.numpy;
+package dev.gantry.formats.internal.npy;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
@@ -16,7 +16,7 @@ import java.util.function.Consumer;
 /// @param isCompressed whether the bytes at `offset` are compressed, so that errors cannot name an offset
 ///     within
 /// @param reader fills a buffer with the next bytes
-record NpyInput(
+public record NpyInput(
     Location file,
     String subject,
     long offset,
@@ -24,7 +24,7 @@ record NpyInput(
     boolean isCompressed,
     Consumer<ByteBuffer> reader) {
   /// @param offset the file offset of the `.npy`
-  static NpyInput ofFile(FileBytes bytes, String subject, long offset, long length) {
+  public static NpyInput ofFile(FileBytes bytes, String subject, long offset, long length) {
     long[] position = {offset};
     return new NpyInput(
         bytes.file(),
@@ -40,14 +40,14 @@ record NpyInput(
   }
 
   /// Reads the next `count` bytes.
-  ByteBuffer next(int count) {
+  public ByteBuffer next(int count) {
     ByteBuffer bytes = ByteBuffer.allocate(count);
     reader.accept(bytes);
     return bytes.flip();
   }
 
   /// @param position the fault's offset from the start of the `.npy`
-  MalformedFileException malformed(long position, String kind, String detail) {
+  public MalformedFileException malformed(long position, String kind, String detail) {
     return new MalformedFileException(
         file, isCompressed ? offset : offset + position, kind, subject + detail);
   }

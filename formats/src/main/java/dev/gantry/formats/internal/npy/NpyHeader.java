@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.numpy;
+package dev.gantry.formats.internal.npy;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
@@ -16,7 +16,7 @@ import java.nio.charset.StandardCharsets;
 ///
 /// @param headerBytes the offset of the elements from the start of the `.npy`
 /// @param dataBytes how many bytes the elements take
-record NpyHeader(
+public record NpyHeader(
     DType dtype, TensorShape shape, Encoding encoding, long headerBytes, long dataBytes) {
   /// The longest header, in bytes. NumPy's own reader stops at 10,000.
   private static final int MAX_HEADER_BYTES = 1 << 20;
@@ -29,14 +29,14 @@ record NpyHeader(
   /// The size of the magic string and the version.
   private static final int PREFIX_BYTES = 8;
 
-  static boolean hasMagic(ByteBuffer start) {
+  public static boolean hasMagic(ByteBuffer start) {
     return start.remaining() >= MAGIC.length
         && start.slice(start.position(), MAGIC.length).equals(ByteBuffer.wrap(MAGIC));
   }
 
   /// @throws dev.gantry.core.MalformedFileException if the header breaks a rule of the format, or
   ///     says what Gantry does not read, each fault with its own kind
-  static NpyHeader read(NpyInput input) {
+  public static NpyHeader read(NpyInput input) {
     requireBytes(input, PREFIX_BYTES);
     ByteBuffer prefix = input.next(PREFIX_BYTES);
     if (!hasMagic(prefix)) {
@@ -126,7 +126,7 @@ record NpyHeader(
   /// Returns the tensor of an uncompressed array.
   ///
   /// @param offset the file offset of the `.npy`
-  StoredTensor tensor(String name, Location file, long offset) {
+  public StoredTensor tensor(String name, Location file, long offset) {
     Extent extent = new Extent(file, offset + headerBytes, dataBytes);
     return new StoredTensor(name, dtype, shape, extent, encoding);
   }

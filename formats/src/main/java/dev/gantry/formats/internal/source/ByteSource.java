@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.tfrecord;
+package dev.gantry.formats.internal.source;
 
 import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
 /// The bytes of a file from some place on, decompressed. Does not own the file. For one thread.
-interface ByteSource extends AutoCloseable {
+public interface ByteSource extends AutoCloseable {
   int END = -1;
 
   /// A request for more takes little longer than one for less.
@@ -47,7 +47,7 @@ interface ByteSource extends AutoCloseable {
     private long at;
 
     /// @param from offset of the first byte, at most the file's size
-    Plain(SourceFile file, long from) {
+    public Plain(SourceFile file, long from) {
       this.file = file;
       this.at = from;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.tfrecord;
+package dev.gantry.formats.internal.source;
 
 import dev.gantry.core.internal.memory.HostSlab;
 import java.io.IOException;
@@ -10,7 +10,10 @@ import java.nio.ByteOrder;
 
 /// The part of a stream of bytes that lies in memory: it slides from the stream's start to its end.
 /// Owns its source. For one thread.
-final class RecordWindow implements AutoCloseable {
+public final class ByteWindow implements AutoCloseable {
+  /// The least size of a window, and how much is read at first after bytes were skipped.
+  public static final int LEAST_CHUNK_BYTES = 4 << 10;
+
   private final ByteSource source;
   private final int chunkBytes;
   private Memory memory;
@@ -24,7 +27,7 @@ final class RecordWindow implements AutoCloseable {
 
   /// @param position the offset in the stream of the source's first byte
   /// @param chunkBytes how much to read at a time
-  RecordWindow(ByteSource source, long position, int chunkBytes) {
+  public ByteWindow(ByteSource source, long position, int chunkBytes) {
     this.source = source;
     this.position = position;
     this.chunkBytes = chunkBytes;
@@ -56,12 +59,12 @@ final class RecordWindow implements AutoCloseable {
   }
 
   /// The offset in the stream of the first byte in the window.
-  long position() {
+  public long position() {
     return position;
   }
 
   /// The largest number of bytes that may follow from the window's first byte on.
-  long mostLeft() {
+  public long mostLeft() {
     long ahead = source.mostLeft();
     int here = end - start;
     return ahead > Long.MAX_VALUE - here ? Long.MAX_VALUE : ahead + here;
@@ -70,7 +73,7 @@ final class RecordWindow implements AutoCloseable {
   /// Reads until `count` bytes are in the window. Memory grows no faster than bytes arrive.
   ///
   /// @return how many there are; fewer than `count` only where the stream ends
-  int require(int count) throws IOException {
+  public int require(int count) throws IOException {
     while (end - start < count) {
       makeRoom(count);
       int most = Math.max(step, count - (end - start));
@@ -104,7 +107,7 @@ final class RecordWindow implements AutoCloseable {
   }
 
   /// Drops the first `count` bytes of the window.
-  void consume(int count) {
+  public void consume(int count) {
     start += count;
     position += count;
     if (start == end) {
@@ -114,30 +117,30 @@ final class RecordWindow implements AutoCloseable {
   }
 
   /// Skips bytes, also beyond the window. Bytes beyond it are not read if the source is a file that is not compressed.
-  void pass(int count) {
+  public void pass(long count) {
     int here = end - start;
     if (count <= here) {
-      consume(count);
+      consume((int) count);
       return;
     }
     source.skip(count - here);
     start = 0;
     end = 0;
     position += count;
-    step = TfRecordOptions.LEAST_CHUNK_BYTES;
+    step = LEAST_CHUNK_BYTES;
   }
 
   /// Returns the window's memory, little endian, whose first byte is at [#start]. Valid until the next [#require].
-  ByteBuffer bytes() {
+  public ByteBuffer bytes() {
     return memory.bytes;
   }
 
-  int start() {
+  public int start() {
     return start;
   }
 
   /// Returns a part of the window's bytes, valid until the next [#require].
-  MemorySegment slice(int from, int length) {
+  public MemorySegment slice(int from, int length) {
     return memory.view.asSlice(start + from, length);
   }
 

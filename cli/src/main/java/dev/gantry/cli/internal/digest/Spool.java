@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.digest;
+
+import java.io.BufferedInputStream;
+import java.io.BufferedOutputStream;
+import java.io.DataInputStream;
+import java.io.DataOutputStream;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.channels.Channels;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.StandardOpenOption;
+
+/// A temporary file for values that are printed only when it is known that all of them are good.
+final class Spool implements AutoCloseable {
+  static final int BUFFER_BYTES = 128 << 10;
+
+  /// The file's name is deleted at once, so the file goes when it is closed, even if the process is killed.
+  private final FileChannel file;
+
+  private final DataOutputStream out;
+
+  Spool() {
+    try {
+      file =
+          FileChannel.open(
+              Files.createTempFile("gantry-digests-", ""),
+              StandardOpenOption.READ,
+              StandardOpenOption.WRITE,
+              StandardOpenOption.DELETE_ON_CLOSE);
+    } catch (IOException e) {
+      throw new UncheckedIOException("digests cannot be kept", e);
+    }
+    out =
+        new DataOutputStream(
+            new BufferedOutputStream(Channels.newOutputStream(file), BUFFER_BYTES));
+  }
+
+  /// Appends what the writer writes.
+  void add(Writer writer) {
+    try {
+      writer.write(out);
+    } catch (IOException e) {
+      throw new UncheckedIOException("digests cannot be kept", e);
+    }
+  }
+
+  /// Writes one value.
+  @FunctionalInterface
+  interface Writer {
+    void write(DataOutputStream out) throws IOException;
+  }
+
+  /// Returns all values from the first one on.
+  DataInputStream read() throws IOException {
+    out.flush();
+    return new DataInputStream(
+        new BufferedInputStream(Channels.newInputStream(file.position(0)), BUFFER_BYTES));
+  }
+
+  @Override
+  public void close() {
+    try {
+      file.close();
+    } catch (IOException e) {
+      throw new UncheckedIOException("the temporary file of digests cannot be closed", e);
+    }
+  }
+}

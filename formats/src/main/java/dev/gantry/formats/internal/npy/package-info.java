@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/// The header of one NumPy array, which is a file by itself, or lies in an archive.
+@NullMarked
+package dev.gantry.formats.internal.npy;
+
+import org.jspecify.annotations.NullMarked;

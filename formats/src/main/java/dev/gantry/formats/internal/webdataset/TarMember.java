@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.webdataset;
+
+/// One member of a tar archive.
+///
+/// @param header the offset of its header, in bytes from the start of the archive
+/// @param offset the offset of its data
+/// @param length the length of its data in bytes
+/// @param isFile whether it is a regular file, and not a directory, a link or something else
+public record TarMember(String name, long header, long offset, long length, boolean isFile) {}
