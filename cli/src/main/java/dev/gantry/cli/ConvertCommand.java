@@ -2,6 +2,9 @@
 package dev.gantry.cli;
 
 import dev.gantry.cli.internal.convert.FieldType;
+import dev.gantry.cli.internal.convert.ImageFolder;
+import dev.gantry.cli.internal.convert.ImageSize;
+import dev.gantry.cli.internal.convert.ImagesToShards;
 import dev.gantry.cli.internal.convert.RecordFields;
 import dev.gantry.cli.internal.convert.RecordsToShards;
 import dev.gantry.cli.internal.convert.ShardsToRecords;
@@ -12,6 +15,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -34,13 +38,16 @@ import picocli.CommandLine.Parameters;
     name = "convert",
     description = {
       "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
-      "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord."
+      "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord.",
+      "Writes a folder with a folder of JPEG and PNG pictures for each class as raw tensor shards."
     })
 final class ConvertCommand extends ReportCommand {
   private static final String SHARD_BYTES = "--shard-bytes";
   private static final String SAMPLES = "--samples-per-shard";
   private static final String FIELD = "--field";
   private static final String PAD = "--pad";
+  private static final String SIZE = "--size";
+  private static final String STRETCH = "--stretch";
   private static final String SHARDS = "--shards";
   private static final String COMPRESSION = "--compression";
 
@@ -50,7 +57,7 @@ final class ConvertCommand extends ReportCommand {
 
   /// The options that apply to some kinds of input only.
   private static final Set<String> SPECIAL =
-      Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SHARDS, COMPRESSION);
+      Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SIZE, STRETCH, SHARDS, COMPRESSION);
 
   @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
   private Location input;
@@ -76,7 +83,8 @@ final class ConvertCommand extends ReportCommand {
   @Option(
       names = SAMPLES,
       paramLabel = "N",
-      description = "TFRecord IN: so many samples in each raw tensor shard but the last.")
+      description =
+          "TFRecord or pictures IN: so many samples in each raw tensor shard but the last.")
   private @Nullable Long samplesPerShard;
 
   @Option(
@@ -96,6 +104,20 @@ final class ConvertCommand extends ReportCommand {
               + " lengths beside them, as NAME_length; reads IN twice."
               + " Without it features of different lengths are refused.")
   private boolean pad;
+
+  @Option(
+      names = SIZE,
+      paramLabel = "H[xW]",
+      converter = ImageSize.class,
+      description =
+          "Pictures IN: the height and width that all get, as in 224 or 224x320; what does not fit"
+              + " is cropped.")
+  private @Nullable ImageDecoding size;
+
+  @Option(
+      names = STRETCH,
+      description = "Pictures IN: change their proportions instead of cropping them.")
+  private boolean stretch;
 
   @Option(
       names = SHARDS,
@@ -121,6 +143,14 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   WrittenFiles report(GantrySession session) throws IOException {
+    if (size != null) {
+      allow("pictures", Set.of(SHARD_BYTES, SAMPLES, SIZE, STRETCH));
+      return images(session, stretch ? size.stretch() : size);
+    }
+    if (input instanceof Location.Local(Path path, _) && ImageFolder.isOne(path)) {
+      throw new MisuseException(
+          "IN is a folder of pictures; " + SIZE + " must say how large they get");
+    }
     return switch (Input.open(session, input)) {
       case Input.Weights(WeightsCatalogue weights) -> {
         allow("weights", Set.of(SHARD_BYTES));
@@ -137,6 +167,14 @@ final class ConvertCommand extends ReportCommand {
       }
       case Input.Archives _ -> throw new MisuseException("IN is a tar archive: " + input);
     };
+  }
+
+  private WrittenFiles images(GantrySession session, ImageDecoding decoding) throws IOException {
+    if (!(input instanceof Location.Local(Path folder, _))) {
+      throw new MisuseException("IN must be a local folder of pictures (was " + input + ")");
+    }
+    return new ImagesToShards(ImageFolder.open(folder), decoding, localOutput())
+        .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
   }
 
   private WrittenFiles records(GantrySession session, List<Location> files) throws IOException {
@@ -160,8 +198,7 @@ final class ConvertCommand extends ReportCommand {
     if (output instanceof Location.Local(Path path, _)) {
       return path;
     }
-    throw new MisuseException(
-        "OUT must be a local path for TFRecord and shards (was " + output + ")");
+    throw new MisuseException("OUT must be a local path for all but weights (was " + output + ")");
   }
 
   /// @throws MisuseException if an option is given that is not for this input

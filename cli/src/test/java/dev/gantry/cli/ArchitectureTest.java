@@ -68,6 +68,8 @@ class ArchitectureTest {
   private static final String TFRECORD = "dev.gantry.formats.tfrecord";
   private static final String SOURCE = "dev.gantry.formats.internal.source";
 
+  private static final String IMAGES = "dev.gantry.formats.internal.images";
+
   private static final String EXAMPLES = "dev.gantry.formats.internal.examples";
 
   /// A package holds no more files than a reader takes in at a glance.
@@ -284,10 +286,10 @@ class ArchitectureTest {
   /// What is behind few packages, so that the others could do with something else.
   static Stream<Arguments> guarded() {
     return Stream.of(
-        // Foreign functions are bound in two places.
-        Arguments.of("java.lang.foreign.Linker", List.of(NATIVES, TORCH)),
-        Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH)),
-        Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH, GUARD)),
+        // Foreign functions are bound in three places.
+        Arguments.of("java.lang.foreign.Linker", List.of(NATIVES, TORCH, IMAGES)),
+        Arguments.of("java.lang.foreign.SymbolLookup", List.of(NATIVES, TORCH, IMAGES)),
+        Arguments.of("java.lang.invoke.MethodHandle", List.of(NATIVES, TORCH, GUARD, IMAGES)),
         Arguments.of("jcuda..", List.of(NATIVES)),
         // Messages and compression are the business of those who read and write records.
         Arguments.of("com.google.protobuf..", List.of(TFRECORD)),
@@ -342,6 +344,8 @@ class ArchitectureTest {
         Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
+        Arguments.of(root + ".images", List.of(root, spi, IMAGES)),
+        Arguments.of(IMAGES, List.of(spi)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE)),
         Arguments.of(internal + ".webdataset", List.of(SOURCE)),

@@ -24,8 +24,9 @@ class PublicApiTest {
   /// `CuFileConfig`, libcufile's settings; `RawFile`, bytes of files into such memory and out of it;
   /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
   /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
-  /// read what was saved, and `SaveMode`, which two options said that contradicted each other.
-  private static final int MAX_TYPES_FOR_USERS = 70;
+  /// read what was saved, and `SaveMode`, which two options said that contradicted each other; `ImageDecoding`, which
+  /// says what pictures become.
+  private static final int MAX_TYPES_FOR_USERS = 71;
 
   /// What reads a folder of the hub, names its tensors, and runs its block.
   private static final int MAX_TYPES_OF_MODELS = 6;

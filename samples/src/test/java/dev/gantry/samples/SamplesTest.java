@@ -35,6 +35,8 @@ import dev.gantry.samples.resident.ServeResident;
 import dev.gantry.samples.texts.EmbedTexts;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
+import java.awt.Color;
+import java.awt.Graphics2D;
 import java.awt.image.BufferedImage;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
@@ -189,6 +191,12 @@ class SamplesTest {
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),
         sample(
+            "TrainFromImages",
+            TrainFromImages::main,
+            "40 pictures of 2 classes\naccuracy: (0\\.[89]\\d*|1\\.0)\n",
+            pictures(),
+            temporary.resolve("decoded")),
+        sample(
             "TrainOnSeveralGpus",
             TrainOnSeveralGpus::main,
             "began on \\d+ devices\n",
@@ -281,6 +289,26 @@ class SamplesTest {
       throw new UncheckedIOException(e);
     }
     return file;
+  }
+
+  /// Reddish pictures of one class and bluish ones of another.
+  private static Path pictures() {
+    Path root = temporary.resolve("pictures");
+    try {
+      for (int i = 0; i < 40; i++) {
+        BufferedImage image = new BufferedImage(40 + i, 60, BufferedImage.TYPE_INT_RGB);
+        Graphics2D graphics = image.createGraphics();
+        graphics.setColor(i % 2 == 0 ? new Color(200, 3 * i, 20) : new Color(20, 3 * i, 200));
+        graphics.fillRect(i / 2, i / 2, 30, 40);
+        graphics.dispose();
+        Path folder = Files.createDirectories(root.resolve(i % 2 == 0 ? "red" : "blue"));
+        String format = i % 4 < 2 ? "jpg" : "png";
+        ImageIO.write(image, format, folder.resolve(i + "." + format).toFile());
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return root;
   }
 
   @AfterEach

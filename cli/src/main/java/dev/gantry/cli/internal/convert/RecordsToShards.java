@@ -12,9 +12,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.FieldView;
 import dev.gantry.formats.internal.examples.ExampleParser;
 import dev.gantry.formats.internal.examples.RawRecord;
-import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardOptions;
-import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.io.IOException;
@@ -22,7 +20,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -66,8 +63,7 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
           }
         }
       }
-      ShardSet set = writer.finish();
-      return WrittenFiles.of(output, files(set), start);
+      return WrittenFiles.of(output, writer.finish(), start);
     }
   }
 
@@ -80,12 +76,6 @@ public record RecordsToShards(List<Location> files, RecordFields features, Path 
       values.put(views.get(i).name(), batch.asSlice(views.get(i).offset(), bytes));
     }
     return values;
-  }
-
-  private static List<Path> files(ShardSet set) {
-    List<Path> files = new ArrayList<>(set.shards().stream().map(Shard::file).toList());
-    files.add(set.file());
-    return files;
   }
 
   private void checkOutput(GantrySession session) throws IOException {

@@ -2,6 +2,8 @@
 package dev.gantry.cli.internal.output;
 
 import dev.gantry.core.Location;
+import dev.gantry.formats.shards.Shard;
+import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -23,6 +25,13 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
       written.add(new WrittenFile(Location.of(file), Files.size(file)));
     }
     return new WrittenFiles(Location.of(output), written, seconds);
+  }
+
+  /// The files of a set of shards, its index last.
+  public static WrittenFiles of(Path output, ShardSet set, long start) throws IOException {
+    List<Path> files = new ArrayList<>(set.shards().stream().map(Shard::file).toList());
+    files.add(set.file());
+    return of(output, files, start);
   }
 
   private long bytes() {

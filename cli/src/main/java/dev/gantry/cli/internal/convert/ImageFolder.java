@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.convert;
+
+import dev.gantry.core.MalformedFileException;
+import java.io.IOException;
+import java.nio.file.FileVisitOption;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
+
+/// A folder that has a folder of pictures for each class. Classes and pictures have the order that
+/// torchvision's `ImageFolder` gives them: that of their names.
+///
+/// @param classes the names of the classes' folders, in order
+public record ImageFolder(Path root, List<String> classes) {
+  private static final Pattern PICTURE = Pattern.compile(".*\\.(jpg|jpeg|png)", Pattern.DOTALL);
+
+  /// Formats that torchvision's `ImageFolder` also takes, and that are not decoded here.
+  private static final Pattern OTHER_PICTURE =
+      Pattern.compile(".*\\.(ppm|bmp|pgm|tif|tiff|webp)", Pattern.DOTALL);
+
+  /// @throws MalformedFileException if it has no folders
+  public static ImageFolder open(Path root) throws IOException {
+    List<String> classes = folders(root);
+    if (classes.isEmpty()) {
+      throw malformed(root, "there is no folder in it; each class needs one");
+    }
+    return new ImageFolder(root, classes);
+  }
+
+  /// Whether a path is a folder whose first folder has pictures.
+  public static boolean isOne(Path root) throws IOException {
+    if (!Files.isDirectory(root)) {
+      return false;
+    }
+    List<String> folders = folders(root);
+    if (folders.isEmpty()) {
+      return false;
+    }
+    try (Stream<Path> files = Files.list(root.resolve(folders.getFirst()))) {
+      return files.anyMatch(file -> matches(PICTURE, file));
+    }
+  }
+
+  private static List<String> folders(Path root) throws IOException {
+    try (Stream<Path> entries = Files.list(root)) {
+      return entries
+          .filter(Files::isDirectory)
+          .map(folder -> folder.getFileName().toString())
+          .filter(name -> !name.startsWith("."))
+          .sorted()
+          .toList();
+    }
+  }
+
+  /// The pictures of a class, also in folders within its folder. Files of other names are passed over.
+  ///
+  /// @throws MalformedFileException if there is none, or one of a format that is not decoded
+  List<Path> pictures(String name) throws IOException {
+    Path folder = root.resolve(name);
+    try (Stream<Path> all = Files.walk(folder, FileVisitOption.FOLLOW_LINKS)) {
+      List<Path> found =
+          all.filter(file -> matches(PICTURE, file) || matches(OTHER_PICTURE, file))
+              .filter(Files::isRegularFile)
+              .sorted(
+                  Comparator.comparing((Path file) -> String.valueOf(file.getParent()))
+                      .thenComparing(Path::getFileName))
+              .toList();
+      for (Path file : found) {
+        if (matches(OTHER_PICTURE, file)) {
+          throw malformed(file, "only JPEG and PNG are decoded");
+        }
+      }
+      if (found.isEmpty()) {
+        throw malformed(folder, "the class has no picture named .jpg, .jpeg or .png");
+      }
+      return found;
+    }
+  }
+
+  private static boolean matches(Pattern names, Path file) {
+    return names.matcher(file.toString().toLowerCase(Locale.ROOT)).matches();
+  }
+
+  private static MalformedFileException malformed(Path file, String detail) {
+    return new MalformedFileException(file, 0, "invalid-image-folder", detail);
+  }
+}

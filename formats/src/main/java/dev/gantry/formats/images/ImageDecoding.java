@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.images;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.images.Crop;
+import dev.gantry.formats.internal.images.ImageDecoder;
+import dev.gantry.formats.internal.images.Kernel;
+import dev.gantry.formats.spi.FieldDecoder;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+
+/// Says how encoded pictures, JPEG or PNG, become U8 values of the shape (height, width, 3), red first.
+///
+/// By default a picture is resized so that its shorter side just fits, and its centre is cropped.
+/// Resizing is bilinear and antialiased, with the results of Pillow and of torchvision's transforms of Pillow's
+/// pictures. Grey pictures become RGB, alpha is dropped, CMYK is converted, 16 bits become 8, and pictures are
+/// turned upright as their Exif data say.
+///
+/// Immutable and thread-safe: each method returns another one.
+public final class ImageDecoding implements FieldDecoder {
+  /// The longest side of a decoded field.
+  public static final int MAX_SIDE = 4096;
+
+  /// The most pixels of a picture unless [#maxPixels] says otherwise: where Pillow warns of decompression
+  /// bombs.
+  public static final long DEFAULT_MAX_PIXELS = 89_478_485;
+
+  private static final long MOST_PIXELS = Integer.MAX_VALUE / 4;
+
+  private final ImageDecoder decoder;
+
+  private ImageDecoding(ImageDecoder.Options options) {
+    decoder = new ImageDecoder(options);
+  }
+
+  /// @param height of the field, from 1 to [#MAX_SIDE]
+  /// @param width of the field
+  public static ImageDecoding of(int height, int width) {
+    MisuseException.requireRange("height", height, 1, MAX_SIDE);
+    MisuseException.requireRange("width", width, 1, MAX_SIDE);
+    return new ImageDecoding(
+        new ImageDecoder.Options(
+            height,
+            width,
+            new Crop.Window(0, false),
+            0,
+            Kernel.BILINEAR,
+            true,
+            true,
+            DEFAULT_MAX_PIXELS));
+  }
+
+  /// Resizes the shorter side to `pixels`, then crops the centre: torchvision's `Resize` and `CenterCrop`, as
+  /// for evaluation.
+  ///
+  /// @param pixels no less than the field's longer side
+  public ImageDecoding resizeShorterSide(int pixels) {
+    return with(options().withCrop(new Crop.Window(shorterSide(pixels), false)));
+  }
+
+  /// Resizes the shorter side to `pixels`, then crops a random window.
+  ///
+  /// @param pixels no less than the field's longer side
+  public ImageDecoding randomCrop(int pixels) {
+    return with(options().withCrop(new Crop.Window(shorterSide(pixels), true)));
+  }
+
+  private int shorterSide(int pixels) {
+    int longer = Math.max(options().height(), options().width());
+    MisuseException.requireRange("the shorter side", pixels, longer, MAX_SIDE);
+    return pixels;
+  }
+
+  /// Resizes the whole picture to the field's shape, whatever its own proportions.
+  public ImageDecoding stretch() {
+    return with(options().withCrop(new Crop.Stretched()));
+  }
+
+  /// Crops a random part of 8 % to 100 % of the area, of proportions from 3:4 to 4:3, and resizes it:
+  /// torchvision's `RandomResizedCrop`, as for training.
+  public ImageDecoding randomResizedCrop() {
+    return randomResizedCrop(0.08, 1, 3.0 / 4, 4.0 / 3);
+  }
+
+  /// Crops a random part and resizes it.
+  ///
+  /// @param minArea of the picture's area, more than 0
+  /// @param maxArea up to 1
+  /// @param minAspect of width to height, more than 0
+  /// @param maxAspect of width to height
+  public ImageDecoding randomResizedCrop(
+      double minArea, double maxArea, double minAspect, double maxAspect) {
+    if (!(minArea > 0 && minArea <= maxArea && maxArea <= 1)
+        || !(minAspect > 0 && minAspect <= maxAspect && maxAspect < Double.POSITIVE_INFINITY)) {
+      throw new MisuseException(
+          "randomResizedCrop: areas must be ordered, above 0 and up to 1, aspects ordered and above"
+              + " 0"
+              + " (were %s to %s, %s to %s)".formatted(minArea, maxArea, minAspect, maxAspect));
+    }
+    return with(options().withCrop(new Crop.RandomResized(minArea, maxArea, minAspect, maxAspect)));
+  }
+
+  /// Mirrors every second picture from left to right, at random.
+  public ImageDecoding flip() {
+    return with(options().withFlip(0.5));
+  }
+
+  /// Resizes by bicubic convolution instead.
+  public ImageDecoding bicubic() {
+    return with(options().withKernel(Kernel.BICUBIC));
+  }
+
+  /// Decodes all pixels of large pictures. Without this, a JPEG that is to shrink to half or less is decoded at 1/2, 1/4
+  /// or 1/8 of its size where libturbojpeg is there, which takes less time; pixels then differ slightly.
+  public ImageDecoding allPixels() {
+    return with(options().withReduced(false));
+  }
+
+  /// Leaves pictures as their pixels lie, whatever orientation their Exif data say; so do Pillow and torchvision.
+  public ImageDecoding ignoreOrientation() {
+    return with(options().withOriented(false));
+  }
+
+  /// Sets the most pixels that a picture may have; one with more is refused before memory is taken for it.
+  public ImageDecoding maxPixels(long pixels) {
+    MisuseException.requireRange("maxPixels", pixels, 1, MOST_PIXELS);
+    return with(options().withMaxPixels(pixels));
+  }
+
+  /// The field that pictures become.
+  public Field field(String name) {
+    return new Field(name, DType.U8, TensorShape.of(options().height(), options().width(), 3));
+  }
+
+  /// What decodes JPEG on this machine: `libturbojpeg` or `the JDK`.
+  public static String jpegLibrary() {
+    return ImageDecoder.jpegLibrary();
+  }
+
+  @Override
+  public void decode(MemorySegment encoded, MemorySegment target, long seed) throws IOException {
+    decoder.decode(encoded, target, seed);
+  }
+
+  private ImageDecoder.Options options() {
+    return decoder.options();
+  }
+
+  private static ImageDecoding with(ImageDecoder.Options options) {
+    return new ImageDecoding(options);
+  }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.images;
+
+/// How much each input pixel counts for each output pixel, along one axis. A filter is widened by the
+/// scale when a picture shrinks, so that no input pixel is passed over. All is computed as
+/// Pillow does it, so that results are the same, bit for bit.
+final class FilterTaps {
+  /// The bits of a weight behind the point: 8 bits of a pixel and 2 for sums beyond it are left.
+  static final int FRACTION_BITS = 32 - 8 - 2;
+
+  /// The first input pixel that counts for an output pixel.
+  final int[] first;
+
+  /// The input pixel after the last one that counts.
+  final int[] end;
+
+  /// Those of output pixel `i` from `i * most` on, as fixed-point numbers.
+  final int[] weights;
+
+  /// The most input pixels that count for an output pixel.
+  final int most;
+
+  private FilterTaps(int count, int most) {
+    this.most = most;
+    first = new int[count];
+    end = new int[count];
+    weights = new int[Math.multiplyExact(count, most)];
+  }
+
+  /// @param from where the region begins, in input pixels, of which it need not be a multiple
+  /// @param to where it ends
+  /// @param size the input pixels that may count
+  /// @param whole the output pixels of the whole region
+  /// @param start the first output pixel that is wanted
+  /// @param count how many are wanted
+  static FilterTaps of(
+      Kernel kernel, double from, double to, int size, int whole, int start, int count) {
+    double scale = (to - from) / whole;
+    double widened = Math.max(1, scale);
+    double support = kernel.support() * widened;
+    int most = (int) Math.ceil(support) * 2 + 1;
+    FilterTaps all = new FilterTaps(count, most);
+    double[] shares = new double[most];
+    for (int i = 0; i < count; i++) {
+      double center = from + (start + i + 0.5) * scale;
+      int first = Math.max(0, (int) (center - support + 0.5));
+      int taps = Math.min(size, (int) (center + support + 0.5)) - first;
+      all.first[i] = first;
+      all.end[i] = first + taps;
+      double sum = 0;
+      for (int t = 0; t < taps; t++) {
+        double distance = (t + first - center + 0.5) * (1 / widened);
+        shares[t] = kernel.at(Math.abs(distance));
+        sum += shares[t];
+      }
+      for (int t = 0; t < taps; t++) {
+        double share = (sum == 0 ? shares[t] : shares[t] / sum) * (1 << FRACTION_BITS);
+        all.weights[i * most + t] = (int) (share < 0 ? share - 0.5 : share + 0.5);
+      }
+    }
+    return all;
+  }
+}
