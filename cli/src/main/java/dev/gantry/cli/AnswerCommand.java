@@ -2,8 +2,6 @@
 package dev.gantry.cli;
 
 import ai.djl.Model;
-import ai.djl.engine.Engine;
-import ai.djl.engine.StandardCapabilities;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -12,8 +10,6 @@ import ai.djl.training.ParameterStore;
 import dev.gantry.cli.internal.answer.Answer;
 import dev.gantry.cli.internal.answer.Inputs;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.core.Device;
-import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
@@ -82,7 +78,7 @@ final class AnswerCommand extends ReportCommand {
             .optReport(part -> transfer.updateAndGet(before -> before.plus(part)))
             .build();
     // Starts DJL's engine before the clock: that is no part of the load.
-    ai.djl.Device target = djlDevice();
+    ai.djl.Device target = device.ofDjl();
     long start = System.nanoTime();
     try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
       double seconds = (System.nanoTime() - start) / 1e9;
@@ -121,21 +117,5 @@ final class AnswerCommand extends ReportCommand {
       }
     }
     return outputs;
-  }
-
-  private ai.djl.Device djlDevice() {
-    Engine engine = Engine.getEngine("PyTorch");
-    if (!device.isChosen()) {
-      return engine.defaultDevice();
-    }
-    return switch (device.device()) {
-      case Device.Host _ -> ai.djl.Device.cpu();
-      case Device.Cuda(int ordinal) -> {
-        if (!engine.hasCapability(StandardCapabilities.CUDA) || ordinal >= engine.getGpuCount()) {
-          throw new DeviceUnavailableException("DJL's PyTorch engine has no GPU " + ordinal);
-        }
-        yield ai.djl.Device.gpu(ordinal);
-      }
-    };
   }
 }

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import ai.djl.engine.Engine;
+import ai.djl.engine.StandardCapabilities;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.DevicePreparation;
 import org.jspecify.annotations.Nullable;
@@ -21,6 +24,23 @@ final class DeviceOption {
 
   Device device() {
     return device == null ? GantrySession.bestDevice() : device;
+  }
+
+  /// The device as DJL names it; its engine's default if none was chosen.
+  ///
+  /// @throws DeviceUnavailableException if DJL's engine has no such GPU
+  ai.djl.Device ofDjl() {
+    Engine engine = Engine.getEngine("PyTorch");
+    return switch (device) {
+      case null -> engine.defaultDevice();
+      case Device.Host _ -> ai.djl.Device.cpu();
+      case Device.Cuda(int ordinal) -> {
+        if (!engine.hasCapability(StandardCapabilities.CUDA) || ordinal >= engine.getGpuCount()) {
+          throw new DeviceUnavailableException("DJL's PyTorch engine has no GPU " + ordinal);
+        }
+        yield ai.djl.Device.gpu(ordinal);
+      }
+    };
   }
 
   /// Begins to open the device in the background, while the command does what needs no device.

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.cli.internal.digest.CastDigests;
 import dev.gantry.cli.internal.digest.RecordDigests;
 import dev.gantry.cli.internal.digest.SampleDigests;
 import dev.gantry.cli.internal.digest.TensorDigests;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Report;
-import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /// `digest`: prints digests of loaded bytes, which prove that the right bytes arrive.
@@ -27,14 +31,41 @@ final class DigestCommand extends ReportCommand {
   @Parameters(paramLabel = "FILE", description = Input.DESCRIPTION)
   private Location file;
 
+  @Option(
+      names = "--as",
+      paramLabel = "TYPE",
+      description =
+          "Digests of the values as ${COMPLETION-CANDIDATES}: floating-point and quantised tensors"
+              + " of weights become this type, integers stay as they are.")
+  private @Nullable Type type;
+
+  /// A type that floating-point tensors are rounded to.
+  enum Type {
+    F32(DataType.FLOAT32),
+    BF16(DataType.BFLOAT16),
+    F16(DataType.FLOAT16);
+
+    final DataType type;
+
+    Type(DataType type) {
+      this.type = type;
+    }
+  }
+
   @Mixin private DeviceOption device;
 
   @Override
   Report report(GantrySession session) {
-    Device target = device.device();
-    return switch (Input.open(session, file)) {
-      case Input.Weights(WeightsCatalogue weights) -> TensorDigests.of(session, weights, target);
-      case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, target);
+    Input input = Input.open(session, file);
+    if (type != null && !(input instanceof Input.Weights)) {
+      throw new MisuseException("--as is for weights: samples have no type to cast to");
+    }
+    return switch (input) {
+      case Input.Weights(WeightsCatalogue weights) ->
+          type == null
+              ? TensorDigests.of(session, weights, device.device())
+              : CastDigests.of(session, file, weights, type.type, device.ofDjl());
+      case Input.Shards(ShardSet set) -> TensorDigests.of(session, set, device.device());
       case Input.Records(List<Location> files) -> RecordDigests.of(session, files);
       case Input.Archives(List<Location> files) -> SampleDigests.of(session, files);
     };

@@ -128,7 +128,11 @@ public record TensorDigests(
   }
 
   private static Digest ended(Digest digest, MessageDigest sha256) {
-    return new Digest(digest.dtype(), digest.shape(), HexFormat.of().formatHex(sha256.digest()));
+    return new Digest(digest.dtype(), digest.shape(), ended(sha256));
+  }
+
+  static String ended(MessageDigest sha256) {
+    return HexFormat.of().formatHex(sha256.digest());
   }
 
   public static MessageDigest sha256() {
