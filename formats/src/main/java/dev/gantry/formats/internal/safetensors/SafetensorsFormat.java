@@ -39,16 +39,17 @@ public final class SafetensorsFormat implements WeightsFormat {
 
   @Override
   public boolean recognisesFolder(List<Location> files) {
-    return SafetensorsOpener.isAmong(files);
+    return SafetensorsOpener.DATA_FILES.isAmong(files);
   }
 
   @Override
   public WeightsCatalogue open(FileBytes file) {
-    return SafetensorsOpener.open(file);
+    return SafetensorsOpener.DATA_FILES.open(file);
   }
 
   @Override
   public WeightsCatalogue openFolder(Session session, Location folder, List<Location> files) {
-    return SafetensorsOpener.openFolder(new Folder(GantrySession.of(session), folder, files));
+    return SafetensorsOpener.DATA_FILES.openFolder(
+        new Folder(GantrySession.of(session), folder, files));
   }
 }
