@@ -295,7 +295,7 @@ class ArchitectureTest {
         Arguments.of("com.google.protobuf..", List.of(TFRECORD)),
         Arguments.of(
             "org.apache.commons.compress..",
-            List.of(TFRECORD, SOURCE, "dev.gantry.formats.internal.numpy")),
+            List.of(TFRECORD, SOURCE, "dev.gantry.formats.internal.archive")),
         Arguments.of("java.util.zip.Inflater*", List.of(SOURCE)));
   }
 
@@ -328,6 +328,7 @@ class ArchitectureTest {
     String safetensors = internal + ".safetensors";
     String weights = internal + ".weights";
     String npy = internal + ".npy";
+    String archive = internal + ".archive";
     String checkpoint = root + ".checkpoint";
     return Stream.of(
         Arguments.of(root, List.of()),
@@ -340,7 +341,9 @@ class ArchitectureTest {
         Arguments.of(weights, List.of(spi, safetensors, files, json)),
         Arguments.of(npy, List.of(spi)),
         Arguments.of(SOURCE, List.of()),
-        Arguments.of(internal + ".numpy", List.of(weights, spi, files, npy)),
+        Arguments.of(archive, List.of(spi)),
+        Arguments.of(internal + ".numpy", List.of(weights, archive, spi, files, npy)),
+        Arguments.of(internal + ".torch", List.of(weights, archive, safetensors, spi, files)),
         Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
@@ -379,7 +382,10 @@ class ArchitectureTest {
     List<List<String>> kinds =
         List.of(
             List.of(
-                root + "internal.weights..", root + "internal.numpy..", root + "internal.gguf.."),
+                root + "internal.weights..",
+                root + "internal.numpy..",
+                root + "internal.torch..",
+                root + "internal.gguf.."),
             List.of(
                 root + "shards..",
                 root + "tfrecord..",

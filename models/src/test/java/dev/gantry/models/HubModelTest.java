@@ -15,7 +15,6 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
@@ -371,14 +370,16 @@ class HubModelTest {
     }
   }
 
+  /// The file holds the tensors of `bert` as PyTorch saves them.
   @Test
-  void aFolderOfPickledTensorsSaysSo() throws IOException {
+  void aFolderOfPickledTensorsAnswersToo() throws IOException, TranslateException {
     Files.copy(HUB.resolve("bert/config.json"), temporary.resolve("config.json"));
-    Files.writeString(temporary.resolve("pytorch_model.bin"), "PK");
-    assertThatThrownBy(() -> HubModel.of(temporary).load())
-        .isInstanceOf(MalformedFileException.class)
-        .hasMessageContainingAll("'pytorch_model.bin' is PyTorch's own format", "safetensors")
-        .hasMessageNotContaining("\n");
+    Files.copy(
+        HUB.resolveSibling("pickled/pytorch_model.bin"), temporary.resolve("pytorch_model.bin"));
+    HubModel hub = HubModel.of(temporary);
+    try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
+      reference("bert").requireAnsweredBy(hub, model);
+    }
   }
 
   @Test

@@ -124,6 +124,12 @@ class SamplesTest {
     return List.of(
         sample("LoadWeights", LoadWeights::main, "(?s).*fc1.bias float32 \\(96\\).*", MODEL),
         sample(
+            "LoadPyTorch",
+            LoadPyTorch::main,
+            "(?s).*epoch = 3\n.*model.0.weight float32 \\(8, 4\\).*",
+            Path.of("..", "formats", "src", "test", "resources", "corpus", "torch", "training.pt"),
+            temporary.resolve("of-pytorch.safetensors")),
+        sample(
             "SeveralGpus",
             SeveralGpus::main,
             "(?s)(\\d+ arrays on .*)+(fc\\d\\.\\w+ \\(.*\\)\n)+\\d+ arrays of rank 0\n",

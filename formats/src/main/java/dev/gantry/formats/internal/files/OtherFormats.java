@@ -11,8 +11,7 @@ import java.util.Optional;
 public final class OtherFormats {
   private record Signature(String start, String description) {}
 
-  private static final String PICKLE =
-      "a Python pickle, as older PyTorch writes them; save it as safetensors";
+  private static final String PICKLE = "a Python pickle, such as older PyTorch writes";
 
   /// The known formats' first bytes, one ISO-8859-1 character for each byte.
   private static final List<Signature> SIGNATURES =
@@ -20,9 +19,7 @@ public final class OtherFormats {
           new Signature(
               "version https://git-lfs",
               "a Git LFS pointer, not the file itself; `git lfs pull` gets the file"),
-          new Signature(
-              "PK\u0003\u0004",
-              "a ZIP archive, as PyTorch's .pt and .bin are; save it as" + " safetensors"),
+          new Signature("PK\u0003\u0004", "a ZIP archive, such as NumPy and PyTorch write"),
           new Signature("\u0080\u0002", PICKLE),
           new Signature("\u0080\u0003", PICKLE),
           new Signature("\u0080\u0004", PICKLE),

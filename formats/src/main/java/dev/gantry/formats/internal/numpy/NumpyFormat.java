@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.numpy;
 
+import dev.gantry.formats.internal.archive.ZipDirectory;
 import dev.gantry.formats.internal.npy.NpyHeader;
 import dev.gantry.formats.internal.npy.NpyInput;
 import dev.gantry.formats.spi.FileBytes;
@@ -8,8 +9,6 @@ import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -33,7 +32,8 @@ public final class NumpyFormat implements WeightsFormat {
   @Override
   public boolean recognises(String fileName, ByteBuffer start) {
     return NpyHeader.hasMagic(start)
-        || (isArchive(start) && (hasArchiveName(fileName) || firstMemberIsArray(start)));
+        || (ZipDirectory.begins(start)
+            && (hasArchiveName(fileName) || ZipDirectory.firstName(start).endsWith(ARRAY_SUFFIX)));
   }
 
   @Override
@@ -41,7 +41,7 @@ public final class NumpyFormat implements WeightsFormat {
     ByteBuffer start = ByteBuffer.allocate((int) Math.min(8, file.length()));
     file.readFully(start, 0);
     boolean archive =
-        isArchive(start.flip())
+        ZipDirectory.begins(start.flip())
             || (hasArchiveName(file.file().fileName()) && !NpyHeader.hasMagic(start));
     return archive ? new NpzReader(file).read() : array(file);
   }
@@ -60,33 +60,5 @@ public final class NumpyFormat implements WeightsFormat {
 
   private static boolean hasArchiveName(String fileName) {
     return fileName.toLowerCase(Locale.ROOT).endsWith(ARCHIVE_SUFFIX);
-  }
-
-  /// Whether a file begins as a ZIP archive, with or without members.
-  private static boolean isArchive(ByteBuffer start) {
-    if (start.remaining() < Integer.BYTES) {
-      return false;
-    }
-    return switch (start.duplicate().order(ByteOrder.LITTLE_ENDIAN).getInt(start.position())) {
-      case 0x04034b50, 0x06054b50 -> true;
-      default -> false;
-    };
-  }
-
-  /// Looks at the name in the first local header, if it is among the first bytes.
-  private static boolean firstMemberIsArray(ByteBuffer start) {
-    int nameOffset = 30;
-    if (start.remaining() < nameOffset) {
-      return false;
-    }
-    ByteBuffer bytes = start.slice().order(ByteOrder.LITTLE_ENDIAN);
-    int length = Short.toUnsignedInt(bytes.getShort(26));
-    if (bytes.remaining() < nameOffset + length) {
-      return false;
-    }
-    return StandardCharsets.ISO_8859_1
-        .decode(bytes.slice(nameOffset, length))
-        .toString()
-        .endsWith(ARRAY_SUFFIX);
   }
 }

@@ -12,11 +12,11 @@ import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
 import java.nio.ByteBuffer;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.function.Function;
-import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -24,8 +24,6 @@ import org.jspecify.annotations.Nullable;
 public final class WeightsFormats {
   /// How many of a file's first bytes a format sees.
   private static final int START_BYTES = 512;
-
-  private static final Pattern PICKLED = Pattern.compile("\\.(bin|pt|pth)$");
 
   private static volatile @Nullable List<WeightsFormat> all;
 
@@ -90,18 +88,7 @@ public final class WeightsFormats {
                 folder.location(),
                 0,
                 "no-weights",
-                "the folder has no weights, such as " + suffixes() + unreadable(folder)));
-  }
-
-  /// Names the pickled tensors in the folder, which only Python can read, for an error.
-  private static String unreadable(Folder folder) {
-    return folder.files().stream()
-        .map(Location::fileName)
-        .filter(name -> PICKLED.matcher(name).find())
-        .findFirst()
-        .map(name ->
-            "; '" + name + "' is PyTorch's own format, which is not read: save it as safetensors")
-        .orElse("");
+                "the folder has no weights, such as " + suffixes()));
   }
 
   private static WeightsFormat formatOf(Location location, FileBytes file) {
@@ -133,12 +120,20 @@ public final class WeightsFormats {
         .findFirst();
   }
 
-  /// Finds the format by the suffix of a file's name.
+  /// Finds the format by the suffix of a file's name, the longest if several fit.
   private static Optional<WeightsFormat> named(String name) {
     String lower = name.toLowerCase(Locale.ROOT);
     return all().stream()
-        .filter(format -> format.suffixes().stream().anyMatch(lower::endsWith))
-        .findFirst();
+        .filter(format -> suffixLength(format, lower) > 0)
+        .max(Comparator.comparingInt(format -> suffixLength(format, lower)));
+  }
+
+  private static int suffixLength(WeightsFormat format, String name) {
+    return format.suffixes().stream()
+        .filter(name::endsWith)
+        .mapToInt(String::length)
+        .max()
+        .orElse(0);
   }
 
   private static ByteBuffer start(FileBytes bytes) {

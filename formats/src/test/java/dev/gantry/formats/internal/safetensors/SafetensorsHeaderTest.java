@@ -327,7 +327,7 @@ class SafetensorsHeaderTest {
   static Stream<Arguments> otherFormats() {
     return Stream.of(
         Arguments.of("version https://git-lfs.github.com/spec/v1\noid sha256:46", "git lfs pull"),
-        Arguments.of("PK\u0003\u0004\0\0\b\b archive/data.pkl", ".pt and .bin"),
+        Arguments.of("PK\u0003\u0004\0\0\b\b archive/data.pkl", "NumPy and PyTorch"),
         Arguments.of("\u0080\u0002\u008a\nl\u00fc\u009cF\u00f9 j\u00a8P", "pickle"),
         Arguments.of("GGUF\u0003\0\0\0\0\0\0\0", "a GGUF file"),
         Arguments.of("<!DOCTYPE html><html><head>", "HTML"));

@@ -1,42 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.numpy;
+package dev.gantry.formats.internal.archive;
 
+import dev.gantry.core.Extent;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.channels.NonWritableChannelException;
 import java.nio.channels.SeekableByteChannel;
 
-/// A file as a channel, for the ZIP reader of Commons Compress and for streams of compressed bytes.
-final class ArchiveChannel implements SeekableByteChannel {
+/// Some bytes of a file as a channel, for the ZIP reader of Commons Compress and for streams of compressed
+/// bytes.
+public final class ArchiveChannel implements SeekableByteChannel {
   private final FileBytes bytes;
-  private final long end;
+  private final Extent extent;
   private final long most;
   private long position;
   private long read;
   private boolean open = true;
 
-  /// @param end the file offset at which the channel ends
+  /// @param extent the bytes, which the channel counts from 0
   /// @param most the most bytes that may be read, however often
-  ArchiveChannel(FileBytes bytes, long position, long end, long most) {
+  public ArchiveChannel(FileBytes bytes, Extent extent, long most) {
     this.bytes = bytes;
-    this.position = position;
-    this.end = end;
+    this.extent = extent;
     this.most = most;
   }
 
   @Override
   public int read(ByteBuffer target) throws IOException {
-    if (position >= end) {
+    if (position >= extent.length()) {
       return -1;
     }
-    int count = (int) Math.min(target.remaining(), end - position);
+    int count = (int) Math.min(target.remaining(), extent.length() - position);
     read += count;
     if (read > most) {
       throw new IOException("the directory has more than " + most + " bytes");
     }
     ByteBuffer part = target.slice(target.position(), count);
-    bytes.readFully(part, position);
+    bytes.readFully(part, extent.offset() + position);
     target.position(target.position() + count);
     position += count;
     return count;
@@ -58,7 +59,7 @@ final class ArchiveChannel implements SeekableByteChannel {
 
   @Override
   public long size() {
-    return end;
+    return extent.length();
   }
 
   @Override

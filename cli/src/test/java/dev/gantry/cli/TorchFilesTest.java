@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// The command line over files on which PyTorch has judged.
+class TorchFilesTest {
+  private static final Path CORPUS =
+      Path.of("..", "formats", "src", "test", "resources", "corpus", "torch");
+
+  private static final Map<?, ?> VERDICTS = JsonTree.verdicts(CORPUS);
+
+  @TempDir private Path temporary;
+
+  private static boolean isValid(Object file) {
+    return (Boolean) ((Map<?, ?>) VERDICTS.get(file)).get("valid");
+  }
+
+  static Stream<?> valid() {
+    return VERDICTS.keySet().stream().filter(TorchFilesTest::isValid);
+  }
+
+  /// PyTorch swaps the bytes of `big-endian.pt`, and so does Gantry.
+  static Stream<?> invalid() {
+    return VERDICTS.keySet().stream()
+        .filter(file -> !isValid(file) && !file.equals("big-endian.pt"));
+  }
+
+  private static Object expected(String file) {
+    return ((Map<?, ?>) VERDICTS.get(file)).get("tensors");
+  }
+
+  private static Object digest(Path file) {
+    return TestSamples.json(TestSamples.run("digest", "--json", "--device", "host", file))
+        .get("tensors");
+  }
+
+  @ParameterizedTest
+  @MethodSource("valid")
+  void digestAgreesWithTheReference(String file) {
+    assertThat(digest(CORPUS.resolve(file))).isEqualTo(expected(file));
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {"training.pt", "views.pt", "legacy.pt", "tied-parameters.pt", "bare-tensor.pt"})
+  void convertWritesSafetensorsOfTheSameTensors(String file) {
+    Path single = temporary.resolve("single.safetensors");
+    Path folder = temporary.resolve("folder");
+    TestSamples.run("convert", CORPUS.resolve(file), single);
+    TestSamples.run("convert", "--shard-bytes", "64", CORPUS.resolve(file), folder);
+    for (Path out : List.of(single, folder)) {
+      assertThat(digest(out)).isEqualTo(expected(file));
+    }
+  }
+
+  @Test
+  void inspectAndLoadTellWhatAFileHolds() {
+    Path file = CORPUS.resolve("training.pt");
+    Map<?, ?> document = TestSamples.json(TestSamples.run("inspect", "--json", file));
+    assertThat(document.get("format")).isEqualTo("PyTorch");
+    assertThat(((Map<?, ?>) document.get("metadata")).get("epoch")).isEqualTo("3");
+    assertThat(TestSamples.run("load", "--device", "host", file).out().lines()).hasSize(2);
+  }
+
+  @ParameterizedTest
+  @MethodSource("invalid")
+  void malformedFilesAreNamedInOneLine(String file) {
+    for (CommandLineRun run :
+        List.of(
+            TestSamples.fail(65, "inspect", CORPUS.resolve(file)),
+            TestSamples.fail(65, "digest", CORPUS.resolve(file)),
+            TestSamples.fail(65, "convert", CORPUS.resolve(file), temporary.resolve("out")))) {
+      assertThat(run.err()).matches("(?s)gantry: .*: offset [0-9]+: [a-z0-9]+(-[a-z0-9]+)*: .+\n");
+    }
+    assertThat(temporary).isEmptyDirectory();
+  }
+
+  @Test
+  void aFolderWithOnlyABinAnswers() throws IOException {
+    Path resources = Path.of("..", "models", "src", "test", "resources");
+    Path input = resources.resolve("hub/bert/expected.json");
+    Files.copy(resources.resolve("hub/bert/config.json"), temporary.resolve("config.json"));
+    Files.copy(
+        resources.resolve("pickled/pytorch_model.bin"), temporary.resolve("pytorch_model.bin"));
+    assertThat(answers(temporary, input)).isEqualTo(answers(resources.resolve("hub/bert"), input));
+  }
+
+  private static Object answers(Path folder, Path input) {
+    return TestSamples.json(
+            TestSamples.run("answer", folder, "--input", input, "--device", "host", "--json"))
+        .get("outputs");
+  }
+}

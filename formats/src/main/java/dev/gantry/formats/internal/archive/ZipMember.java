@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.archive;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.WeightsCatalogue.Checksum;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
+import java.nio.channels.Channels;
+import java.util.zip.CRC32;
+import java.util.zip.CheckedInputStream;
+import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
+import org.apache.commons.compress.compressors.deflate.DeflateParameters;
+
+/// A member of a ZIP archive.
+///
+/// @param extent the place of its bytes in the file, which are compressed or not
+/// @param size its size in bytes when it is not compressed
+/// @param crc32 the CRC-32 of the bytes that are not compressed
+public record ZipMember(String name, Extent extent, long size, int crc32, boolean isDeflated) {
+  private static final int STEP_BYTES = 64 << 10;
+
+  /// The highest compression ratio that deflate can reach.
+  private static final long MAX_RATIO = 1032;
+
+  /// Refuses a size that is not that of its bytes, before memory is taken for it.
+  void requirePlausible() {
+    if (isDeflated && size / MAX_RATIO > extent.length()) {
+      throw malformed(
+          "size-mismatch", extent.length() + " compressed bytes cannot become " + size + " bytes");
+    }
+    if (!isDeflated && size != extent.length()) {
+      throw malformed("size-mismatch", subject() + " is stored in two different sizes");
+    }
+  }
+
+  /// The start of an error's message.
+  public String subject() {
+    return "member '" + name + "'";
+  }
+
+  /// The checksum of a stored member.
+  public Checksum checksum() {
+    return new Checksum(extent, crc32);
+  }
+
+  /// Opens a stream of the member's bytes, which are decompressed. [#fill] reads from it.
+  public InputStream open(FileBytes file) {
+    InputStream bytes = Channels.newInputStream(new ArchiveChannel(file, extent, extent.length()));
+    if (!isDeflated) {
+      return bytes;
+    }
+    DeflateParameters raw = new DeflateParameters();
+    raw.setWithZlibHeader(false);
+    return new DeflateCompressorInputStream(bytes, raw);
+  }
+
+  /// Decompresses all of the member and compares its checksum.
+  ///
+  /// @param skipped how many of the first bytes the target does not get
+  /// @param target memory for the bytes after these; it may end before the member does
+  public void decompress(FileBytes file, long skipped, MemorySegment target) {
+    try (CheckedInputStream stream = new CheckedInputStream(open(file), new CRC32())) {
+      copy(stream, skipped, MemorySegment.NULL);
+      copy(stream, target.byteSize(), target);
+      copy(stream, size - skipped - target.byteSize(), MemorySegment.NULL);
+      if (stream.read() >= 0) {
+        throw malformed("size-mismatch", "more than " + size + " bytes come out of a member");
+      }
+      checksum().requireSame((int) stream.getChecksum().getValue());
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  /// @param target memory for the bytes; empty if they are passed over
+  private void copy(InputStream stream, long bytes, MemorySegment target) {
+    ByteBuffer part = ByteBuffer.allocate(STEP_BYTES);
+    for (long at = 0; at < bytes; at += part.limit()) {
+      part.clear().limit((int) Math.min(STEP_BYTES, bytes - at));
+      fill(stream, part);
+      if (target.byteSize() > 0) {
+        MemorySegment.copy(MemorySegment.ofBuffer(part.rewind()), 0, target, at, part.limit());
+      }
+    }
+  }
+
+  /// Fills a buffer that is on the heap from a stream of [#open].
+  public void fill(InputStream stream, ByteBuffer target) {
+    try {
+      int count =
+          stream.readNBytes(
+              target.array(), target.arrayOffset() + target.position(), target.remaining());
+      if (count < target.remaining()) {
+        throw malformed("size-mismatch", "fewer than " + size + " bytes come out of a member");
+      }
+      target.position(target.limit());
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  /// The fault of bytes that cannot be decompressed.
+  public MalformedFileException damaged(IOException cause) {
+    MalformedFileException damage =
+        malformed("invalid-deflate", "compressed bytes are damaged: " + cause.getMessage());
+    damage.initCause(cause);
+    return damage;
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(extent.file(), extent.offset(), kind, detail);
+  }
+}

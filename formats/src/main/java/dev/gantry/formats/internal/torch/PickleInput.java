@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.archive.ArchiveChannel;
+import dev.gantry.formats.internal.archive.ZipMember;
+import dev.gantry.formats.spi.FileBytes;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.channels.Channels;
+
+/// The bytes of a pickle in order, from a file or a member of an archive. For one thread.
+final class PickleInput implements AutoCloseable {
+  private static final int BUFFER_BYTES = 8192;
+
+  /// The most memory that a pickle's values may take. State dictionaries take some thousand bytes a tensor.
+  private static final long MAX_VALUE_BYTES = 192 << 20;
+
+  /// The longest line of the text opcodes.
+  private static final int MAX_LINE_BYTES = 1 << 16;
+
+  private final Extent extent;
+  private final long length;
+  private final boolean isDeflated;
+  private final InputStream stream;
+  private final byte[] buffer = new byte[BUFFER_BYTES];
+  private int next;
+  private int end;
+
+  /// How many bytes the buffer has had from the stream.
+  private long taken;
+
+  /// What the values take that were made.
+  private long used;
+
+  private long opcodeOffset;
+
+  private PickleInput(Extent extent, long length, boolean isDeflated, InputStream stream) {
+    this.extent = extent;
+    this.length = length;
+    this.isDeflated = isDeflated;
+    this.stream = stream;
+  }
+
+  static PickleInput of(FileBytes file, ZipMember member) {
+    return new PickleInput(member.extent(), member.size(), member.isDeflated(), member.open(file));
+  }
+
+  static PickleInput of(FileBytes file, Extent extent) {
+    return new PickleInput(
+        extent,
+        extent.length(),
+        false,
+        Channels.newInputStream(new ArchiveChannel(file, extent, Long.MAX_VALUE)));
+  }
+
+  /// The file offset of the next byte; of compressed bytes, where they begin.
+  long position() {
+    return isDeflated ? extent.offset() : extent.offset() + consumed();
+  }
+
+  private long consumed() {
+    return taken - (end - next);
+  }
+
+  /// How many bytes are left.
+  long remaining() {
+    return length - consumed();
+  }
+
+  /// Reads the next opcode.
+  int opcode() {
+    opcodeOffset = position();
+    return read();
+  }
+
+  /// The file offset of the opcode.
+  long opcodeOffset() {
+    return opcodeOffset;
+  }
+
+  /// Counts the memory of values, before they are made.
+  void charge(long bytes) {
+    used += bytes;
+    if (used > MAX_VALUE_BYTES) {
+      throw fault("pickle-too-large", "its values take more than " + MAX_VALUE_BYTES + " bytes");
+    }
+  }
+
+  int read() {
+    if (next == end) {
+      refill();
+    }
+    return Byte.toUnsignedInt(buffer[next++]);
+  }
+
+  private void refill() {
+    int wanted = (int) Math.min(BUFFER_BYTES, length - taken);
+    if (wanted <= 0) {
+      throw cut();
+    }
+    try {
+      next = 0;
+      end = stream.readNBytes(buffer, 0, wanted);
+      taken += end;
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+    if (end == 0) {
+      throw cut();
+    }
+  }
+
+  private MalformedFileException damaged(IOException cause) {
+    MalformedFileException damage =
+        malformed(position(), "invalid-deflate", "compressed bytes are damaged");
+    damage.initCause(cause);
+    return damage;
+  }
+
+  private MalformedFileException cut() {
+    return malformed(position(), "pickle-past-end", "the pickle ends before its STOP");
+  }
+
+  /// Reads a little-endian number of at most eight bytes, without sign if it has fewer than eight.
+  long number(int bytes) {
+    long value = 0;
+    for (int i = 0; i < bytes; i++) {
+      value |= (long) read() << (i * Byte.SIZE);
+    }
+    return value;
+  }
+
+  double real() {
+    return ByteBuffer.wrap(bytes(Double.BYTES)).order(ByteOrder.BIG_ENDIAN).getDouble();
+  }
+
+  /// Reads bytes of a length that the file gives.
+  byte[] bytes(long count) {
+    requireRemaining(count);
+    byte[] bytes = new byte[Math.toIntExact(count)];
+    for (int done = 0; done < bytes.length; ) {
+      if (next == end) {
+        refill();
+      }
+      int step = Math.min(bytes.length - done, end - next);
+      System.arraycopy(buffer, next, bytes, done, step);
+      next += step;
+      done += step;
+    }
+    return bytes;
+  }
+
+  void skip(long count) {
+    requireRemaining(count);
+    for (long done = 0; done < count; ) {
+      if (next == end) {
+        refill();
+      }
+      int step = (int) Math.min(count - done, end - next);
+      next += step;
+      done += step;
+    }
+  }
+
+  private void requireRemaining(long count) {
+    if (count < 0 || count > remaining()) {
+      throw cut();
+    }
+  }
+
+  /// Reads to the end of a line, which is left out.
+  byte[] line() {
+    ByteArrayOutputStream line = new ByteArrayOutputStream();
+    for (int each = read(); each != '\n'; each = read()) {
+      if (line.size() == MAX_LINE_BYTES) {
+        throw malformed(
+            position(), "pickle-line-too-long", "more than " + MAX_LINE_BYTES + " bytes in a line");
+      }
+      line.write(each);
+    }
+    return line.toByteArray();
+  }
+
+  /// A fault of an opcode that breaks the rules of pickles.
+  MalformedFileException invalid(String detail) {
+    return fault("invalid-pickle", detail);
+  }
+
+  /// A fault of the opcode.
+  MalformedFileException fault(String kind, String detail) {
+    return malformed(opcodeOffset, kind, detail);
+  }
+
+  private MalformedFileException malformed(long offset, String kind, String detail) {
+    return new MalformedFileException(extent.file(), offset, kind, detail);
+  }
+
+  @Override
+  public void close() {
+    try {
+      stream.close();
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.torch.PickleValue.Constant;
+import dev.gantry.formats.internal.torch.PickleValue.Dict;
+import dev.gantry.formats.internal.torch.PickleValue.Instance;
+import dev.gantry.formats.internal.torch.PickleValue.Int;
+import dev.gantry.formats.internal.torch.PickleValue.Items;
+import dev.gantry.formats.internal.torch.PickleValue.Real;
+import dev.gantry.formats.internal.torch.PickleValue.Text;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedMap;
+import org.jspecify.annotations.Nullable;
+
+/// The tensors and notes in nested dictionaries and lists, by dotted names such as `model.0.weight`. A
+/// tensor that is the whole pickle has an empty name. Numbers, strings and truth values of small
+/// dictionaries are notes.
+final class StateDict {
+  /// The deepest nesting. A container that holds itself is refused by it.
+  private static final int MAX_DEPTH = 64;
+
+  /// How many values are visited: a container that lies in several others is visited in each.
+  private static final int MAX_VALUES = 4_000_000;
+
+  /// The most characters of all names together.
+  private static final long MAX_NAME_CHARACTERS = 32 << 20;
+
+  /// The most entries of a dictionary whose entries become notes: a larger one is a vocabulary or the like.
+  private static final int MAX_NOTES = 64;
+
+  private final Location file;
+  private final long offset;
+  private final TorchTensors tensors;
+  private final SequencedMap<String, StoredTensor> found = new LinkedHashMap<>();
+  private final SequencedMap<String, String> notes = new LinkedHashMap<>();
+
+  /// The names of the containers around the value, the outermost first; empty for a key without a name.
+  private final Deque<Optional<String>> path = new ArrayDeque<>();
+
+  private int values;
+  private long characters;
+  private long bytes;
+
+  /// @param offset the file offset of the pickle
+  StateDict(Location file, long offset, TorchTensors tensors) {
+    this.file = file;
+    this.offset = offset;
+    this.tensors = tensors;
+  }
+
+  SequencedMap<String, StoredTensor> tensors() {
+    return found;
+  }
+
+  SequencedMap<String, String> notes() {
+    return notes;
+  }
+
+  /// Adds the tensors and notes in a value.
+  StateDict add(PickleValue value) {
+    values++;
+    if (values > MAX_VALUES || path.size() > MAX_DEPTH) {
+      throw malformed(
+          values > MAX_VALUES ? "too-many-values" : "too-deep",
+          values > MAX_VALUES
+              ? "containers that lie in one another have more than " + MAX_VALUES + " values"
+              : "containers lie deeper in one another than " + MAX_DEPTH);
+    }
+    switch (value) {
+      case Dict dict -> addEntries(dict);
+      case Items(List<PickleValue> items) -> {
+        for (int i = 0; i < items.size(); i++) {
+          path.addLast(Optional.of(Integer.toString(i)));
+          add(items.get(i));
+          path.removeLast();
+        }
+      }
+      case Instance call -> {
+        if (!TorchTypes.isHarmless(call.type())) {
+          addTensor(call);
+        }
+      }
+      case Constant _,
+          Int _,
+          PickleValue.BigInt _,
+          Real _,
+          Text _,
+          PickleValue.Opaque _,
+          PickleValue.Global _,
+          PickleValue.Persistent _ -> {}
+    }
+    return this;
+  }
+
+  private void addEntries(Dict dict) {
+    boolean noted = dict.entries().size() <= MAX_NOTES;
+    dict.entries()
+        .forEach((key, value) -> {
+          path.addLast(Optional.ofNullable(nameOf(key)));
+          String note = noted ? note(value) : null;
+          if (note == null) {
+            add(value);
+          } else if (path.stream().allMatch(Optional::isPresent)) {
+            notes.put(name(), note);
+          }
+          path.removeLast();
+        });
+  }
+
+  private void addTensor(Instance call) {
+    String name = name();
+    tensors
+        .tensor(name, call)
+        .ifPresent(tensor -> {
+          if (found.putIfAbsent(name, tensor) != null) {
+            throw malformed("duplicate-tensor", "a second tensor '" + name + "'");
+          }
+          if (found.size() > SafetensorsHeader.MAX_TENSORS) {
+            throw malformed(
+                "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
+          }
+          bytes += tensor.bytes();
+          if (bytes < 0) {
+            throw malformed("size-overflow", "the tensors have more bytes than can be counted");
+          }
+        });
+  }
+
+  private String name() {
+    StringBuilder name = new StringBuilder();
+    for (Optional<String> part : path) {
+      String text =
+          part.orElseThrow(() ->
+              malformed(
+                  "unnamed-tensor",
+                  "a tensor lies under a key that is no string and no integer, after '"
+                      + name
+                      + "'"));
+      name.append(name.isEmpty() ? "" : ".").append(text);
+      if (characters + name.length() > MAX_NAME_CHARACTERS) {
+        throw malformed(
+            "names-too-long", "the names have more than " + MAX_NAME_CHARACTERS + " characters");
+      }
+    }
+    characters += name.length();
+    return name.toString();
+  }
+
+  /// The name of a dictionary's key, as Python's `str` gives it; null if the key has none.
+  private static @Nullable String nameOf(PickleValue key) {
+    return key instanceof Real ? null : note(key);
+  }
+
+  private static @Nullable String note(PickleValue value) {
+    return switch (value) {
+      case Constant.NONE -> "None";
+      case Constant.TRUE -> "True";
+      case Constant.FALSE -> "False";
+      case Int(long number) -> Long.toString(number);
+      case PickleValue.BigInt(var number) -> number.toString();
+      case Real(double number) -> Double.toString(number);
+      case Text(String text) -> text;
+      default -> null;
+    };
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(file, offset, kind, detail);
+  }
+}

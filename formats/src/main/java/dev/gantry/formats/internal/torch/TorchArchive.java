@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.archive.ZipDirectory;
+import dev.gantry.formats.internal.archive.ZipMember;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SequencedMap;
+
+/// Reads what `torch.save` has written since PyTorch 1.6: a ZIP archive whose members are one pickle and the
+/// storages. Tensors of stored members are loaded straight from their places in the archive.
+final class TorchArchive {
+  private static final String PICKLE = "data.pkl";
+  private static final String BYTE_ORDER = "byteorder";
+
+  private final FileBytes bytes;
+  private final Extent archive;
+
+  /// The members by their names in the archive's folder.
+  private final Map<String, ZipMember> members = new HashMap<>();
+
+  private final SequencedMap<String, WeightsCatalogue.Checksum> checksums = new LinkedHashMap<>();
+
+  /// @param archive the place of the whole archive in the file
+  TorchArchive(FileBytes bytes, Extent archive) {
+    this.bytes = bytes;
+    this.archive = archive;
+    List<ZipMember> all = ZipDirectory.read(bytes, archive);
+    String folder = all.isEmpty() ? "" : folder(all.getFirst().name());
+    for (ZipMember member : all) {
+      if (member.name().startsWith(folder)
+          && members.put(member.name().substring(folder.length()), member) != null) {
+        throw malformed(
+            member.extent().offset() - archive.offset(),
+            "duplicate-member",
+            "a second " + member.subject());
+      }
+    }
+  }
+
+  private static String folder(String member) {
+    return member.substring(0, member.indexOf('/') + 1);
+  }
+
+  /// Whether the first member's name is one that PyTorch gives.
+  static boolean hasFirstName(String name) {
+    String inFolder = name.substring(folder(name).length());
+    return name.indexOf('/') >= 0
+        && (inFolder.equals(PICKLE)
+            || inFolder.equals(BYTE_ORDER)
+            || inFolder.equals("constants.pkl")
+            || inFolder.equals("version")
+            || inFolder.startsWith(".")
+            || inFolder.startsWith("data/")
+            || inFolder.startsWith("code/"));
+  }
+
+  /// Reads the pickle, and finds the tensors in it.
+  StateDict read() {
+    ZipMember pickle = members.get(PICKLE);
+    if (pickle == null) {
+      throw malformed(
+          0, "no-pickle", "the archive has no " + PICKLE + ": PyTorch did not write it");
+    }
+    if (members.containsKey("constants.pkl")) {
+      throw malformed(
+          pickle.extent().offset() - archive.offset(),
+          "torchscript",
+          "the archive is a TorchScript program, not tensors alone; save its state_dict()");
+    }
+    ByteOrder order = order();
+    TorchTensors tensors = new TorchTensors(bytes.file(), (key, _) -> storage(key, order));
+    try (PickleInput input = PickleInput.of(bytes, pickle)) {
+      PickleValue value = new PickleReader(input, TorchTypes::isKnown).read();
+      return new StateDict(bytes.file(), pickle.extent().offset(), tensors).add(value);
+    }
+  }
+
+  /// The checksums of the storages that [#read] has found. PyTorch writes 0 where it was told to compute none.
+  List<WeightsCatalogue.Checksum> checksums() {
+    return List.copyOf(checksums.values());
+  }
+
+  private Optional<TorchStorage> storage(String key, ByteOrder order) {
+    ZipMember member = members.get("data/" + key);
+    if (member != null && !member.isDeflated() && member.crc32() != 0) {
+      checksums.putIfAbsent(key, member.checksum());
+    }
+    return Optional.ofNullable(member).map(found -> TorchStorage.of(found, order));
+  }
+
+  private ByteOrder order() {
+    ZipMember member = members.get(BYTE_ORDER);
+    if (member == null) {
+      return ByteOrder.LITTLE_ENDIAN;
+    }
+    ByteBuffer text = ByteBuffer.allocate((int) Math.min(16, member.size()));
+    try (InputStream stream = member.open(bytes)) {
+      member.fill(stream, text);
+    } catch (IOException e) {
+      throw member.damaged(e);
+    }
+    String order = StandardCharsets.ISO_8859_1.decode(text.flip()).toString();
+    return switch (order) {
+      case "little" -> ByteOrder.LITTLE_ENDIAN;
+      case "big" -> ByteOrder.BIG_ENDIAN;
+      default ->
+          throw malformed(
+              member.extent().offset() - archive.offset(),
+              "unknown-byte-order",
+              "the byte order is '" + order + "', neither little nor big");
+    };
+  }
+
+  /// @param offset the fault's offset from the start of the archive
+  private MalformedFileException malformed(long offset, String kind, String detail) {
+    return new MalformedFileException(bytes.file(), archive.offset() + offset, kind, detail);
+  }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.Extent;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.internal.archive.ZipMember;
+import dev.gantry.formats.internal.weights.StridedReader;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.StoredTensor;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteOrder;
+import java.util.Optional;
+
+/// Bytes of which several tensors may be views.
+///
+/// @param extent the place of the bytes in the file; of compressed ones, the place of these
+/// @param bytes the size when it is not compressed
+/// @param deflated the member that is to be decompressed
+record TorchStorage(Extent extent, long bytes, ByteOrder order, Optional<ZipMember> deflated) {
+  static TorchStorage of(ZipMember member, ByteOrder order) {
+    return new TorchStorage(
+        member.extent(),
+        member.size(),
+        order,
+        member.isDeflated() ? Optional.of(member) : Optional.empty());
+  }
+
+  static TorchStorage of(Extent extent) {
+    return new TorchStorage(extent, extent.length(), ByteOrder.LITTLE_ENDIAN, Optional.empty());
+  }
+
+  /// A tensor of some elements of the storage, which were found to be within it.
+  ///
+  /// @param from the offset of the first element in bytes
+  /// @param strided the strides and the storage's order of bytes
+  StoredTensor tensor(
+      String name, DType dtype, TensorShape shape, long from, Encoding.Strided strided) {
+    long length = strided.span(shape) * (dtype.bits() / Byte.SIZE);
+    boolean plain = isPlain(dtype, shape, strided);
+    return deflated
+        .map(member ->
+            new StoredTensor(
+                name,
+                dtype,
+                shape,
+                extent,
+                new Encoding.Decoded(
+                    "deflated",
+                    (file, _, target) -> {
+                      if (plain) {
+                        member.decompress(file, from, target);
+                      } else {
+                        decodeStrided(member, file, dtype, shape, from, strided, target);
+                      }
+                    })))
+        .orElseGet(() ->
+            new StoredTensor(
+                name,
+                dtype,
+                shape,
+                new Extent(extent.file(), extent.offset() + from, length),
+                plain ? Encoding.PLAIN : strided));
+  }
+
+  private static void decodeStrided(
+      ZipMember member,
+      FileBytes file,
+      DType dtype,
+      TensorShape shape,
+      long from,
+      Encoding.Strided strided,
+      MemorySegment target) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment inOrder =
+          arena.allocate(strided.span(shape) * (dtype.bits() / Byte.SIZE), Long.BYTES);
+      member.decompress(file, from, inOrder);
+      StridedReader.read(dtype, shape, strided, inOrder, target);
+    }
+  }
+
+  /// Whether the elements lie as memory holds them.
+  private static boolean isPlain(DType dtype, TensorShape shape, Encoding.Strided strided) {
+    if (shape.elements().orElseThrow() == 0) {
+      return true;
+    }
+    if (strided.order() == ByteOrder.BIG_ENDIAN && dtype.bits() > Byte.SIZE) {
+      return false;
+    }
+    long dense = 1;
+    for (int axis = shape.rank() - 1; axis >= 0; axis--) {
+      if (shape.dimension(axis) > 1 && strided.strides().get(axis) != dense) {
+        return false;
+      }
+      dense *= shape.dimension(axis);
+    }
+    return true;
+  }
+}

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.safetensors.Verdict;
+import dev.gantry.formats.internal.weights.TensorValues;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// Our verdict on each corpus file is PyTorch's. The system property `gantry.torch.corpus` names a folder of
+/// further files with their `expected.json`.
+class TorchCorpusTest {
+  private static final Path CORPUS = Path.of("src/test/resources/corpus/torch");
+
+  /// Files of further kinds, protocols and dtypes, which `make.py` there has made.
+  private static final Path KINDS =
+      Path.of(System.getProperty("gantry.torch.corpus", "src/test/resources/corpus/torch-kinds"));
+
+  /// PyTorch swaps their storages; the corpus leaves it open whether a reader must.
+  private static final Set<String> EITHER = Set.of("big-endian.pt");
+
+  static Stream<Arguments> all() throws IOException {
+    return Stream.concat(of(CORPUS), of(KINDS));
+  }
+
+  private static Stream<Arguments> of(Path corpus) throws IOException {
+    return Verdict.readAll(corpus.resolve("expected.json")).entrySet().stream()
+        .filter(entry -> !EITHER.contains(entry.getKey()))
+        .map(entry -> Arguments.of(corpus.resolve(entry.getKey()), entry.getValue()));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("all")
+  void aFileIsReadAsPyTorchReadsIt(Path file, Verdict verdict) {
+    if (!verdict.valid()) {
+      MalformedFileException fault =
+          catchThrowableOfType(MalformedFileException.class, () -> open(file));
+      assertThat(fault).as(file.toString()).isNotNull();
+      assertThat(fault.file()).isEqualTo(Location.of(file));
+      assertThat(fault.getMessage()).doesNotContain("\n");
+      return;
+    }
+    WeightsCatalogue weights = open(file);
+    assertThat(weights.format()).isEqualTo("PyTorch");
+    Map<String, String> found = new TreeMap<>();
+    weights.tensors().forEach((name, tensor) -> found.put(name, described(tensor)));
+    assertThat(found)
+        .isEqualTo(
+            verdict.dtypes().keySet().stream()
+                .collect(
+                    Collectors.toMap(
+                        name -> name,
+                        name ->
+                            verdict.dtypes().get(name)
+                                + verdict.shapes().get(name)
+                                + verdict.sha256().get(name))));
+    weights.verify(GantrySession.shared());
+  }
+
+  private static String described(StoredTensor tensor) {
+    return tensor.dtype().name()
+        + LongStream.of(tensor.shape().toArray()).boxed().toList()
+        + TensorValues.sha256(TensorValues.bytes(tensor));
+  }
+
+  private static WeightsCatalogue open(Path file) {
+    return WeightsFormats.open(GantrySession.shared(), Location.of(file));
+  }
+
+  @ParameterizedTest(name = "{0}: {1} at {2}")
+  @CsvSource({
+    "torch/cut-pickle.pt, pickle-past-end, 554",
+    "torch/evil-reduce.pt, unsafe-global, 233",
+    "torch/missing-storage.pt, missing-storage, 157",
+    "torch/no-pickle.pt, no-pickle, 0",
+    "torch/short-storage.pt, storage-too-short, 157",
+    "torch/text.pt, not-pytorch, 0",
+    "torch/truncated.pt, invalid-archive, 0",
+    "torch-kinds/c128-zip.pt, unsupported-dtype, 229",
+    "torch-kinds/conj-zip.pt, unsupported-tensor, 244",
+    "torch-kinds/meta-zip.pt, unsupported-tensor, 157",
+    "torch-kinds/module-zip.pt, unsafe-global, 66",
+    "torch-kinds/numpy-zip.pt, unsafe-global, 77",
+    "torch-kinds/plain.pkl, another-format, 0",
+    "torch-kinds/quant-legacy.pt, unsupported-dtype, 258",
+    "torch-kinds/script.pt, torchscript, 320",
+    "torch-kinds/sparse-zip.pt, unsupported-tensor, 434"
+  })
+  void aBadFileIsRefusedWithItsFault(String name, String kind, long offset) {
+    MalformedFileException fault =
+        catchThrowableOfType(MalformedFileException.class, () -> open(CORPUS.resolveSibling(name)));
+    assertThat(fault.kind() + " at " + fault.offset()).isEqualTo(kind + " at " + offset);
+  }
+
+  @Test
+  void aFunctionThatIsRefusedIsNamed() {
+    assertThat(
+            catchThrowableOfType(
+                MalformedFileException.class, () -> open(CORPUS.resolve("evil-reduce.pt"))))
+        .hasMessageEndingWith(
+            ": unsafe-global: the pickle refers to posix.system, which is no tensor, storage or"
+                + " plain container; nothing of it was run");
+  }
+
+  /// Loads bring the bytes of stored members as they are, by any transport.
+  @Test
+  void denseTensorsArePlain() {
+    assertThat(open(CORPUS.resolve("every-dtype.pt")).tensors().values())
+        .allMatch(StoredTensor::isPlain);
+    assertThat(open(CORPUS.resolve("legacy.pt")).tensors().values())
+        .allMatch(StoredTensor::isPlain);
+    WeightsCatalogue views = open(CORPUS.resolve("views.pt"));
+    assertThat(views.tensors().get("rows").isPlain()).isTrue();
+    assertThat(views.tensors().get("transposed").encoding()).isInstanceOf(Encoding.Strided.class);
+    WeightsCatalogue tied = open(CORPUS.resolve("tied-parameters.pt"));
+    assertThat(tied.tensors().get("wte.weight").extent())
+        .isEqualTo(tied.tensors().get("lm_head.weight").extent());
+    assertThat(tied.checksums()).hasSize(2);
+  }
+
+  @Test
+  void bigEndianStoragesAreSwapped() {
+    StoredTensor big = open(CORPUS.resolve("big-endian.pt")).tensors().get("base");
+    byte[] swapped = TensorValues.bytes(big);
+    byte[] little = TensorValues.bytes(open(CORPUS.resolve("views.pt")).tensors().get("base"));
+    for (int i = 0; i < little.length; i++) {
+      assertThat(swapped[i]).isEqualTo(little[i ^ 3]);
+    }
+  }
+
+  @Test
+  void numbersAndStringsAreNotes() {
+    assertThat(open(CORPUS.resolve("training.pt")).metadata())
+        .containsEntry("epoch", "3")
+        .containsEntry("note", "text")
+        .containsEntry("lr", "0.001")
+        .containsEntry("none", "None")
+        .doesNotContainKey("list.0");
+  }
+
+  @Test
+  void aFolderOfDataFilesIsOpenedByItsIndex() throws IOException {
+    Path folder = KINDS.resolve("sharded");
+    WeightsCatalogue weights = open(folder);
+    assertThat(weights.files()).hasSize(2);
+    assertThat(
+            catchThrowableOfType(
+                MalformedFileException.class,
+                () -> open(folder.resolve("pytorch_model-00001-of-00002.bin"))))
+        .isNull();
+  }
+}
