@@ -76,7 +76,7 @@ class ArchitectureTest {
   private static final int MAX_FILES_OF_A_ROOM = 22;
 
   /// What users write lies in one package, so that they need not search for it.
-  private static final int MAX_FILES_OF_THE_FACE = 26;
+  private static final int MAX_FILES_OF_THE_FACE = 27;
 
   private static final JavaClasses HOUSE =
       new ClassFileImporter()
@@ -351,7 +351,19 @@ class ArchitectureTest {
         Arguments.of(IMAGES, List.of(spi)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE)),
-        Arguments.of(internal + ".webdataset", List.of(SOURCE)),
+        Arguments.of(root + ".webdataset", List.of(root, spi)),
+        Arguments.of(
+            internal + ".webdataset",
+            List.of(
+                root + ".webdataset",
+                internal + ".index",
+                SOURCE,
+                npy,
+                safetensors,
+                order,
+                files,
+                spi,
+                root)),
         Arguments.of(EXAMPLES, List.of(TFRECORD, batches, root)),
         Arguments.of(
             internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
@@ -394,6 +406,7 @@ class ArchitectureTest {
                 root + "internal.examples..",
                 root + "internal.streams..",
                 root + "internal.index..",
+                root + "webdataset..",
                 root + "internal.webdataset.."),
             List.of(root + "checkpoint..", root + "internal.checkpoint.."));
     for (List<String> kind : kinds) {

@@ -26,7 +26,7 @@ class PublicApiTest {
   /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
   /// read what was saved, and `SaveMode`, which two options said that contradicted each other; `ImageDecoding`, which
   /// says what pictures become.
-  private static final int MAX_TYPES_FOR_USERS = 71;
+  private static final int MAX_TYPES_FOR_USERS = 73;
 
   /// What reads a folder of the hub, names its tensors, and runs its block.
   private static final int MAX_TYPES_OF_MODELS = 6;

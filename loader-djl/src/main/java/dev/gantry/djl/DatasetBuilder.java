@@ -44,7 +44,7 @@ import org.slf4j.LoggerFactory;
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
-    permits ShardDataset.Builder, TfRecordDataset.Builder {
+    permits ShardDataset.Builder, TfRecordDataset.Builder, WebDataset.Builder {
   private static final Logger LOG = LoggerFactory.getLogger(DatasetBuilder.class);
 
   private static final int DEFAULT_SLOTS = 2;
@@ -190,7 +190,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// The fields that are the batch's labels, in this order; by default `label` or `labels`, where there is such a
+  /// The fields that are the batch's labels, in this order; by default `label`, `labels` or `cls`, where there is such a
   /// field.
   public T optLabels(String... fields) {
     labels = names("optLabels", fields);

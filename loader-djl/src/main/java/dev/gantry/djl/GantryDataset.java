@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// iteration early, begin another one or call [#close]; closing the manager ends it, too. For one thread,
 /// except [#state], [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
-    permits ShardDataset, TfRecordDataset {
+    permits ShardDataset, TfRecordDataset, WebDataset {
   private final Batches batches;
   private final DatasetSettings settings;
 

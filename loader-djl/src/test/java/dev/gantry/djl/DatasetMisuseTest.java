@@ -146,8 +146,8 @@ class DatasetMisuseTest {
             .setSampling(5);
     isRefused(
         builder::build,
-        "optLabels was not called, and none of the fields [image, x] is called label or labels;"
-            + " name those that are labels by optLabels, without any where there are none");
+        "optLabels was not called, and none of the fields [image, x] is called label, labels or"
+            + " cls; name those that are labels by optLabels, without any where there are none");
     // How long a field is says nothing of labels.
     FieldRoles alone =
         FieldRoles.of(

@@ -9,10 +9,10 @@ import java.nio.ByteOrder;
 import org.jspecify.annotations.Nullable;
 
 /// A growing list of numbers of one width, little endian, in native memory. For one thread.
-final class Column implements AutoCloseable {
-  static final ValueLayout.OfInt INT =
+public final class Column implements AutoCloseable {
+  public static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  static final ValueLayout.OfLong LONG =
+  public static final ValueLayout.OfLong LONG =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private static final long FIRST_BYTES = 64 << 10;
@@ -21,11 +21,11 @@ final class Column implements AutoCloseable {
   private MemorySegment memory = MemorySegment.NULL;
   private long used;
 
-  void addInt(int value) {
+  public void addInt(int value) {
     room(Integer.BYTES).set(INT, 0, value);
   }
 
-  void addLong(long value) {
+  public void addLong(long value) {
     room(Long.BYTES).set(LONG, 0, value);
   }
 
@@ -48,7 +48,7 @@ final class Column implements AutoCloseable {
   }
 
   /// Returns the bytes of all numbers; valid until more are added.
-  MemorySegment bytes() {
+  public MemorySegment bytes() {
     return memory.asSlice(0, used);
   }
 

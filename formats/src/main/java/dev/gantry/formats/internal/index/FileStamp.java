@@ -15,9 +15,9 @@ import java.util.concurrent.TimeUnit;
 /// @param size in bytes
 /// @param modified the time of the last change, in nanoseconds since 1970; 0 if the store does not tell
 /// @param version the version of a remote file; empty for a local file, or if the store has no versions
-record FileStamp(long size, long modified, String version) {
+public record FileStamp(long size, long modified, String version) {
   /// @throws TransferException if there is no such file
-  static FileStamp of(Location file, GantrySession session) {
+  public static FileStamp of(Location file, GantrySession session) {
     return switch (file) {
       case Location.Local(var path, _) -> of(SourceFile.Identity.look(path));
       case Location.Remote _ -> {
@@ -46,7 +46,7 @@ record FileStamp(long size, long modified, String version) {
   /// Says in words how this file differs from the one that was `indexed`; empty if it does not.
   ///
   /// @param written when the remote index was written, if the store tells
-  String changeSince(FileStamp indexed, Optional<Instant> written) {
+  public String changeSince(FileStamp indexed, Optional<Instant> written) {
     if (size != indexed.size) {
       return "the file has " + size + " bytes, and had " + indexed.size + " when it was indexed";
     }

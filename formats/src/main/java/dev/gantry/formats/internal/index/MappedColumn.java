@@ -7,12 +7,12 @@ import dev.gantry.core.internal.memory.Region;
 import java.lang.foreign.MemorySegment;
 
 /// The numbers of one tensor of an index, in a mapped file. Thread-safe.
-record MappedColumn(Region region) {
+public record MappedColumn(Region region) {
   /// Returns the column's memory, valid until the index is closed. The segment itself does not notice the
   /// close, so ask for it at each use.
   ///
   /// @throws dev.gantry.core.MisuseException if the index is closed
-  MemorySegment bytes() {
+  public MemorySegment bytes() {
     return switch (region.slab()) {
       case null -> MemorySegment.NULL;
       case CpuSlab slab -> slab.segment().asSlice(region.offset(), region.length());
@@ -20,12 +20,12 @@ record MappedColumn(Region region) {
     };
   }
 
-  static long unsignedInt(MemorySegment bytes, long index) {
+  public static long unsignedInt(MemorySegment bytes, long index) {
     return Integer.toUnsignedLong(bytes.get(Column.INT, index * Integer.BYTES));
   }
 
   /// Reads a 64-bit number; an unsigned one must have been checked to be less than 2⁶³.
-  static long signedLong(MemorySegment bytes, long index) {
+  public static long signedLong(MemorySegment bytes, long index) {
     return bytes.get(Column.LONG, index * Long.BYTES);
   }
 }

@@ -3,14 +3,14 @@ package dev.gantry.formats.internal.order;
 
 /// A counter-based random number generator: computes each number from a key and a counter. It is written
 /// out here, since an order must be the same on every JVM.
-final class Mix {
+public final class Mix {
   /// 2^64 divided by the golden ratio: the step of SplittableRandom.
   private static final long STEP = 0x9E3779B97F4A7C15L;
 
   private Mix() {}
 
   /// Returns the key for the numbers that an epoch uses for one `purpose`.
-  static long key(long seed, long epoch, long purpose) {
+  public static long key(long seed, long epoch, long purpose) {
     return at(at(at(seed, 0), epoch), purpose);
   }
 

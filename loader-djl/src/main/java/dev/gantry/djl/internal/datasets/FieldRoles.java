@@ -19,7 +19,7 @@ import java.util.Set;
 /// @param normalizations by field
 public record FieldRoles(
     List<String> data, List<String> labels, Map<String, FieldNormalization> normalizations) {
-  private static final Set<String> USUAL_LABELS = Set.of("label", "labels");
+  private static final Set<String> USUAL_LABELS = Set.of("label", "labels", "cls");
 
   public FieldRoles {
     data = List.copyOf(data);
@@ -67,8 +67,8 @@ public record FieldRoles(
       throw new MisuseException(
           "optLabels was not called, and none of the fields "
               + available
-              + " is called label or labels; name those that are labels by optLabels, without any"
-              + " where there are none");
+              + " is called label, labels or cls; name those that are labels by optLabels, without"
+              + " any where there are none");
     }
   }
 

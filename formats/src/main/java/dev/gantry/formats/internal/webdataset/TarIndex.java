@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.webdataset;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.index.Column;
+import dev.gantry.formats.internal.index.MappedColumn;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.OptionalLong;
+
+/// Where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
+/// the other. Thread-safe, but [#close] must come after the last read.
+public final class TarIndex implements AutoCloseable {
+  /// The most extensions that the members of one archive may have.
+  static final int MAX_FIELDS = SampleReader.MAX_FIELDS;
+
+  /// The [#value] of a member that has none.
+  static final long NO_VALUE = Long.MIN_VALUE;
+
+  /// The longest integer in digits, with spaces around it.
+  private static final int MAX_INTEGER_BYTES = 32;
+
+  private static final String NPY = "npy";
+
+  /// The longest header of a NumPy array that is compared with others'.
+  private static final int MAX_NPY_HEADER_BYTES = 64 << 10;
+
+  /// How many bytes of a NumPy array tell the length of its header.
+  private static final int NPY_PREFIX_BYTES = 12;
+
+  /// The bytes between two reports of progress.
+  private static final long REPORT_BYTES = 64L << 20;
+
+  private final Location file;
+  private final Object identity;
+  private final long fileBytes;
+  private final List<String> fields;
+  private final Columns columns;
+
+  private TarIndex(
+      Location file, Object identity, long fileBytes, List<String> fields, Columns columns) {
+    this.file = file;
+    this.identity = identity;
+    this.fileBytes = fileBytes;
+    this.fields = List.copyOf(fields);
+    this.columns = columns;
+  }
+
+  /// The numbers of an index.
+  ///
+  /// @param ends for each sample, the number just past its last member
+  /// @param offsets for each member, the offset of its data in the file
+  /// @param lengths the length of its data in bytes
+  /// @param values as [#value] says
+  /// @param fields the number of its extension
+  private record Columns(Column ends, Column offsets, Column lengths, Column values, Column fields)
+      implements AutoCloseable {
+    Columns() {
+      this(new Column(), new Column(), new Column(), new Column(), new Column());
+    }
+
+    @Override
+    public void close() {
+      List.of(ends, offsets, lengths, values, fields).forEach(Column::close);
+    }
+  }
+
+  /// Reads the headers of an archive's members.
+  ///
+  /// @throws MisuseException if the archive is compressed, which allows no random access
+  /// @throws dev.gantry.core.MalformedFileException as [SampleReader#next] does, and of kind
+  ///     `too-many-fields`
+  /// @throws TransferException if the file cannot be read, or the caller cancels
+  public static TarIndex scan(
+      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+    Columns columns = new Columns();
+    return Cleanup.orUndo(
+        () -> {
+          try (SampleReader reader = SampleReader.open(session, file)) {
+            if (reader.tar().isCompressed()) {
+              throw new MisuseException(
+                  file
+                      + " is compressed: its members cannot be reached by offset, so it has no"
+                      + " index; decompress it");
+            }
+            List<String> fields = scan(reader, columns, progress, cancellation);
+            return new TarIndex(
+                file, reader.tar().file().identity(), reader.tar().file().size(), fields, columns);
+          }
+        },
+        columns::close);
+  }
+
+  private static List<String> scan(
+      SampleReader reader, Columns columns, ProgressListener progress, Cancellation cancellation) {
+    Map<String, Integer> numbers = new HashMap<>();
+    List<String> fields = new ArrayList<>();
+    long sample = 0;
+    long members = 0;
+    long report = REPORT_BYTES;
+    for (var next = reader.next(); next.isPresent(); next = reader.next()) {
+      SampleReader.Value value = next.get();
+      TarMember member = value.member();
+      if (cancellation.isCancelled()) {
+        throw new TransferException(
+            "index", reader.tar().file().file().toString(), new Failure.Cancelled());
+      }
+      if (value.sample() > sample) {
+        columns.ends().addLong(members);
+        sample = value.sample();
+      }
+      Integer number = numbers.get(value.field());
+      if (number == null) {
+        if (fields.size() == MAX_FIELDS) {
+          throw reader
+              .tar()
+              .fault(
+                  member.header(),
+                  "too-many-fields",
+                  "the members have more than " + MAX_FIELDS + " extensions");
+        }
+        number = fields.size();
+        numbers.put(value.field(), number);
+        fields.add(value.field());
+      }
+      columns.offsets().addLong(member.offset());
+      columns.lengths().addLong(member.length());
+      columns.values().addLong(value(reader.tar(), value));
+      columns.fields().addInt(number);
+      members++;
+      if (member.offset() >= report) {
+        progress.onProgress(member.offset(), reader.tar().file().size());
+        report = member.offset() + REPORT_BYTES;
+      }
+    }
+    if (members > 0) {
+      columns.ends().addLong(members);
+    }
+    return fields;
+  }
+
+  private static long value(TarReader tar, SampleReader.Value value) {
+    if (value.field().equals(NPY) || value.field().endsWith("." + NPY)) {
+      return npyHeader(tar);
+    }
+    return value.member().length() > MAX_INTEGER_BYTES
+        ? NO_VALUE
+        : integer(tar.peek(MAX_INTEGER_BYTES)).orElse(NO_VALUE);
+  }
+
+  /// The integer that some text is.
+  private static OptionalLong integer(MemorySegment text) {
+    String digits =
+        new String(text.toArray(ValueLayout.JAVA_BYTE), StandardCharsets.ISO_8859_1).strip();
+    try {
+      return OptionalLong.of(Long.parseLong(digits));
+    } catch (NumberFormatException _) {
+      return OptionalLong.empty();
+    }
+  }
+
+  /// A number that is the same for equal headers of NumPy arrays: length and CRC32C.
+  private static long npyHeader(TarReader tar) {
+    MemorySegment prefix = tar.peek(NPY_PREFIX_BYTES);
+    if (prefix.byteSize() < NPY_PREFIX_BYTES) {
+      return NO_VALUE;
+    }
+    // The first version of the format has a length of two bytes, the others one of four.
+    boolean first = prefix.get(ValueLayout.JAVA_BYTE, 6) == 1;
+    long word = Integer.toUnsignedLong(prefix.get(Column.INT, 8));
+    long length = first ? (word & 0xffff) + NPY_PREFIX_BYTES - 2 : word + NPY_PREFIX_BYTES;
+    if (length > MAX_NPY_HEADER_BYTES) {
+      return NO_VALUE;
+    }
+    MemorySegment header = tar.peek((int) length);
+    return length << Integer.SIZE | Integer.toUnsignedLong(Crc32c.of(header));
+  }
+
+  /// The archive.
+  public Location file() {
+    return file;
+  }
+
+  /// The size of the archive in bytes.
+  long fileBytes() {
+    return fileBytes;
+  }
+
+  /// The file's identity when it was read.
+  Object identity() {
+    return identity;
+  }
+
+  /// The extensions of all members, in the order in which they first come.
+  public List<String> fields() {
+    return fields;
+  }
+
+  /// How many samples the archive has.
+  public long samples() {
+    return columns.ends().bytes().byteSize() / Long.BYTES;
+  }
+
+  /// Finds the member of a sample that has one of some fields.
+  ///
+  /// @param wanted whether each of [#fields] is one of them
+  /// @return the number of the first such member; -1 if the sample has none
+  long member(long sample, boolean[] wanted) {
+    MemorySegment ends = columns.ends().bytes();
+    MemorySegment numbers = columns.fields().bytes();
+    long end = MappedColumn.signedLong(ends, sample);
+    for (long member = sample == 0 ? 0 : MappedColumn.signedLong(ends, sample - 1);
+        member < end;
+        member++) {
+      if (wanted[(int) MappedColumn.unsignedInt(numbers, member)]) {
+        return member;
+      }
+    }
+    return -1;
+  }
+
+  /// The offset of a member's data in the file.
+  long offset(long member) {
+    return MappedColumn.signedLong(columns.offsets().bytes(), member);
+  }
+
+  /// The length of a member's data in bytes.
+  long length(long member) {
+    return MappedColumn.signedLong(columns.lengths().bytes(), member);
+  }
+
+  /// The integer that a short member is in decimal digits, or a number that stands for the header of a NumPy
+  /// array; [#NO_VALUE] if it is neither.
+  long value(long member) {
+    return MappedColumn.signedLong(columns.values().bytes(), member);
+  }
+
+  @Override
+  public void close() {
+    columns.close();
+  }
+}

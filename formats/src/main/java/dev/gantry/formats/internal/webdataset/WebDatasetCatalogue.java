@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.webdataset;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.index.Column;
+import dev.gantry.formats.internal.order.Mix;
+import dev.gantry.formats.spi.FieldSource;
+import dev.gantry.formats.spi.SampleCatalogue;
+import dev.gantry.formats.spi.SampleRun;
+import dev.gantry.formats.webdataset.MemberField;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+import org.jspecify.annotations.Nullable;
+
+/// Serves the samples of tar archives by their indexes. Members of one size lie in the archives as memory
+/// holds them; others are padded or decoded by the CPU; integers come from the index. Thread-safe.
+public final class WebDatasetCatalogue implements SampleCatalogue {
+  /// The most archives that stay open for members that the CPU reads.
+  private static final int MAX_OPEN = 256;
+
+  private final GantrySession session;
+  private final List<TarIndex> indexes;
+  private final List<StoredMember> members;
+
+  /// For each field of batches, the one of [#members] that it comes from.
+  private final List<Integer> origins = new ArrayList<>();
+
+  private final List<Field> fields = new ArrayList<>();
+  private final long sampleSpan;
+  private final AtomicReferenceArray<SourceFile> open;
+  private final AtomicInteger kept = new AtomicInteger();
+  private final KnownFiles files = new KnownFiles("open the dataset again");
+
+  private WebDatasetCatalogue(
+      GantrySession session,
+      List<TarIndex> indexes,
+      List<StoredMember> members,
+      List<String> names) {
+    this.session = session;
+    this.indexes = List.copyOf(indexes);
+    this.members = List.copyOf(members);
+    for (String name : names) {
+      for (int i = 0; i < members.size(); i++) {
+        StoredMember member = members.get(i);
+        if (member.field().name().equals(name)) {
+          origins.add(i);
+          fields.add(member.field());
+        } else if (member.wanted().lengthField().filter(f -> f.name().equals(name)).isPresent()) {
+          origins.add(i);
+          fields.add(member.wanted().lengthField().get());
+        }
+      }
+    }
+    this.sampleSpan = span();
+    this.open = new AtomicReferenceArray<>(indexes.size());
+    indexes.forEach(index -> files.expect(index.file(), index.identity()));
+  }
+
+  /// Makes a catalogue that owns the indexes.
+  ///
+  /// @param indexes of the archives, in order
+  /// @param wanted the fields, each name once
+  /// @param names the names of the fields and lengths that batches have, in order
+  /// @throws MisuseException if there is no sample, or a sample lacks a field or has it in another form
+  /// @throws MalformedFileException if the header of a NumPy array is damaged
+  public static WebDatasetCatalogue of(
+      GantrySession session, List<TarIndex> indexes, List<MemberField> wanted, List<String> names) {
+    return Cleanup.orUndo(
+        () -> {
+          if (indexes.stream().allMatch(index -> index.samples() == 0)) {
+            throw new MisuseException("no samples in " + indexes.size() + " archives");
+          }
+          List<StoredMember> members =
+              wanted.stream().map(field -> StoredMember.of(session, field, indexes)).toList();
+          return new WebDatasetCatalogue(session, indexes, members, names);
+        },
+        () -> Cleanup.runAll(indexes.stream().<Runnable>map(index -> index::close).toList()));
+  }
+
+  private StoredMember member(int field) {
+    return members.get(origins.get(field));
+  }
+
+  /// Whether a field holds the lengths of another one.
+  private boolean isLength(int field) {
+    return !fields.get(field).name().equals(member(field).field().name());
+  }
+
+  @Override
+  public List<Field> fields() {
+    return List.copyOf(fields);
+  }
+
+  @Override
+  public List<Long> fileSamples() {
+    return indexes.stream().map(TarIndex::samples).toList();
+  }
+
+  /// Identifies the dataset by its files' names, sizes and numbers of samples.
+  @Override
+  public String identity() {
+    StringBuilder identity = new StringBuilder("webdataset");
+    for (TarIndex index : indexes) {
+      // The slash separates entries, since no file's name has one.
+      identity.append('/').append(index.file().fileName());
+      identity.append('/').append(index.fileBytes());
+      identity.append('/').append(index.samples());
+    }
+    return identity.toString();
+  }
+
+  @Override
+  public FieldSource source(int field) {
+    return isLength(field) ? new FieldSource.HostWritten() : member(field).source();
+  }
+
+  @Override
+  public long sampleSpan() {
+    return sampleSpan;
+  }
+
+  private long span() {
+    long most = 0;
+    for (int i = 0; i < indexes.size(); i++) {
+      TarIndex index = indexes.get(i);
+      for (long sample = 0; sample < index.samples(); sample++) {
+        long first = Long.MAX_VALUE;
+        long end = 0;
+        for (StoredMember member : members) {
+          long bytes = member.field().sampleBytes();
+          if (member.isInFiles() && bytes > 0) {
+            long at = index.offset(index.member(sample, member.members().get(i)));
+            first = Math.min(first, at + member.skipped());
+            end = Math.max(end, at + member.skipped() + bytes);
+          }
+        }
+        most = Math.max(most, end - Math.min(first, end));
+      }
+    }
+    return most;
+  }
+
+  @Override
+  public void pieces(int field, SampleRun run, PieceSink sink) {
+    TarIndex index = indexes.get(run.file());
+    StoredMember member = member(field);
+    boolean[] wanted = member.members().get(run.file());
+    for (long sample = run.first(); sample < run.first() + run.count(); sample++) {
+      long at = index.offset(index.member(sample, wanted)) + member.skipped();
+      sink.piece(index.file(), at, 1);
+    }
+  }
+
+  @Override
+  public void opened(Location file, Object identity) {
+    files.check(file, identity);
+  }
+
+  @Override
+  public void write(int field, SampleRun run, MemorySegment target, long offset) {
+    write(field, run, 0, target, offset);
+  }
+
+  @Override
+  public void write(int field, SampleRun run, long epoch, MemorySegment target, long offset) {
+    TarIndex index = indexes.get(run.file());
+    StoredMember member = member(field);
+    boolean[] wanted = member.members().get(run.file());
+    if (isLength(field) || member.wanted() instanceof MemberField.IntegerText) {
+      for (int i = 0; i < run.count(); i++) {
+        long at = index.member(run.first() + i, wanted);
+        long value = isLength(field) ? index.length(at) : index.value(at);
+        target.set(Column.LONG, offset + (long) i * Long.BYTES, value);
+      }
+      return;
+    }
+    SourceFile file = file(run.file());
+    try (Encoded encoded = new Encoded(index, file)) {
+      long bytes = member.field().sampleBytes();
+      for (int i = 0; i < run.count(); i++) {
+        long sample = run.first() + i;
+        long at = index.member(sample, wanted);
+        MemorySegment value = encoded.read(at);
+        MemorySegment place = target.asSlice(offset + i * bytes, bytes);
+        if (member.wanted() instanceof MemberField.Decoded decoded) {
+          decode(decoded, index, at, value, place, Mix.key(run.file(), epoch, sample));
+        } else {
+          place.copyFrom(value);
+          place.asSlice(value.byteSize()).fill((byte) 0);
+        }
+      }
+    } finally {
+      if (open.get(run.file()) != file) {
+        file.close();
+      }
+    }
+  }
+
+  private static void decode(
+      MemberField.Decoded field,
+      TarIndex index,
+      long member,
+      MemorySegment value,
+      MemorySegment target,
+      long seed) {
+    try {
+      field.decoder().decode(value, target, seed);
+    } catch (IOException e) {
+      throw new MalformedFileException(
+          index.file(),
+          index.offset(member),
+          "undecodable",
+          "field '" + field.name() + "': " + e.getMessage());
+    }
+  }
+
+  /// The open archive. Whoever gets one that is not kept closes it.
+  private SourceFile file(int number) {
+    SourceFile there = open.get(number);
+    if (there != null) {
+      return there;
+    }
+    SourceFile file = session.openFile(indexes.get(number).file());
+    return Cleanup.orUndo(
+        () -> {
+          files.check(indexes.get(number).file(), file.identity());
+          if (kept.incrementAndGet() > MAX_OPEN || !open.compareAndSet(number, null, file)) {
+            kept.decrementAndGet();
+          }
+          return file;
+        },
+        file::close);
+  }
+
+  /// Memory for one member after the other.
+  private static final class Encoded implements AutoCloseable {
+    private static final long LEAST_BYTES = 64 << 10;
+
+    private final TarIndex index;
+    private final SourceFile file;
+    private @Nullable HostSlab slab;
+
+    Encoded(TarIndex index, SourceFile file) {
+      this.index = index;
+      this.file = file;
+    }
+
+    /// Reads the data of a member, valid until the next call.
+    MemorySegment read(long member) {
+      long length = index.length(member);
+      HostSlab memory = slab;
+      if (memory == null || memory.segment().byteSize() < length) {
+        close();
+        memory = HostSlab.allocate(Math.max(LEAST_BYTES, length));
+        slab = memory;
+      }
+      MemorySegment value = memory.segment().asSlice(0, length);
+      if (length > 0) {
+        boolean _ = file.read(value, index.offset(member), length, false);
+      }
+      return value;
+    }
+
+    @Override
+    public void close() {
+      if (slab != null) {
+        slab.release();
+        slab = null;
+      }
+    }
+  }
+
+  @Override
+  public void close() {
+    List<Runnable> closing = new ArrayList<>();
+    for (int i = 0; i < open.length(); i++) {
+      SourceFile file = open.get(i);
+      if (file != null) {
+        closing.add(file::close);
+      }
+    }
+    indexes.forEach(index -> closing.add(index::close));
+    Cleanup.runAll(closing);
+  }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.webdataset;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.spi.FieldDecoder;
+import java.util.List;
+import java.util.Optional;
+
+/// How the members of a WebDataset archive with one extension become a field of a batch.
+///
+/// An extension is what follows the first dot of a member's base name, in lower case, such as `jpg` or
+/// `seg.png`. Several extensions may be given with `;` between them, as in `jpg;jpeg;png`: each sample must
+/// have one of them, and the field is called by the first.
+public sealed interface MemberField {
+  /// The suffix of a [#lengthField]'s name.
+  String LENGTH_SUFFIX = "_length";
+
+  /// The extension, or several with `;` between them.
+  String extension();
+
+  /// The extensions, one or more.
+  default List<String> extensions() {
+    return List.of(extension().split(";", -1));
+  }
+
+  /// The field's name.
+  default String name() {
+    return extensions().getFirst();
+  }
+
+  /// The lengths of the values without their padding, as a field; empty where nothing is padded.
+  default Optional<Field> lengthField() {
+    return this instanceof Padded
+        ? Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, TensorShape.of()))
+        : Optional.empty();
+  }
+
+  /// Members that hold just the elements, little endian, in C order. All have this one size, so their bytes
+  /// go from the file to the device as they are.
+  record Raw(String extension, DType dtype, TensorShape shape) implements MemberField {
+    public Raw {
+      check(extension);
+      Field _ = new Field("raw", dtype, shape);
+    }
+  }
+
+  /// NumPy arrays, all of one dtype and shape, little endian and in C order: their elements go from the file
+  /// to the device as they are.
+  record Npy(String extension) implements MemberField {
+    public Npy {
+      check(extension);
+    }
+  }
+
+  /// One integer in decimal digits, such as a class, which becomes an I64.
+  record IntegerText(String extension) implements MemberField {
+    public IntegerText {
+      check(extension);
+    }
+  }
+
+  /// Bytes of different lengths, such as text or JSON, filled up with zeros: U8 of `most` elements. A field
+  /// with the ending `_length` holds how many bytes there were.
+  ///
+  /// @param most the longest value; a longer one is an error when the dataset is built
+  record Padded(String extension, int most) implements MemberField {
+    public Padded {
+      check(extension);
+      MisuseException.requireRange(extension + ": most", most, 1, Integer.MAX_VALUE);
+    }
+  }
+
+  /// Values that a decoder turns into elements of a fixed dtype and shape while batches are read ahead.
+  record Decoded(String extension, DType dtype, TensorShape shape, FieldDecoder decoder)
+      implements MemberField {
+    public Decoded {
+      check(extension);
+      Field _ = new Field("decoded", dtype, shape);
+    }
+  }
+
+  /// @see Raw
+  static MemberField raw(String extension, DType dtype, long... shape) {
+    return new Raw(extension, dtype, TensorShape.of(shape));
+  }
+
+  /// @see Npy
+  static MemberField npy(String extension) {
+    return new Npy(extension);
+  }
+
+  /// @see IntegerText
+  static MemberField integer(String extension) {
+    return new IntegerText(extension);
+  }
+
+  /// @see Padded
+  static MemberField padded(String extension, int most) {
+    return new Padded(extension, most);
+  }
+
+  /// @see Decoded
+  static MemberField decoded(String extension, FieldDecoder decoder, DType dtype, long... shape) {
+    return new Decoded(extension, dtype, TensorShape.of(shape), decoder);
+  }
+
+  private static void check(String extensions) {
+    for (String extension : MisuseException.requireGiven("extension", extensions).split(";", -1)) {
+      if (extension.isEmpty() || extension.indexOf('/') >= 0) {
+        throw new MisuseException(
+            "an extension must be such as jpg, or several such as jpg;png (was "
+                + extensions
+                + ")");
+      }
+    }
+  }
+}
