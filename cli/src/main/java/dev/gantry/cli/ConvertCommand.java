@@ -28,6 +28,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.OptionSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
@@ -39,7 +40,8 @@ import picocli.CommandLine.Parameters;
     description = {
       "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
       "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord.",
-      "Writes a folder with a folder of JPEG and PNG pictures for each class as raw tensor shards."
+      "Writes a folder with a folder of JPEG and PNG pictures for each class as raw tensor shards.",
+      "Writes texts as raw tensor shards of their tokens."
     })
 final class ConvertCommand extends ReportCommand {
   private static final String SHARD_BYTES = "--shard-bytes";
@@ -57,20 +59,32 @@ final class ConvertCommand extends ReportCommand {
 
   /// The options that apply to some kinds of input only.
   private static final Set<String> SPECIAL =
-      Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD, SIZE, STRETCH, SHARDS, COMPRESSION);
-
-  @Parameters(index = "0", paramLabel = "IN", description = Input.DESCRIPTION)
-  private Location input;
+      Set.of(
+          SHARD_BYTES,
+          SAMPLES,
+          FIELD,
+          PAD,
+          SIZE,
+          STRETCH,
+          SHARDS,
+          COMPRESSION,
+          TextOptions.TOKENS,
+          TextOptions.TOKENIZER,
+          TextOptions.TEXT,
+          TextOptions.EOS,
+          TextOptions.U16);
 
   @Parameters(
-      index = "1",
-      paramLabel = "OUT",
-      description =
-          "Of weights one file where the name ends in .safetensors, else a folder without"
-              + " safetensors files; of TFRecord a folder with neither shards"
-              + " nor weights; of raw tensor shards a"
-              + " TFRecord file. Weights also go to an s3 URL.")
-  private Location output;
+      arity = "2..*",
+      paramLabel = "IN OUT",
+      hideParamSyntax = true,
+      description = {
+        "IN: " + Input.DESCRIPTION + " Of texts, several.",
+        "OUT: of weights one file where the name ends in .safetensors, else a folder without"
+            + " safetensors files; of raw tensor shards a TFRecord file; of all else a folder with"
+            + " neither shards nor weights. Weights also go to an s3 URL."
+      })
+  private List<Location> paths;
 
   @Option(
       names = SHARD_BYTES,
@@ -84,7 +98,7 @@ final class ConvertCommand extends ReportCommand {
       names = SAMPLES,
       paramLabel = "N",
       description =
-          "TFRecord or pictures IN: so many samples in each raw tensor shard but the last.")
+          "TFRecord, pictures or texts IN: so many samples in each raw tensor shard but the last.")
   private @Nullable Long samplesPerShard;
 
   @Option(
@@ -102,7 +116,8 @@ final class ConvertCommand extends ReportCommand {
       description =
           "TFRecord IN: fill shorter and missing features with 0 up to the longest, and write their"
               + " lengths beside them, as NAME_length; reads IN twice."
-              + " Without it features of different lengths are refused.")
+              + " Without it features of different lengths are refused. Texts IN: fill up the last"
+              + " block instead of leaving it out.")
   private boolean pad;
 
   @Option(
@@ -119,6 +134,8 @@ final class ConvertCommand extends ReportCommand {
       description = "Pictures IN: change their proportions instead of cropping them.")
   private boolean stretch;
 
+  @Mixin private TextOptions texts;
+
   @Option(
       names = SHARDS,
       paramLabel = "N",
@@ -133,6 +150,10 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   void checkOptions() {
+    if (paths.size() > 2 && !texts.given()) {
+      throw new MisuseException(
+          "only texts, with " + TextOptions.TOKENS + ", may be several files");
+    }
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
     }
@@ -143,18 +164,34 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   WrittenFiles report(GantrySession session) throws IOException {
+    if (texts.given()) {
+      allow(
+          "texts",
+          Set.of(
+              SHARD_BYTES,
+              SAMPLES,
+              PAD,
+              TextOptions.TOKENS,
+              TextOptions.TOKENIZER,
+              TextOptions.TEXT,
+              TextOptions.EOS,
+              TextOptions.U16));
+      return texts
+          .conversion(paths.subList(0, paths.size() - 1), localOutput(), pad)
+          .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+    }
     if (size != null) {
       allow("pictures", Set.of(SHARD_BYTES, SAMPLES, SIZE, STRETCH));
       return images(session, stretch ? size.stretch() : size);
     }
-    if (input instanceof Location.Local(Path path, _) && ImageFolder.isOne(path)) {
+    if (input() instanceof Location.Local(Path path, _) && ImageFolder.isOne(path)) {
       throw new MisuseException(
           "IN is a folder of pictures; " + SIZE + " must say how large they get");
     }
-    return switch (Input.open(session, input)) {
+    return switch (Input.open(session, input())) {
       case Input.Weights(WeightsCatalogue weights) -> {
         allow("weights", Set.of(SHARD_BYTES));
-        yield new WeightsConversion(weights, input, output, shardBytes).run(session);
+        yield new WeightsConversion(weights, input(), output(), shardBytes).run(session);
       }
       case Input.Records(List<Location> files) -> {
         allow("TFRecord", Set.of(SHARD_BYTES, SAMPLES, FIELD, PAD));
@@ -165,13 +202,13 @@ final class ConvertCommand extends ReportCommand {
         Compression chosen = compression == null ? Compression.NONE : compression;
         yield new ShardsToRecords(set, localOutput(), shards, chosen).run(session);
       }
-      case Input.Archives _ -> throw new MisuseException("IN is a tar archive: " + input);
+      case Input.Archives _ -> throw new MisuseException("IN is a tar archive: " + input());
     };
   }
 
   private WrittenFiles images(GantrySession session, ImageDecoding decoding) throws IOException {
-    if (!(input instanceof Location.Local(Path folder, _))) {
-      throw new MisuseException("IN must be a local folder of pictures (was " + input + ")");
+    if (!(input() instanceof Location.Local(Path folder, _))) {
+      throw new MisuseException("IN must be a local folder of pictures (was " + input() + ")");
     }
     return new ImagesToShards(ImageFolder.open(folder), decoding, localOutput())
         .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
@@ -195,13 +232,22 @@ final class ConvertCommand extends ReportCommand {
   }
 
   private Path localOutput() {
-    if (output instanceof Location.Local(Path path, _)) {
+    if (output() instanceof Location.Local(Path path, _)) {
       return path;
     }
-    throw new MisuseException("OUT must be a local path for all but weights (was " + output + ")");
+    throw new MisuseException(
+        "OUT must be a local path for all but weights (was " + output() + ")");
   }
 
-  /// @throws MisuseException if an option is given that is not for this input
+  private Location input() {
+    return paths.getFirst();
+  }
+
+  private Location output() {
+    return paths.getLast();
+  }
+
+  /// @throws MisuseException if an option is given that is not for this input()
   private void allow(String kind, Set<String> allowed) {
     Set<String> given = new TreeSet<>();
     for (OptionSpec option : spec.commandLine().getParseResult().matchedOptions()) {
@@ -211,7 +257,7 @@ final class ConvertCommand extends ReportCommand {
     given.removeAll(allowed);
     if (!given.isEmpty()) {
       throw new MisuseException(
-          String.join(", ", given) + " must not be given for " + kind + " (IN is " + input + ")");
+          String.join(", ", given) + " must not be given for " + kind + " (IN is " + input() + ")");
     }
   }
 }

@@ -33,6 +33,7 @@ import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.samples.resident.ServeResident;
 import dev.gantry.samples.texts.EmbedTexts;
+import dev.gantry.samples.texts.TrainOnTokens;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import java.awt.Color;
@@ -53,6 +54,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.imageio.ImageIO;
 import org.assertj.core.data.Offset;
@@ -203,6 +205,12 @@ class SamplesTest {
             pictures(),
             temporary.resolve("decoded")),
         sample(
+            "TrainOnTokens",
+            TrainOnTokens::main,
+            "(perplexity: \\d+[.,]\\d+\n){2}perplexity: 1[.,]\\d+\n",
+            tokens(),
+            10),
+        sample(
             "TrainOnSeveralGpus",
             TrainOnSeveralGpus::main,
             "began on \\d+ devices\n",
@@ -315,6 +323,24 @@ class SamplesTest {
       throw new UncheckedIOException(e);
     }
     return root;
+  }
+
+  /// Blocks in which each token is one more than the token before it.
+  private static Path tokens() {
+    Path folder = temporary.resolve("tokens");
+    if (Files.exists(folder)) {
+      return folder;
+    }
+    Field field = new Field("tokens", DType.I32, TensorShape.of(33));
+    try (ShardWriter writer = ShardWriter.create(folder, List.of(field), ShardOptions.defaults())) {
+      for (int i = 0; i < 100; i++) {
+        int first = i;
+        int[] block = IntStream.range(0, 33).map(j -> (first + j) % 10).toArray();
+        writer.append(Map.of("tokens", MemorySegment.ofArray(block)));
+      }
+      var _ = writer.finish();
+    }
+    return folder;
   }
 
   @AfterEach

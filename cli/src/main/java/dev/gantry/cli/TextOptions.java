@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli;
+
+import dev.gantry.cli.internal.text.TextToShards;
+import dev.gantry.cli.internal.text.TokenOptions;
+import dev.gantry.core.DType;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Option;
+
+/// The options of `convert` for texts.
+final class TextOptions {
+  static final String TOKENS = "--tokens";
+  static final String TOKENIZER = "--tokenizer";
+  static final String TEXT = "--text";
+  static final String EOS = "--eos";
+  static final String U16 = "--u16";
+
+  private static final int MAX_TOKENS = 1 << 24;
+
+  @Option(
+      names = TOKENS,
+      paramLabel = "N",
+      description =
+          "Texts IN, JSON lines, also as GZIP: write their tokens as blocks of N, end to end.")
+  private @Nullable Integer tokens;
+
+  @Option(names = TOKENIZER, paramLabel = "FILE", description = "Texts IN: a tokenizer.json.")
+  private @Nullable Path tokenizer;
+
+  @Option(
+      names = TEXT,
+      paramLabel = "NAME",
+      defaultValue = "text",
+      description = "Texts IN: the member that has the text; 'text' by default.")
+  private String text;
+
+  @Option(
+      names = EOS,
+      paramLabel = "TOKEN",
+      description =
+          "Texts IN: the token after each text. By default that of the tokenizer_config.json beside"
+              + " the tokenizer.")
+  private @Nullable String eos;
+
+  @Option(
+      names = U16,
+      description = "Texts IN: write tokens as U16, not I32, for vocabularies of up to 65,536.")
+  private boolean u16;
+
+  boolean given() {
+    return tokens != null;
+  }
+
+  /// @throws MisuseException if an option is missing or of a wrong value, or a file is not local
+  TextToShards conversion(List<Location> inputs, Path output, boolean padded) {
+    if (tokens == null || tokenizer == null) {
+      throw new MisuseException("texts need " + TOKENS + " and " + TOKENIZER);
+    }
+    MisuseException.requireRange(TOKENS, tokens, 1, MAX_TOKENS);
+    List<Path> files = new ArrayList<>();
+    for (Location input : inputs) {
+      if (!(input instanceof Location.Local(Path file, _))) {
+        throw new MisuseException("texts must be local files (was " + input + ")");
+      }
+      files.add(file);
+    }
+    TokenOptions options =
+        new TokenOptions(tokens, tokenizer, eos, u16 ? DType.U16 : DType.I32, padded);
+    return new TextToShards(List.copyOf(files), text, options, output);
+  }
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.text;
+
+import com.fasterxml.jackson.core.JacksonException;
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonLocation;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.StreamReadConstraints;
+import dev.gantry.core.MalformedFileException;
+import java.io.BufferedInputStream;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.zip.GZIPInputStream;
+import java.util.zip.ZipException;
+import org.jspecify.annotations.Nullable;
+
+/// A file of JSON objects, one a line, plain or as GZIP: one member of each is a text.
+final class JsonLines implements Documents {
+  private static final JsonFactory JSON =
+      JsonFactory.builder()
+          .streamReadConstraints(
+              StreamReadConstraints.builder().maxStringLength(MAX_CHARACTERS).build())
+          .build();
+
+  private final Path file;
+  private final String member;
+  private final JsonParser parser;
+
+  /// @param member the name of the texts
+  JsonLines(Path file, String member) throws IOException {
+    this.file = file;
+    this.member = member;
+    InputStream bytes = new BufferedInputStream(Files.newInputStream(file));
+    try {
+      parser = JSON.createParser(isGzip(bytes) ? new GZIPInputStream(bytes, 1 << 16) : bytes);
+    } catch (ZipException | EOFException e) {
+      bytes.close();
+      throw new MalformedFileException(file, 0, "invalid-gzip", cut(e));
+    } catch (IOException e) {
+      bytes.close();
+      throw e;
+    }
+  }
+
+  private static String cut(IOException e) {
+    return "the compressed bytes are damaged or cut off: " + e.getMessage();
+  }
+
+  private static boolean isGzip(InputStream bytes) throws IOException {
+    bytes.mark(2);
+    boolean found = bytes.read() == 0x1F && bytes.read() == 0x8B;
+    bytes.reset();
+    return found;
+  }
+
+  @Override
+  public @Nullable String next() throws IOException {
+    try {
+      JsonToken first = parser.nextToken();
+      if (first == null) {
+        return null;
+      }
+      if (first != JsonToken.START_OBJECT) {
+        throw malformed("no-object", "there is " + first + ", not an object");
+      }
+      int line = parser.currentTokenLocation().getLineNr();
+      String text = null;
+      while (parser.nextToken() == JsonToken.FIELD_NAME) {
+        boolean wanted = parser.currentName().equals(member);
+        JsonToken value = parser.nextToken();
+        if (wanted && value != JsonToken.VALUE_STRING) {
+          throw malformed("no-text", "the member '" + member + "' is " + value + ", not a text");
+        }
+        if (wanted) {
+          text = parser.getText();
+        } else {
+          parser.skipChildren();
+        }
+      }
+      if (text == null) {
+        throw malformed(
+            "no-text", "the object of line " + line + " has no member '" + member + "'");
+      }
+      return text;
+    } catch (JacksonException e) {
+      throw malformed("invalid-json", e.getOriginalMessage());
+    } catch (ZipException | EOFException e) {
+      throw malformed("invalid-gzip", cut(e));
+    }
+  }
+
+  /// Names the line where the parser is, and its offset in the decompressed bytes.
+  private MalformedFileException malformed(String kind, String detail) {
+    JsonLocation at = parser.currentLocation();
+    return new MalformedFileException(
+        file, Math.max(0, at.getByteOffset()), kind, "line " + at.getLineNr() + ": " + detail);
+  }
+
+  @Override
+  public void close() throws IOException {
+    parser.close();
+  }
+}
