@@ -10,6 +10,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.SnapshotLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.CheckpointChoice;
+import dev.gantry.djl.internal.training.RestoreTarget;
 import dev.gantry.djl.internal.training.TrainingMoment;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
@@ -24,14 +25,13 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.OptionalLong;
 import java.util.SequencedMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /// Saves checkpoints of a training into a folder, and restores them, in this process or another.
 ///
@@ -49,8 +49,6 @@ import org.slf4j.LoggerFactory;
 /// one saver at a time, over all processes, can have a folder open. Call its methods on the thread that steps the
 /// trainer; another thread writes asynchronous saves. After [#close], all calls throw a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
-  private static final Logger LOG = LoggerFactory.getLogger(CheckpointSaver.class);
-
   private final GantrySession session;
   private final Path path;
   private final CheckpointStore store;
@@ -180,7 +178,6 @@ public final class CheckpointSaver implements AutoCloseable {
   /// The checkpoint on the disk that was saved last. With `optFallBack`, the last of [#list].
   ///
   /// @throws MalformedFileException without `optFallBack`, if its manifest is damaged
-  /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> latest() {
     requireOpen();
     return choice.latest();
@@ -189,7 +186,6 @@ public final class CheckpointSaver implements AutoCloseable {
   /// The best checkpoint of [#list] by `optKeepBest`, or empty if none has its metric.
   ///
   /// @throws MisuseException if this was built without `optKeepBest`
-  /// @throws TransferException if the folder or a manifest cannot be read
   public Optional<StoredCheckpoint> best() {
     Retention.Best best =
         keepBest.orElseThrow(() ->
@@ -197,9 +193,8 @@ public final class CheckpointSaver implements AutoCloseable {
     return best.of(list());
   }
 
-  /// Restores the checkpoint that was saved last. If there is none, it changes nothing. With `optRemote`,
-  /// a checkpoint of the other store that was saved later than those on the disk is copied to the disk
-  /// first.
+  /// Restores the checkpoint that was saved last. If there is none, it changes nothing. With `optRemote`, a
+  /// checkpoint of the other store that was saved later than those on the disk is copied to the disk first.
   ///
   /// If that checkpoint is damaged, and the other store has a whole copy of it, the copy takes its place on
   /// the disk. If there is no such copy and `optFallBack` is set, the last intact checkpoint before it is
@@ -215,28 +210,32 @@ public final class CheckpointSaver implements AutoCloseable {
   public Optional<RestoredTraining> restoreLatest(Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    return choice.latest(model, trainer).map(this::restored);
+    RestoreTarget target = new RestoreTarget(model, trainer);
+    return choice.restore(OptionalLong.empty(), target).map(this::restored);
+  }
+
+  /// Restores what a request says, of the checkpoint of its step as [#restore(long, Model, Trainer)] does, or
+  /// as [#restoreLatest] does. Parts of a training go into another one that way: into a model with a new head,
+  /// or to another optimizer.
+  ///
+  /// @throws MisuseException as these; also if nothing would be restored
+  public Optional<RestoredTraining> restore(RestoreRequest request) {
+    MisuseException.requireGiven("request", request);
+    await();
+    return choice.restore(request.step(), request.target()).map(this::restored);
   }
 
   private RestoredTraining restored(TrainingRestore.Restored restored) {
     restores++;
     store.goOnFrom(restored.checkpoint());
-    if (!restored.checkpoint().isFinite()) {
-      LOG.warn(
-          "{}: step {} is restored, which has values that are NaN or infinite",
-          restored.checkpoint(),
-          restored.checkpoint().step());
-    }
     return RestoredTraining.of(restored);
   }
 
   /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are checked
   /// before anything changes. Then the checkpoint is loaded part by part into the existing arrays, which
   /// takes no more memory on the trainer's device than one part (512 MiB, or a single larger row). If the
-  /// load fails after the first part, the exception says that the training's values are mixed: restore again
-  /// before you go on.
-  ///
-  /// A random number generator that was not saved, such as another device's, stays as it is.
+  /// load fails after the first part, the exception says that values are mixed: restore again. A random
+  /// number generator that was not saved, such as another device's, stays as it is.
   ///
   /// @param trainer that has been initialised; or null to restore the model's parameters only. Then
   ///     a parameter without an array gets the loaded one, and an initialised one keeps its array,
@@ -249,7 +248,8 @@ public final class CheckpointSaver implements AutoCloseable {
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
     await();
-    return restored(choice.ofStep(step, model, trainer));
+    RestoreTarget target = new RestoreTarget(model, trainer);
+    return restored(choice.restore(OptionalLong.of(step), target).orElseThrow());
   }
 
   /// The metric of `optKeepBest`, if that was chosen.
@@ -341,8 +341,8 @@ public final class CheckpointSaver implements AutoCloseable {
     /// there are no copies.
     ///
     /// An upload that fails is tried again with the next save. A checkpoint stays on the disk while it is
-    /// being uploaded, and the last one until it has been. Only one saver at a time may have the folder: an
-    /// earlier one's uploads fail from then on. The store must answer when the saver is built.
+    /// uploaded, and the last one until it has been. One saver at a time may have the folder: an earlier
+    /// one's uploads fail from then on. The store must answer when the saver is built.
     ///
     /// @throws MisuseException if it is no location of another store
     public Builder optRemote(String folder) {
@@ -374,10 +374,9 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// How many bytes snapshots may take on each device and in host memory; default: none on a device,
-    /// and as much host memory as there is. Not for [SaveMode#SYNC]. A snapshot on the device takes a fraction of
-    /// the time that one in host memory takes. A save whose snapshot finds no room is written before the
-    /// call returns.
+    /// How many bytes snapshots may take on each device and in host memory; default: none on a device, and as
+    /// much host memory as there is. Not for [SaveMode#SYNC]. A snapshot on the device is faster than one in
+    /// host memory. A save whose snapshot finds no room is written before the call returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
       snapshots = new SnapshotLimits(deviceBytes, hostBytes);
       return this;
@@ -403,7 +402,7 @@ public final class CheckpointSaver implements AutoCloseable {
     /// neither without one. A state that was not saved stays as it is, and the log says so.
     ///
     /// Both functions are called on the thread that saves or restores. A [CheckpointListener] saves
-    /// the state as it was when the step's batch had come, before the next one was requested.
+    /// the state as it was when the step's batch had come.
     ///
     /// @param name of the state in the checkpoint
     /// @param save returns the state as a text; its exceptions are thrown by the save

@@ -71,6 +71,7 @@ public final class LoadOptions {
     private @Nullable TensorSelection selection;
     private TypePolicy types = TypePolicy.NONE;
     private boolean partial;
+    private boolean skipMismatched;
     private boolean lazy;
     private boolean verify;
     private @Nullable Slice slice;
@@ -144,6 +145,13 @@ public final class LoadOptions {
     /// no rule of [ParameterNames#builder] uses; else both are errors. The [LoadReport] names them.
     public Builder optPartial(boolean chosen) {
       partial = chosen;
+      return this;
+    }
+
+    /// Lets a load into parameters leave a parameter as it is whose tensor has another shape, such as a new
+    /// head's; else that is an error. The [LoadReport] names them.
+    public Builder optSkipMismatched(boolean chosen) {
+      skipMismatched = chosen;
       return this;
     }
 
@@ -226,7 +234,8 @@ public final class LoadOptions {
     /// The options as they are set now.
     public LoadOptions build() {
       return new LoadOptions(
-          new LoadSettings(Optional.ofNullable(device), types, partial, lazy, transfer, report),
+          new LoadSettings(
+              Optional.ofNullable(device), types, partial, skipMismatched, lazy, transfer, report),
           selection,
           verify,
           slice);

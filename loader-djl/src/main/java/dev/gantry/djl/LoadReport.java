@@ -12,6 +12,8 @@ import java.util.SequencedMap;
 ///     memory if neither had an array; each that had one has a copy
 /// @param missing parameters that got no tensor, which only `optPartial` allows: those that had an
 ///     array keep it, the others of a block have what their initializers made
+/// @param mismatched parameters whose tensor has another shape, which only `optSkipMismatched` allows, with both
+///     shapes; they are as those of `missing`
 /// @param unexpected tensors that no parameter took, in the catalogue's order; rules of
 ///     [ParameterNames#builder] refuse them unless `optPartial` allows that
 /// @param ignored tensors that the names say are not needed
@@ -20,6 +22,7 @@ import java.util.SequencedMap;
 public record LoadReport(
     SequencedMap<String, String> loaded,
     List<String> missing,
+    SequencedMap<String, String> mismatched,
     List<String> unexpected,
     List<String> ignored,
     SequencedMap<String, String> transformed,
@@ -28,6 +31,7 @@ public record LoadReport(
     return new LoadReport(
         outcome.loaded(),
         outcome.missing(),
+        outcome.mismatched(),
         outcome.unexpected(),
         outcome.ignored(),
         outcome.transformed(),

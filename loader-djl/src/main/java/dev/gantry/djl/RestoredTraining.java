@@ -4,8 +4,10 @@ package dev.gantry.djl;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.formats.checkpoint.StoredCheckpoint;
 import dev.gantry.formats.internal.checkpoint.Manifest;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SequencedMap;
 
 /// The position of a training that was restored.
 ///
@@ -15,13 +17,18 @@ import java.util.Optional;
 /// @param datasetState the dataset's position, as its own text
 /// @param metrics as they were saved
 /// @param metadata your own notes
+/// @param skipped the parameters that were left as they are, which only a [RestoreRequest] asks for, with the
+///     reason of each, in the block's order
+/// @param unused the saved parameters that the model lacks, which only `optPartial` allows
 public record RestoredTraining(
     StoredCheckpoint checkpoint,
     long step,
     long epoch,
     Optional<String> datasetState,
     Map<String, Double> metrics,
-    Map<String, String> metadata) {
+    Map<String, String> metadata,
+    SequencedMap<String, String> skipped,
+    List<String> unused) {
   static RestoredTraining of(TrainingRestore.Restored restored) {
     Manifest manifest = restored.checkpoint().manifest();
     return new RestoredTraining(
@@ -30,6 +37,8 @@ public record RestoredTraining(
         restored.epoch(),
         restored.datasetState(),
         manifest.metrics(),
-        manifest.metadata());
+        manifest.metadata(),
+        restored.skipped(),
+        restored.unused());
   }
 }

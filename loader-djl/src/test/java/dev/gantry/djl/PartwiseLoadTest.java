@@ -24,6 +24,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.PlainState;
+import dev.gantry.djl.internal.training.RestoreTarget;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
@@ -279,7 +280,7 @@ class PartwiseLoadTest {
                 false,
                 new UserStates(new LinkedHashMap<>()),
                 observed().build().settings())
-            .into(training.model, training.trainer);
+            .into(new RestoreTarget(training.model, training.trainer));
   }
 
   /// With 6 features, so that the layer in the middle is the large one: 120 KiB.

@@ -255,6 +255,15 @@ class SamplesTest {
             "wrote .*\n",
             checkpoints,
             temporary.resolve("exported")),
+        sample(
+            "NewHead",
+            NewHead::main,
+            """
+            from step 8
+            02Linear_weight: it has shape \\[2, 32], and the checkpoint's has \\[10, 32]
+            02Linear_bias: it has shape \\[2], and the checkpoint's has \\[10]
+            """,
+            temporary.resolve("ten")),
         sample("ResumeMidEpoch", ResumeMidEpoch::main, "(step (40|60|63)\n){3}", shards, images, 1),
         sample(
             "ResumeMidEpoch",

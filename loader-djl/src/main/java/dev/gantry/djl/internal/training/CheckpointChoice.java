@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.training;
 
-import ai.djl.Model;
-import ai.djl.training.Trainer;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -23,7 +21,6 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Predicate;
-import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -61,16 +58,27 @@ public record CheckpointChoice(
         .map(checkpoint -> checkpoint);
   }
 
-  /// Does what [CheckpointSaver#restoreLatest][dev.gantry.djl.CheckpointSaver] says.
-  public Optional<TrainingRestore.Restored> latest(Model model, @Nullable Trainer trainer) {
-    store.fetchLatest(fallBack);
-    return mending(fallBack, hasCopy -> latest(model, trainer, hasCopy));
-  }
-
-  /// Does what [CheckpointSaver#restore][dev.gantry.djl.CheckpointSaver] says.
-  public TrainingRestore.Restored ofStep(long step, Model model, @Nullable Trainer trainer) {
-    store.fetch(step);
-    return mending(false, hasCopy -> ofStep(step, model, trainer, hasCopy));
+  /// Does what the restores of [CheckpointSaver][dev.gantry.djl.CheckpointSaver] say.
+  ///
+  /// @param step empty for the checkpoint that was saved last
+  public Optional<TrainingRestore.Restored> restore(OptionalLong step, RestoreTarget target) {
+    Optional<TrainingRestore.Restored> restored;
+    if (step.isPresent()) {
+      store.fetch(step.getAsLong());
+      restored = Optional.of(mending(false, hasCopy -> ofStep(step.getAsLong(), target, hasCopy)));
+    } else {
+      store.fetchLatest(fallBack);
+      restored = mending(fallBack, hasCopy -> latest(target, hasCopy));
+    }
+    restored
+        .map(TrainingRestore.Restored::checkpoint)
+        .filter(checkpoint -> !checkpoint.isFinite())
+        .ifPresent(checkpoint ->
+            LOG.warn(
+                "{}: step {} is restored, which has values that are NaN or infinite",
+                checkpoint,
+                checkpoint.step()));
+    return restored;
   }
 
   /// Restores, and replaces each checkpoint that turns out to be damaged by its copy from the other store. A
@@ -114,8 +122,7 @@ public record CheckpointChoice(
 
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   /// @throws DamagedException if it can
-  private Optional<TrainingRestore.Restored> latest(
-      Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
+  private Optional<TrainingRestore.Restored> latest(RestoreTarget target, Predicate<Path> hasCopy) {
     CheckpointListing listing = CheckpointStore.list(session, directory);
     GantryException last = null;
     for (MalformedFileException damaged : listing.damaged()) {
@@ -130,7 +137,7 @@ public record CheckpointChoice(
     }
     for (CheckpointFolder checkpoint : listing.checkpoints().reversed()) {
       try {
-        return Optional.of(restore(checkpoint, model, trainer, hasCopy));
+        return Optional.of(restore(checkpoint, target, hasCopy));
       } catch (MalformedFileException | TransferException failed) {
         if (!CheckpointCheck.isDamage(failed)) {
           throw failed;
@@ -166,11 +173,11 @@ public record CheckpointChoice(
 
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   private TrainingRestore.Restored ofStep(
-      long step, Model model, @Nullable Trainer trainer, Predicate<Path> hasCopy) {
+      long step, RestoreTarget target, Predicate<Path> hasCopy) {
     CheckpointListing listing = CheckpointStore.list(session, directory);
     Optional<CheckpointFolder> found = listing.ofStep(step);
     if (found.isPresent()) {
-      return restore(found.get(), model, trainer, hasCopy);
+      return restore(found.get(), target, hasCopy);
     }
     for (MalformedFileException damaged : listing.damaged()) {
       // The folder's name tells the step: a damaged manifest cannot.
@@ -185,13 +192,10 @@ public record CheckpointChoice(
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
   /// @throws DamagedException if it is damaged and can
   private TrainingRestore.Restored restore(
-      CheckpointFolder checkpoint,
-      Model model,
-      @Nullable Trainer trainer,
-      Predicate<Path> hasCopy) {
+      CheckpointFolder checkpoint, RestoreTarget target, Predicate<Path> hasCopy) {
     try {
       return new TrainingRestore(session, checkpoint, verify, userStates, LoadSettings.DEFAULTS)
-          .into(model, trainer);
+          .into(target);
     } catch (MalformedFileException | TransferException failed) {
       if (CheckpointCheck.isDamage(failed)) {
         throwIfCopied(checkpoint.folder(), failed, hasCopy);

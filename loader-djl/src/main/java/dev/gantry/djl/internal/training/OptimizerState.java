@@ -63,7 +63,11 @@ public final class OptimizerState {
   /// @throws MisuseException if the optimizer is none of those of DJL, nor derived from one, may
   ///     have state that is not known here, or this version of DJL keeps its state elsewhere
   public static OptimizerState of(Trainer trainer) {
-    TrainerParts parts = TrainerParts.of(trainer);
+    return of(TrainerParts.of(trainer));
+  }
+
+  /// The state that an optimizer keeps for some parameters; throws as [#of(Trainer)].
+  static OptimizerState of(TrainerParts parts) {
     PrivateField.requireAll(List.of(COUNTS, UPDATES, BEGIN));
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
   }

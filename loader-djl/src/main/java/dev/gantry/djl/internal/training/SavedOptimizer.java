@@ -4,6 +4,7 @@ package dev.gantry.djl.internal.training;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.SequencedMap;
+import java.util.function.Predicate;
 
 /// An optimizer's state for each parameter, by names that are the same in any process. A parameter that was
 /// never updated is in none of the maps.
@@ -24,6 +25,15 @@ public record SavedOptimizer<A>(
   public SavedOptimizer {
     arrays = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(arrays));
     updateCounts = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(updateCounts));
+  }
+
+  /// This state without the update counts of some parameters.
+  ///
+  /// @param left whether a parameter's is left out, by its path
+  SavedOptimizer<A> without(Predicate<String> left) {
+    SequencedMap<String, Integer> counts = new LinkedHashMap<>(updateCounts);
+    counts.keySet().removeIf(left);
+    return new SavedOptimizer<>(kind, arrays, counts, updates);
   }
 
   /// This state with update counts as DJL would have counted them with another number of devices.

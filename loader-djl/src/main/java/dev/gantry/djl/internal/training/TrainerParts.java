@@ -36,7 +36,7 @@ import java.util.Set;
 ///
 /// @param optimizer that the training's configuration gave
 /// @param updatesOnce whether each step updates the first device's parameters alone
-/// @param parameters returns [#parameters(Block)] of the trainer's model
+/// @param parameters those of [#parameters(Block)] of the trainer's model, or some of them
 public record TrainerParts(
     Trainer trainer,
     ParameterStore store,
@@ -89,6 +89,12 @@ public record TrainerParts(
       }
     }
     return Collections.unmodifiableSequencedMap(byPath);
+  }
+
+  /// The same trainer with some of its parameters.
+  TrainerParts only(SequencedMap<String, Parameter> chosen) {
+    return new TrainerParts(
+        trainer, store, optimizer, updatesOnce, Collections.unmodifiableSequencedMap(chosen));
   }
 
   /// The fence before the trainer's updates. The first call puts it there, to stay.

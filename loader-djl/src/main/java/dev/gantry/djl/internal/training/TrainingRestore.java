@@ -26,7 +26,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.TreeSet;
-import org.jspecify.annotations.Nullable;
+import java.util.function.Supplier;
 
 /// One restore of a checkpoint. It compares names, shapes and types with those of the model and the
 /// optimizer, and checksums if asked, before the first parameter changes.
@@ -40,68 +40,101 @@ public record TrainingRestore(
     UserStates userStates,
     LoadSettings settings) {
   /// What was restored.
-  public record Restored(CheckpointFolder checkpoint, long epoch, Optional<String> datasetState) {}
+  ///
+  /// @param skipped by path, why a parameter was left as it is
+  /// @param unused the saved parameters that the model lacks
+  public record Restored(
+      CheckpointFolder checkpoint,
+      long epoch,
+      Optional<String> datasetState,
+      SequencedMap<String, String> skipped,
+      List<String> unused) {}
 
   /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
   /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
-  public Restored into(Model model, @Nullable Trainer trainer) {
+  public Restored into(RestoreTarget target) {
     // Read before anything changes: a damaged manifest is refused here.
     SavedState state = new SavedState(checkpoint);
-    Restored restored = new Restored(checkpoint, state.epoch(), state.dataset());
-    if (trainer == null) {
-      intoModel(model);
-    } else {
-      TrainingContents.requireOf(model, trainer);
-      intoTraining(trainer, state);
+    long epoch = state.epoch();
+    Optional<String> dataset = state.dataset();
+    Trainer trainer = target.trainer();
+    if (trainer != null) {
+      TrainingContents.requireOf(target.model(), trainer);
+      requireTraining(state, target);
     }
-    return restored;
+    RestoreTarget.Chosen chosen = target.choose(checkpoint.open(TrainingContents.MODEL).tensors());
+    if (trainer == null) {
+      intoModel(target.model(), chosen);
+    } else {
+      intoTraining(trainer, state, chosen, target.optimizer());
+    }
+    return new Restored(checkpoint, epoch, dataset, chosen.skipped(), chosen.unused());
   }
 
-  private void intoModel(Model model) {
-    SequencedMap<String, StoredTensor> tensors = checkpoint.open(TrainingContents.MODEL).tensors();
+  private void intoModel(Model model, RestoreTarget.Chosen chosen) {
     ParameterList parameters = new ParameterList();
-    TrainerParts.parameters(model.getBlock()).forEach(parameters::add);
-    Set<String> strange = new TreeSet<>(tensors.keySet());
+    chosen.parameters().forEach(parameters::add);
+    Set<String> strange = new TreeSet<>(chosen.values().keySet());
     strange.removeAll(parameters.keys());
     if (!strange.isEmpty()) {
       throw new MisuseException(
           checkpoint.folder() + " is of another model: this model has no parameters " + strange);
     }
-    verify(tensors);
+    verify(chosen.values());
     var _ =
-        new ParameterLoad(session, model.getNDManager(), settings, tensors, Scales.NONE)
+        new ParameterLoad(session, model.getNDManager(), settings, chosen.values(), Scales.NONE)
             .into(parameters, NameRules.SAME);
   }
 
-  private void intoTraining(Trainer trainer, SavedState state) {
-    if (!state.hasTraining()) {
+  private void requireTraining(SavedState state, RestoreTarget target) {
+    if (target.optimizer() && !state.hasTraining()) {
       throw new MisuseException(
-          checkpoint.folder() + " was saved without a trainer: restore the model alone");
+          checkpoint.folder()
+              + " was saved without a trainer: restore the model alone, or without the optimizer");
     }
+  }
+
+  private void intoTraining(
+      Trainer trainer, SavedState state, RestoreTarget.Chosen chosen, boolean withOptimizer) {
     RandomStates random = RandomStates.of(state, trainer);
-    SequencedMap<String, StoredTensor> values = checkpoint.open(TrainingContents.MODEL).tensors();
-    SequencedMap<String, StoredTensor> states =
-        checkpoint.open(TrainingContents.OPTIMIZER).tensors();
-    TrainerParts parameters = TrainerParts.of(trainer);
-    OptimizerState optimizer = OptimizerState.of(trainer);
-    SavedOptimizer<ArrayKind> saved =
-        optimizer.counted(state.optimizer(kinds(states)), state.countingDevices());
+    SequencedMap<String, StoredTensor> values = chosen.values();
+    TrainerParts all = TrainerParts.of(trainer);
+    TrainerParts parameters = all.only(chosen.parameters());
+    SequencedMap<String, StoredTensor> states = new LinkedHashMap<>();
+    Supplier<StateReplacement> replacing = () -> new StateReplacement(parameters);
     parameters.check(kinds(values));
-    optimizer.check(saved);
+    if (withOptimizer) {
+      checkpoint
+          .open(TrainingContents.OPTIMIZER)
+          .tensors()
+          .forEach((name, tensor) -> {
+            if (!chosen.isLeft(name.substring(name.indexOf('/') + 1))) {
+              states.put(name, tensor);
+            }
+          });
+      OptimizerState optimizer = OptimizerState.of(parameters);
+      SavedOptimizer<ArrayKind> saved =
+          optimizer.counted(
+              state.optimizer(kinds(states)).without(chosen::isLeft), state.countingDevices());
+      optimizer.check(saved);
+      replacing = () -> optimizer.replace(saved);
+    }
     int devices = parameters.devices().size();
+    boolean whole = withOptimizer && chosen.isWhole();
     SequencedMap<String, StoredTensor> replicas =
         replicas(
             devices,
             state.devices(),
-            Replicas.named(devices, _ -> kinds(values), _ -> kinds(states)));
+            Replicas.named(devices, _ -> kinds(values), _ -> kinds(states)),
+            whole);
     verify(values);
     verify(states);
     verify(replicas);
-    try (StateReplacement replacement = optimizer.replace(saved);
+    try (StateReplacement replacement = replacing.get();
         NDManager temporary = trainer.getManager().newSubManager()) {
       TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
       load.eachPart(List.copyOf(values.values()), new ArrayTargets(parameters.targets()));
-      parameters.clearGradients();
+      all.clearGradients();
       load.eachPart(List.copyOf(states.values()), new ArrayTargets(replacement.targets()));
       Map<String, List<NDArray>> others = new HashMap<>();
       Replicas.named(devices, parameters::values, replacement::targets)
@@ -119,12 +152,17 @@ public record TrainingRestore(
   ///
   /// @param saved on how many devices it was saved
   /// @param kinds what each replica must be
+  /// @param whole whether all of the checkpoint is restored; else replicas of what is not are left out
   private SequencedMap<String, StoredTensor> replicas(
-      int devices, int saved, Map<String, ArrayKind> kinds) {
+      int devices, int saved, Map<String, ArrayKind> kinds, boolean whole) {
     if (devices != saved || !checkpoint.has(Replicas.GROUP)) {
       return new LinkedHashMap<>();
     }
-    SequencedMap<String, StoredTensor> replicas = checkpoint.open(Replicas.GROUP).tensors();
+    SequencedMap<String, StoredTensor> replicas =
+        new LinkedHashMap<>(checkpoint.open(Replicas.GROUP).tensors());
+    if (!whole) {
+      replicas.keySet().retainAll(kinds.keySet());
+    }
     kinds(replicas)
         .forEach((name, kind) -> {
           ArrayKind first = kinds.get(name);

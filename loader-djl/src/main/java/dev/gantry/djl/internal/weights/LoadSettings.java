@@ -10,20 +10,28 @@ import java.util.function.Consumer;
 ///
 /// @param device empty for the manager's
 /// @param partial whether parameters may lack a tensor, and tensors a parameter
+/// @param skipMismatched whether a parameter may have another shape than its tensor, and stays as it is then
 /// @param lazy whether files are mapped rather than read
 /// @param report is told what was loaded
 public record LoadSettings(
     Optional<ai.djl.Device> device,
     TypePolicy types,
     boolean partial,
+    boolean skipMismatched,
     boolean lazy,
     TransferOptions transfer,
     Consumer<TransferReport> report) {
   public static final LoadSettings DEFAULTS =
       new LoadSettings(
-          Optional.empty(), TypePolicy.NONE, false, false, TransferOptions.defaults(), _ -> {});
+          Optional.empty(),
+          TypePolicy.NONE,
+          false,
+          false,
+          false,
+          TransferOptions.defaults(),
+          _ -> {});
 
   public LoadSettings withTransfer(TransferOptions chosen) {
-    return new LoadSettings(device, types, partial, lazy, chosen, report);
+    return new LoadSettings(device, types, partial, skipMismatched, lazy, chosen, report);
   }
 }

@@ -18,7 +18,14 @@ import java.util.SequencedMap;
 /// A plan whose tensors fit their parameters: what is here can be loaded.
 ///
 /// @param targets by path
-public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan plan) {
+/// @param mismatched by path, what cannot be loaded and is left out
+public record ParameterFit(
+    SequencedMap<String, Target> targets,
+    SequencedMap<String, Mismatch> mismatched,
+    ParameterPlan plan) {
+  /// A parameter of another shape than its tensors have.
+  record Mismatch(Parameter parameter, String reason) {}
+
   /// A parameter and what it becomes.
   ///
   /// @param shape of the value
@@ -26,30 +33,58 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   record Target(
       Parameter parameter, ParameterPlan.Tensors fill, TensorShape shape, DataType type) {}
 
+  /// @param skipMismatched whether parameters of other shapes than their tensors are left out
   /// @param types of parameters that have no array
   /// @param otherwise the type where `types` says none; empty for the stored one
   /// @throws MisuseException if a tensor does not fit its parameter
   static ParameterFit of(
-      ParameterPlan plan, TypePolicy types, Optional<DataType> otherwise, Scales scales) {
+      ParameterPlan plan,
+      boolean skipMismatched,
+      TypePolicy types,
+      Optional<DataType> otherwise,
+      Scales scales) {
     SequencedMap<String, Target> targets = new LinkedHashMap<>();
+    SequencedMap<String, Mismatch> mismatched = new LinkedHashMap<>();
     plan.fills()
         .forEach((path, fill) -> {
           if (fill instanceof ParameterPlan.Tensors made) {
-            TensorShape shape = checkedShape(path, made);
-            targets.put(
-                path,
-                new Target(
-                    made.parameter(), made, shape, type(path, made, types, otherwise, scales)));
+            TensorShape shape = shape(path, made);
+            Parameter parameter = made.parameter();
+            if (skipMismatched && !fits(parameter, shape)) {
+              mismatched.put(
+                  path,
+                  new Mismatch(
+                      parameter,
+                      "%s, and %s has %s"
+                          .formatted(shape(parameter), String.join(", ", made.names()), shape)));
+              return;
+            }
+            requireFit(path, made, shape);
+            DataType type = type(path, made, types, otherwise, scales);
+            targets.put(path, new Target(parameter, made, shape, type));
           }
         });
-    return new ParameterFit(targets, plan);
+    return new ParameterFit(targets, mismatched, plan);
+  }
+
+  /// The parameters that get no value: they keep what they have, or get what their initializers make.
+  SequencedMap<String, Parameter> left() {
+    SequencedMap<String, Parameter> left = new LinkedHashMap<>(plan.missing());
+    mismatched.forEach((path, mismatch) -> left.put(path, mismatch.parameter()));
+    return left;
   }
 
   static TensorShape shape(Parameter parameter) {
     return PyTorch.shape(parameter.getShape());
   }
 
-  private static TensorShape checkedShape(String path, ParameterPlan.Tensors fill) {
+  /// Whether a value of this shape fits a parameter, which need not have a shape yet.
+  private static boolean fits(Parameter parameter, TensorShape shape) {
+    return parameter.getShape() == null || shape(parameter).equals(shape);
+  }
+
+  /// The shape of the value that a parameter gets.
+  private static TensorShape shape(String path, ParameterPlan.Tensors fill) {
     StoredTensor first = fill.tensors().getFirst();
     TensorShape whole = first.shape();
     for (StoredTensor tensor : fill.tensors()) {
@@ -63,11 +98,13 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
       }
       whole = tensor.equals(first) ? part : joined(path, fill, tensor, whole, part);
     }
-    if (fill.parameter().getShape() == null) {
-      return whole;
-    }
-    TensorShape wanted = shape(fill.parameter());
-    if (!wanted.equals(whole)) {
+    return whole;
+  }
+
+  private static void requireFit(String path, ParameterPlan.Tensors fill, TensorShape whole) {
+    if (!fits(fill.parameter(), whole)) {
+      StoredTensor first = fill.tensors().getFirst();
+      TensorShape wanted = shape(fill.parameter());
       throw mismatch(
           path,
           fill,
@@ -77,7 +114,6 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
               + (whole.equals(first.shape()) ? "" : ", and this gives " + whole)
               + (areTransposed(whole, wanted) ? transposeHint(fill) : ""));
     }
-    return whole;
   }
 
   private static TensorShape joined(
@@ -178,6 +214,8 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     SequencedMap<String, String> loaded = new LinkedHashMap<>();
     SequencedMap<String, String> transformed = new LinkedHashMap<>();
     SequencedMap<String, String> cast = new LinkedHashMap<>();
+    SequencedMap<String, String> reasons = new LinkedHashMap<>();
+    mismatched.forEach((path, mismatch) -> reasons.put(path, mismatch.reason()));
     targets.forEach((path, target) -> {
       ParameterPlan.Tensors fill = target.fill();
       loaded.put(path, String.join(", ", fill.names()));
@@ -198,6 +236,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
     return new Outcome(
         loaded,
         List.copyOf(plan.missing().keySet()),
+        reasons,
         plan.unexpected(),
         plan.ignored(),
         transformed,
@@ -208,6 +247,7 @@ public record ParameterFit(SequencedMap<String, Target> targets, ParameterPlan p
   public record Outcome(
       SequencedMap<String, String> loaded,
       List<String> missing,
+      SequencedMap<String, String> mismatched,
       List<String> unexpected,
       List<String> ignored,
       SequencedMap<String, String> transformed,

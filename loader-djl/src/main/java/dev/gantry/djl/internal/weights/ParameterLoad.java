@@ -63,8 +63,7 @@ public final class ParameterLoad {
     try (BlockShapes _ = BlockShapes.of(manager, block, inputShapes);
         NewArrays arrays = new NewArrays(manager)) {
       ParameterFit fit = fit(block.getParameters(), rules, Optional.of(type));
-      fit.plan()
-          .missing()
+      fit.left()
           .forEach((path, parameter) -> {
             if (!parameter.isInitialized()) {
               arrays.addInitial(path, parameter, type);
@@ -86,7 +85,7 @@ public final class ParameterLoad {
 
   private ParameterFit fit(ParameterList parameters, NameRules rules, Optional<DataType> type) {
     ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, scales, settings.partial());
-    return ParameterFit.of(plan, settings.types(), type, scales);
+    return ParameterFit.of(plan, settings.skipMismatched(), settings.types(), type, scales);
   }
 
   /// Parameters that share one new array: tied ones.

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.training;
+
+import ai.djl.Model;
+import ai.djl.nn.Parameter;
+import ai.djl.training.Trainer;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
+import dev.gantry.djl.internal.names.NamePattern;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.spi.StoredTensor;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Objects;
+import java.util.SequencedMap;
+import org.jspecify.annotations.Nullable;
+
+/// What a restore may change.
+///
+/// @param trainer null if only the model's parameters are restored
+/// @param partial whether the model and the checkpoint may each have parameters that the other lacks
+/// @param skipMismatched whether a parameter may have another shape than the saved one
+/// @param only patterns of the parameters' paths; empty for all parameters
+/// @param optimizer whether the optimizer's state is restored with the trainer's parameters
+public record RestoreTarget(
+    Model model,
+    @Nullable Trainer trainer,
+    boolean partial,
+    boolean skipMismatched,
+    List<NamePattern> only,
+    boolean optimizer) {
+  public RestoreTarget {
+    only = List.copyOf(only);
+  }
+
+  /// All of a model and a trainer.
+  public RestoreTarget(Model model, @Nullable Trainer trainer) {
+    this(model, trainer, false, false, List.of(), true);
+  }
+
+  /// The parameters and their saved values, without those that are left out on request. What does not fit and
+  /// was not to be left out is there still, for checks to refuse.
+  ///
+  /// @param skipped by path, why a parameter stays as it is
+  /// @param unused the saved parameters that the model lacks
+  record Chosen(
+      SequencedMap<String, Parameter> parameters,
+      SequencedMap<String, StoredTensor> values,
+      SequencedMap<String, String> skipped,
+      List<String> unused) {
+    /// Whether what belongs to a saved parameter is left out, too.
+    boolean isLeft(String path) {
+      return !isWhole() && !parameters.containsKey(path);
+    }
+
+    /// Whether nothing was left out.
+    boolean isWhole() {
+      return skipped.isEmpty() && unused.isEmpty();
+    }
+  }
+
+  /// @param saved the checkpoint's parameters by path
+  /// @throws MisuseException if nothing is left to restore
+  Chosen choose(SequencedMap<String, StoredTensor> saved) {
+    SequencedMap<String, Parameter> parameters =
+        new LinkedHashMap<>(TrainerParts.parameters(model.getBlock()));
+    SequencedMap<String, StoredTensor> values = new LinkedHashMap<>(saved);
+    SequencedMap<String, String> skipped = new LinkedHashMap<>();
+    parameters.forEach((path, parameter) -> {
+      StoredTensor value = saved.get(path);
+      if (!matches(path)) {
+        skipped.put(path, "it was not asked for");
+      } else if (value == null && partial) {
+        skipped.put(path, "the checkpoint has no such parameter");
+      } else if (value != null && skipMismatched && parameter.getShape() != null) {
+        TensorShape own = PyTorch.shape(parameter.getShape());
+        if (!own.equals(value.shape())) {
+          skipped.put(path, "it has shape " + own + ", and the checkpoint's has " + value.shape());
+        }
+      }
+    });
+    parameters.keySet().removeAll(skipped.keySet());
+    values.keySet().removeIf(path -> skipped.containsKey(path) || !matches(path));
+    List<String> unused = new ArrayList<>();
+    if (partial) {
+      unused.addAll(values.keySet());
+      unused.removeAll(parameters.keySet());
+      values.keySet().removeAll(unused);
+    }
+    if (parameters.isEmpty() && !skipped.isEmpty()) {
+      throw new MisuseException(
+          "nothing would be restored: '%s' stays as it is, since %s, and so do all parameters"
+              .formatted(
+                  skipped.firstEntry().getKey(),
+                  Objects.requireNonNull(skipped.firstEntry().getValue())));
+    }
+    return new Chosen(parameters, values, skipped, unused);
+  }
+
+  private boolean matches(String path) {
+    return only.isEmpty() || only.stream().anyMatch(pattern -> pattern.matches(path));
+  }
+}
