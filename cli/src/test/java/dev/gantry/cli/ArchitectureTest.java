@@ -351,7 +351,7 @@ class ArchitectureTest {
         Arguments.of(IMAGES, List.of(spi)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
         Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE)),
-        Arguments.of(root + ".webdataset", List.of(root, spi)),
+        Arguments.of(root + ".webdataset", List.of(root, spi, root + ".images")),
         Arguments.of(
             internal + ".webdataset",
             List.of(

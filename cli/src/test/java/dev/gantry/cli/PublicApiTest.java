@@ -25,7 +25,8 @@ class PublicApiTest {
   /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
   /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
   /// read what was saved, and `SaveMode`, which two options said that contradicted each other; `ImageDecoding`, which
-  /// says what pictures become; `RestoreRequest`, which says what part of a checkpoint is restored.
+  /// says what pictures become; `RestoreRequest`, which says what part of a checkpoint is restored; `WebDataset` and
+  /// `MemberField`, samples in tar archives and their fields.
   private static final int MAX_TYPES_FOR_USERS = 74;
 
   /// What reads a folder of the hub, names its tensors, and runs its block.

@@ -119,7 +119,8 @@ class WebDatasetTest {
         long[] labels = batch.getLabels().singletonOrThrow().toLongArray();
         for (int i = 0; i < size; i++) {
           long label = labels[i];
-          assertThat(Arrays.copyOfRange(bin, 3 * i, 3 * i + 3)).containsExactly((float) label, (float) -label, 1);
+          assertThat(Arrays.copyOfRange(bin, 3 * i, 3 * i + 3))
+              .containsExactly((float) label, (float) -label, 1);
           assertThat(Arrays.copyOfRange(txt, 12 * i, 12 * i + 12))
               .isEqualTo(Arrays.copyOf(text("sample " + label), 12));
           assertThat(lengths[i]).isEqualTo(("sample " + label).length());

@@ -57,6 +57,8 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import javax.imageio.ImageIO;
+import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
+import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
 import org.assertj.core.data.Offset;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.AfterEach;
@@ -205,11 +207,19 @@ class SamplesTest {
             pictures(),
             temporary.resolve("decoded")),
         sample(
+<<<<<<< HEAD
             "TrainOnTokens",
             TrainOnTokens::main,
             "(perplexity: \\d+[.,]\\d+\n){2}perplexity: 1[.,]\\d+\n",
             tokens(),
             10),
+=======
+            "TrainFromWebDataset",
+            TrainFromWebDataset::main,
+            "accuracy: (0\\.[5-9]\\d*|1\\.0)\n",
+            archive(pictures()),
+            2),
+>>>>>>> 4089ac2f (Show a training from WebDataset archives of pictures, and say on a page what is read and what is refused)
         sample(
             "TrainOnSeveralGpus",
             TrainOnSeveralGpus::main,
@@ -334,6 +344,7 @@ class SamplesTest {
     return root;
   }
 
+<<<<<<< HEAD
   /// Blocks in which each token is one more than the token before it.
   private static Path tokens() {
     Path folder = temporary.resolve("tokens");
@@ -350,6 +361,31 @@ class SamplesTest {
       var _ = writer.finish();
     }
     return folder;
+=======
+  /// The pictures as samples, with their classes.
+  private static Path archive(Path pictures) {
+    Path archive = temporary.resolve("pictures.tar");
+    try (Stream<Path> files = Files.walk(pictures);
+        TarArchiveOutputStream tar = new TarArchiveOutputStream(Files.newOutputStream(archive))) {
+      for (Path file : files.filter(Files::isRegularFile).sorted().toList()) {
+        String name = file.getFileName().toString();
+        add(tar, name, Files.readAllBytes(file));
+        String label = file.getParent().endsWith("red") ? "1" : "0";
+        add(tar, name.replaceFirst("\\..*", ".cls"), label.getBytes(StandardCharsets.UTF_8));
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+    return archive;
+  }
+
+  private static void add(TarArchiveOutputStream tar, String name, byte[] data) throws IOException {
+    TarArchiveEntry entry = new TarArchiveEntry(name);
+    entry.setSize(data.length);
+    tar.putArchiveEntry(entry);
+    tar.write(data);
+    tar.closeArchiveEntry();
+>>>>>>> 4089ac2f (Show a training from WebDataset archives of pictures, and say on a page what is read and what is refused)
   }
 
   @AfterEach

@@ -5,6 +5,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.spi.FieldDecoder;
 import java.util.List;
 import java.util.Optional;
@@ -105,6 +106,12 @@ public sealed interface MemberField {
   /// @see Decoded
   static MemberField decoded(String extension, FieldDecoder decoder, DType dtype, long... shape) {
     return new Decoded(extension, dtype, TensorShape.of(shape), decoder);
+  }
+
+  /// Pictures, JPEG or PNG, as U8 of (height, width, 3).
+  static MemberField image(String extension, ImageDecoding decoding) {
+    Field field = decoding.field("image");
+    return new Decoded(extension, field.dtype(), field.shape(), decoding);
   }
 
   private static void check(String extensions) {
