@@ -11,6 +11,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.UnsavedCheckpoint;
+import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -244,38 +245,74 @@ class CheckpointsCommandTest {
   void diffComparesCheckpointsByTheirChecksums() throws IOException {
     save(run, 1, 2);
     Map<?, ?> report = diff(1, step(1), step(2));
-    assertThat(((Map<?, ?>) report.get("differing")).keySet())
+    Map<?, ?> differences = (Map<?, ?>) report.get("differences");
+    assertThat(differences.keySet())
         .extracting(Object::toString)
         .containsExactly("weight", "optimizer: means/weight");
-    assertThat(report.get("differing").toString()).contains("checksum").doesNotContain("max");
+    assertThat(of(differences.get("weight"), "change")).isEqualTo("values");
+    assertThat(of(differences.get("weight"), "by")).isEqualTo("checksum");
+    assertThat(of(differences.get("weight"), "maxDifference")).isNull();
     assertThat(report.get("same")).hasToString("1");
-    assertThat(diff(1, "--max-difference", step(1), step(2)).get("differing").toString())
-        .contains("maxDifference=1.0");
+    assertThat(diff(1, "--max-difference", step(1), step(2)).toString())
+        .contains("by=checksum, maxDifference=1.0");
     assertThat(diff(0, step(1), step(1)).get("same")).hasToString("3");
     // A whole file has no recorded checksums: its bytes are read.
     Path copy = run.resolve("copy.safetensors");
     Files.copy(step(1).resolve("model.safetensors"), copy);
     assertThat(diff(0, copy, step(1)).get("same")).hasToString("2");
-    assertThat(diff(1, "--max-difference", step(2), copy).get("differing").toString())
+    assertThat(diff(1, "--max-difference", step(2), copy).toString())
         .contains("by=bytes, maxDifference=1.0");
-    String text = CommandLineRun.of("checkpoints", "diff", step(1), step(2)).out();
-    assertThat(text).contains("! weight  other values\n", "1 tensors are the same, 2 have other");
+    assertThat(CommandLineRun.of("checkpoints", "diff", step(1), step(2)).out())
+        .isEqualTo(
+            """
+            ! weight  F32 [1000]
+            ! optimizer: means/weight  F32 [1000]
+            2 tensors differ, 1 are the same
+            """);
   }
 
   @Test
   void diffComparesWeightsOfAnyFormat() {
     Path numpy = Path.of("..", "formats", "src", "test", "resources", "corpus", "numpy");
     Path packed = numpy.resolve("deflated.npz");
-    assertThat(diff(0, packed, packed).get("added")).isEqualTo(Map.of());
+    assertThat(diff(0, packed, packed).get("differences")).isEqualTo(Map.of());
     Path copy = run.resolve("copy.safetensors");
     CommandLineRun _ = TestSamples.run("convert", packed, copy);
-    assertThat(diff(0, packed, copy).get("removed")).isEqualTo(Map.of());
+    assertThat(diff(0, packed, copy).get("differences")).isEqualTo(Map.of());
     CommandLineRun _ = TestSamples.run("index", copy);
-    assertThat(diff(0, copy, copy).get("changed")).isEqualTo(Map.of());
+    assertThat(diff(0, copy, copy).get("differences")).isEqualTo(Map.of());
     save(run, 1);
     Map<?, ?> report = diff(1, copy, step(1));
-    assertThat((Map<?, ?>) report.get("added")).hasSize(2);
-    assertThat((Map<?, ?>) report.get("removed")).isNotEmpty();
+    assertThat(report.get("differences").toString()).contains("change=added", "change=removed");
     assertThat(report.get("same")).hasToString("0");
+  }
+
+  @Test
+  void diffComparesTheNumbersOfOtherTypes() {
+    Path first = run.resolve("first.safetensors");
+    Path second = run.resolve("second.safetensors");
+    write(first, "x", DType.F32, 4, 0, 0, 0x80, 0x3f);
+    write(second, "x", DType.BF16, 2, 0x40, 0x3f);
+    Map<?, ?> report = diff(1, "--max-difference", first, second);
+    assertThat(report.toString()).contains("change=retyped", "maxDifference=0.25");
+    assertThat(CommandLineRun.of("checkpoints", "diff", first, second).out())
+        .startsWith("~ x  F32 [1] -> BF16 [1]\n");
+    write(first, "x", DType.U8, 1, 200);
+    write(second, "x", DType.I8, 1, 200);
+    assertThat(diff(1, "--max-difference", first, second).toString())
+        .contains("maxDifference=256.0");
+  }
+
+  private static void write(Path file, String name, DType dtype, int width, int... values) {
+    byte[] bytes = new byte[values.length];
+    IntStream.range(0, values.length).forEach(i -> bytes[i] = (byte) values[i]);
+    Memory memory = new Memory.OnHost(MemorySegment.ofArray(bytes));
+    NewTensor tensor = new NewTensor(name, dtype, TensorShape.of(bytes.length / width), memory);
+    try (GantrySession session = GantrySession.open()) {
+      var _ =
+          session.write(
+              NewSafetensors.file(file, List.of(tensor), Map.of()).files(),
+              WriteOptions.defaults());
+    }
   }
 }

@@ -238,7 +238,7 @@ class S3Test {
     CommandLineRun diff =
         CommandLineRun.of(
             "checkpoints", "diff", kept + "/gantry-step-1", folder.resolve("gantry-step-2"));
-    assertThat(diff.out()).contains("! weight", "! optimizer: means/weight");
+    assertThat(diff.out()).contains("! weight  F32", "! optimizer: means/weight");
     assertThat(TestSamples.run("checkpoints", "prune", kept, "--keep-last", 1).out())
         .contains("would remove gantry-step-1", "2 of 3 checkpoints would be")
         .doesNotContain("gantry-step-9");

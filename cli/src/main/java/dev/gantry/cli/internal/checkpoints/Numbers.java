@@ -2,6 +2,7 @@
 package dev.gantry.cli.internal.checkpoints;
 
 import dev.gantry.core.DType;
+import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -28,13 +29,14 @@ final class Numbers {
   ///
   /// @return NaN if an element is NaN on one side only
   static Optional<Double> maxDifference(
-      DType dtype, MemorySegment bytes, DType otherType, MemorySegment others, long elements) {
-    Optional<Element> one = element(dtype);
+      StoredTensor tensor, MemorySegment bytes, DType otherType, MemorySegment others) {
+    Optional<Element> one = element(tensor.dtype());
     Optional<Element> other = element(otherType);
     if (one.isEmpty() || other.isEmpty()) {
       return Optional.empty();
     }
     double most = 0;
+    long elements = tensor.shape().elements().orElseThrow();
     for (long i = 0; i < elements && !Double.isNaN(most); i++) {
       double first = one.get().at(bytes, i);
       double second = other.get().at(others, i);

@@ -27,24 +27,16 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
   ///
   /// @param files how many files it has, without the manifest; 0 if that is damaged
   /// @param bytes of these
-  private record Checked(
-      String checkpoint, int files, long bytes, List<MalformedFileException> errors)
-      implements Json.Document {
-    @Override
-    public Object json() {
-      return Json.object()
-          .with("checkpoint", checkpoint)
-          .with("files", files)
-          .with("bytes", bytes)
-          .with("damaged", errors.stream().map(Checked::json).toList());
+  private record Checked(String checkpoint, int files, long bytes, List<Damage> damaged) {
+    static Checked of(String checkpoint, List<Long> sizes, List<MalformedFileException> errors) {
+      long bytes = sizes.stream().mapToLong(Long::longValue).sum();
+      return new Checked(checkpoint, sizes.size(), bytes, errors.stream().map(Damage::of).toList());
     }
+  }
 
-    private static Object json(MalformedFileException error) {
-      return Json.object()
-          .with("file", error.file())
-          .with("offset", error.offset())
-          .with("kind", error.kind())
-          .with("reason", error.detail());
+  private record Damage(Location file, long offset, String kind, String reason) {
+    static Damage of(MalformedFileException error) {
+      return new Damage(error.file(), error.offset(), error.kind(), error.detail());
     }
   }
 
@@ -57,21 +49,21 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
     for (CheckpointFolder checkpoint : listing.saves()) {
       String name = ListedCheckpoints.name(checkpoint);
       List<Long> sizes = new ArrayList<>();
-      try (Progress bar = new Progress(name, -1)) {
+      try (Progress bar = Progress.ofSteps(name, -1)) {
         Optional<List<MalformedFileException>> errors =
             CheckpointCheck.damage(
                 session,
                 checkpoint.afresh(),
                 bytes -> {
                   sizes.add(bytes);
-                  bar.onProgress(bytes(sizes), -1);
+                  bar.onProgress(sizes.size(), -1);
                 });
-        errors.ifPresent(all -> checked.add(new Checked(name, sizes.size(), bytes(sizes), all)));
+        errors.ifPresent(all -> checked.add(Checked.of(name, sizes, all)));
       }
     }
     for (MalformedFileException error : listing.damaged()) {
       String name = CheckpointFolder.folderName(error.file()).toString();
-      checked.add(new Checked(name, 0, 0, List.of(error)));
+      checked.add(Checked.of(name, List.of(), List.of(error)));
     }
     if (checked.isEmpty()) {
       throw new TransferException(
@@ -82,15 +74,11 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
     return new VerifiedCheckpoints(checked);
   }
 
-  private static long bytes(List<Long> sizes) {
-    return sizes.stream().mapToLong(Long::longValue).sum();
-  }
-
   /// Prints only the checkpoints that are whole: the others are for standard error.
   @Override
   public void print(PrintWriter out) {
     checkpoints.stream()
-        .filter(each -> each.errors().isEmpty())
+        .filter(each -> each.damaged().isEmpty())
         .forEach(each ->
             out.printf(
                 Locale.ROOT,
@@ -102,10 +90,11 @@ public record VerifiedCheckpoints(List<Checked> checkpoints) implements Report {
 
   @Override
   public int exitCode(PrintWriter err) {
-    List<MalformedFileException> errors =
-        checkpoints.stream().flatMap(each -> each.errors().stream()).toList();
-    errors.forEach(error -> err.println("gantry: " + error.getMessage()));
-    return errors.isEmpty() ? 0 : EXIT_MALFORMED;
+    List<Damage> damaged = checkpoints.stream().flatMap(each -> each.damaged().stream()).toList();
+    for (Damage each : damaged) {
+      err.printf("gantry: %s: offset %d: %s: %s%n", each.file, each.offset, each.kind, each.reason);
+    }
+    return damaged.isEmpty() ? 0 : EXIT_MALFORMED;
   }
 
   @Override

@@ -7,7 +7,6 @@ import dev.gantry.cli.internal.output.Json;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.cli.internal.output.Table;
-import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TensorShape;
@@ -21,114 +20,107 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
 /// Reports how two sets of tensors differ.
 ///
-/// @param added tensors of the second set alone
-/// @param removed tensors of the first set alone
-/// @param changed tensors of another dtype or shape
-/// @param differing tensors of the same dtype and shape with other bytes
-/// @param same how many tensors do not differ
-public record WeightsDiff(
-    SequencedMap<String, Kind> added,
-    SequencedMap<String, Kind> removed,
-    SequencedMap<String, Change> changed,
-    SequencedMap<String, Difference> differing,
-    int same)
-    implements Report {
+/// @param tensors those that differ, by name
+/// @param same how many do not
+public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) implements Report {
   private static final int EXIT_DIFFERENT = 1;
 
-  record Kind(String dtype, TensorShape shape) {
-    static Kind of(StoredTensor tensor) {
-      return new Kind(tensor.dtype().name(), tensor.shape());
+  /// What has become of a tensor.
+  enum Change {
+    REMOVED("-"),
+    ADDED("+"),
+    RETYPED("~"),
+    VALUES("!");
+
+    private final String mark;
+
+    Change(String mark) {
+      this.mark = mark;
     }
 
+    @Override
+    public String toString() {
+      return name().toLowerCase(Locale.ROOT);
+    }
+  }
+
+  record Kind(String dtype, TensorShape shape) {
     @Override
     public String toString() {
       return dtype + " " + shape;
     }
   }
 
-  /// @param maxDifference the largest absolute difference, where it was asked for and only the dtype differs
-  record Change(Kind before, Kind after, Optional<Double> maxDifference) {}
+  /// @param before empty for a tensor that was added
+  /// @param after empty for a tensor that was removed
+  /// @param by `checksum`, or `bytes` if they were read; empty if the values were not compared
+  /// @param maxDifference the largest absolute difference, where it was asked for, the shape is the same, and
+  ///     the dtypes are plain numbers; NaN if a value is NaN on one side only
+  record Difference(
+      Change change,
+      Optional<Kind> before,
+      Optional<Kind> after,
+      Optional<String> by,
+      Optional<Double> maxDifference) {
+    Difference read(Optional<Double> most) {
+      return new Difference(change, before, after, Optional.of(by.orElse("bytes")), most);
+    }
+  }
 
-  /// @param by `checksum`, or `bytes` if they were read
-  /// @param maxDifference the largest absolute difference, where it was asked for and the dtype is a number
-  ///     of 8 bits or more; NaN if a value is NaN on one side only
-  record Difference(String by, Optional<Double> maxDifference) {}
-
-  /// @param before the first set
   /// @param values whether to compute the largest differences
   public static WeightsDiff of(GantrySession session, Side before, Side after, boolean values) {
-    WeightsDiff diff =
-        new WeightsDiff(
-            new LinkedHashMap<>(),
-            new LinkedHashMap<>(),
-            new LinkedHashMap<>(),
-            new LinkedHashMap<>(),
-            0);
+    SequencedMap<String, Difference> found = new LinkedHashMap<>();
+    SequencedMap<String, StoredTensor> names = new LinkedHashMap<>(before.tensors());
+    after.tensors().forEach(names::putIfAbsent);
     List<String> read = new ArrayList<>();
-    before
-        .tensors()
-        .forEach((name, tensor) -> {
-          StoredTensor other = after.tensors().get(name);
-          if (other == null) {
-            diff.removed.put(name, Kind.of(tensor));
-          } else if (diff.compare(name, tensor, other, before, after, values)) {
-            read.add(name);
-          }
-        });
-    after
-        .tensors()
-        .forEach((name, tensor) -> {
-          if (!before.tensors().containsKey(name)) {
-            diff.added.put(name, Kind.of(tensor));
-          }
-        });
-    diff.read(session, before, after, read, values);
-    int unlike = diff.removed.size() + diff.changed.size() + diff.differing.size();
-    return new WeightsDiff(
-        diff.added, diff.removed, diff.changed, diff.differing, before.tensors().size() - unlike);
+    for (String name : names.keySet()) {
+      Optional<Kind> kind = kind(before, name);
+      Optional<Kind> other = kind(after, name);
+      Change change =
+          kind.isEmpty()
+              ? Change.ADDED
+              : other.isEmpty()
+                  ? Change.REMOVED
+                  : kind.equals(other) ? Change.VALUES : Change.RETYPED;
+      Optional<Integer> sum = before.sum(name);
+      boolean known = change == Change.VALUES && sum.isPresent() && after.sum(name).isPresent();
+      if (known && sum.equals(after.sum(name))) {
+        continue;
+      }
+      Optional<String> by = known ? Optional.of("checksum") : Optional.empty();
+      found.put(name, new Difference(change, kind, other, by, Optional.empty()));
+      boolean sameShape = kind.map(Kind::shape).equals(other.map(Kind::shape));
+      if (sameShape && (values || (change == Change.VALUES && !known))) {
+        read.add(name);
+      }
+    }
+    read(session, before, after, read, values, found);
+    return new WeightsDiff(found, names.size() - found.size());
   }
 
-  /// Compares what is known of a tensor.
-  ///
-  /// @return whether both must be read
-  private boolean compare(
-      String name,
-      StoredTensor tensor,
-      StoredTensor other,
+  private static Optional<Kind> kind(Side side, String name) {
+    return Optional.ofNullable(side.tensors().get(name))
+        .map(tensor -> new Kind(tensor.dtype().name(), tensor.shape()));
+  }
+
+  /// Reads tensors of one shape on both sides, and removes those whose values are the same.
+  private static void read(
+      GantrySession session,
       Side before,
       Side after,
-      boolean values) {
-    if (!Kind.of(tensor).equals(Kind.of(other))) {
-      changed.put(name, new Change(Kind.of(tensor), Kind.of(other), Optional.empty()));
-      return values && tensor.shape().equals(other.shape());
-    }
-    Optional<Integer> sum = before.sum(name);
-    Optional<Integer> otherSum = after.sum(name);
-    if (sum.isEmpty() || otherSum.isEmpty()) {
-      return true;
-    }
-    if (sum.equals(otherSum)) {
-      return false;
-    }
-    differing.put(name, new Difference("checksum", Optional.empty()));
-    return values;
-  }
-
-  private void read(
-      GantrySession session, Side before, Side after, List<String> names, boolean values) {
-    List<StoredTensor> tensors =
-        names.stream().map(name -> Objects.requireNonNull(before.tensors().get(name))).toList();
-    List<StoredTensor> others =
-        names.stream().map(name -> Objects.requireNonNull(after.tensors().get(name))).toList();
-    long total = tensors.stream().mapToLong(StoredTensor::bytes).sum();
-    long done = 0;
-    try (Progress bar = new Progress("diff", total)) {
+      List<String> names,
+      boolean values,
+      SequencedMap<String, Difference> found) {
+    List<StoredTensor> tensors = tensors(before, names);
+    List<StoredTensor> others = tensors(after, names);
+    try (Progress bar = Progress.ofSteps("diff", names.size())) {
       for (int begin = 0, end; begin < names.size(); begin = end) {
         end = TensorParts.end(tensors, begin);
         try (LoadedTensors loaded = load(session, tensors.subList(begin, end));
@@ -136,13 +128,25 @@ public record WeightsDiff(
           for (int i = begin; i < end; i++) {
             MemorySegment first = bytes(loaded.regions().get(i - begin));
             MemorySegment second = bytes(other.regions().get(i - begin));
-            compare(names.get(i), tensors.get(i), others.get(i).dtype(), first, second, values);
-            done += first.byteSize();
-            bar.onProgress(done, total);
+            StoredTensor one = tensors.get(i);
+            if (one.dtype() == others.get(i).dtype() && first.mismatch(second) < 0) {
+              found.remove(names.get(i));
+              continue;
+            }
+            Optional<Double> most =
+                values
+                    ? Numbers.maxDifference(one, first, others.get(i).dtype(), second)
+                    : Optional.empty();
+            var _ = found.computeIfPresent(names.get(i), (_, known) -> known.read(most));
           }
         }
+        bar.onProgress(end, names.size());
       }
     }
+  }
+
+  private static List<StoredTensor> tensors(Side side, List<String> names) {
+    return names.stream().map(name -> Objects.requireNonNull(side.tensors().get(name))).toList();
   }
 
   private static LoadedTensors load(GantrySession session, List<StoredTensor> tensors) {
@@ -152,76 +156,37 @@ public record WeightsDiff(
   private static MemorySegment bytes(Region region) {
     return switch (region.source()) {
       case Memory.OnHost(MemorySegment segment) -> segment;
-      case Memory.OnDevice memory ->
-          throw new IllegalStateException("not in host memory: " + memory);
+      case Memory.OnDevice memory -> throw new IllegalStateException("not on the host: " + memory);
     };
-  }
-
-  private void compare(
-      String name,
-      StoredTensor tensor,
-      DType other,
-      MemorySegment first,
-      MemorySegment second,
-      boolean values) {
-    boolean sameType = tensor.dtype() == other;
-    if (sameType && first.mismatch(second) < 0) {
-      return;
-    }
-    Optional<Double> most =
-        values
-            ? Numbers.maxDifference(
-                tensor.dtype(), first, other, second, tensor.shape().elements().orElseThrow())
-            : Optional.empty();
-    if (sameType) {
-      differing.merge(
-          name, new Difference("bytes", most), (known, _) -> new Difference(known.by(), most));
-    } else {
-      changed.computeIfPresent(name, (_, known) -> new Change(known.before(), known.after(), most));
-    }
-  }
-
-  private boolean isEmpty() {
-    return added.isEmpty() && removed.isEmpty() && changed.isEmpty() && differing.isEmpty();
   }
 
   @Override
   public void print(PrintWriter out) {
-    removed.forEach((name, kind) -> out.println("- " + Table.line(name) + "  " + kind));
-    added.forEach((name, kind) -> out.println("+ " + Table.line(name) + "  " + kind));
-    changed.forEach((name, change) ->
-        out.println(
-            "~ "
-                + Table.line(name)
-                + "  "
-                + change.before()
-                + " -> "
-                + change.after()
-                + most(change.maxDifference())));
-    differing.forEach((name, difference) ->
-        out.println("! " + Table.line(name) + "  other values" + most(difference.maxDifference())));
-    out.printf(
-        "%,d tensors are the same, %,d have other values, %,d another dtype or shape, %,d added,"
-            + " %,d removed%n",
-        same, differing.size(), changed.size(), added.size(), removed.size());
-  }
-
-  private static String most(Optional<Double> difference) {
-    return difference.map(value -> ", at most " + value + " apart").orElse("");
+    tensors.forEach((name, difference) -> {
+      List<String> kinds = new ArrayList<>();
+      difference.before().ifPresent(kind -> kinds.add(kind.toString()));
+      difference
+          .after()
+          .filter(kind -> !kinds.contains(kind.toString()))
+          .ifPresent(kind -> kinds.add(kind.toString()));
+      out.println(
+          difference.change().mark
+              + " "
+              + Table.line(name)
+              + "  "
+              + String.join(" -> ", kinds)
+              + difference.maxDifference().map(most -> ", at most " + most + " apart").orElse(""));
+    });
+    out.printf("%,d tensors differ, %,d are the same%n", tensors.size(), same);
   }
 
   @Override
   public int exitCode(PrintWriter err) {
-    return isEmpty() ? 0 : EXIT_DIFFERENT;
+    return tensors.isEmpty() ? 0 : EXIT_DIFFERENT;
   }
 
   @Override
   public Object json() {
-    return Json.object()
-        .with("added", added)
-        .with("removed", removed)
-        .with("changed", changed)
-        .with("differing", differing)
-        .with("same", same);
+    return Json.object().with("differences", tensors).with("same", same);
   }
 }
