@@ -88,6 +88,18 @@ class TorchFilesTest {
     assertThat(temporary).isEmptyDirectory();
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"one", "threads", "axis0-3", "axis1-2", "grid-4", "last-3", "hybrid-4"})
+  void foldersOfDistributedCheckpointsAreReadAndConverted(String folder) {
+    Path corpus = CORPUS.resolveSibling("dcp");
+    Object expected = ((Map<?, ?>) JsonTree.verdicts(corpus).get(folder)).get("tensors");
+    Path single = temporary.resolve("single.safetensors");
+    TestSamples.run("convert", corpus.resolve(folder), single);
+    assertThat(digest(corpus.resolve(folder))).isEqualTo(expected);
+    assertThat(digest(single)).isEqualTo(expected);
+    TestSamples.run("inspect", corpus.resolve(folder));
+  }
+
   @Test
   void aFolderWithOnlyABinAnswers() throws IOException {
     Path resources = Path.of("..", "models", "src", "test", "resources");

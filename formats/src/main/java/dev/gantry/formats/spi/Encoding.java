@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.spi;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.spi.Copy2D;
@@ -85,6 +86,38 @@ public sealed interface Encoding {
     /// The end of the last row, from the extent's start.
     long end() {
       return rows.stream().mapToLong(Copy2D::sourceEnd).max().orElse(0);
+    }
+  }
+
+  /// The tensor lies in several places, maybe of several files, such as the shards that as many ranks have
+  /// saved.
+  ///
+  /// @param parts rows of bytes that together fill the tensor, each byte once
+  record Joined(List<Part> parts) implements Encoding {
+    public Joined {
+      parts = List.copyOf(parts);
+    }
+
+    /// Rows of bytes in one file.
+    ///
+    /// @param rows copies from an offset in the file to an offset in the tensor
+    public record Part(Location file, Copy2D rows) {}
+
+    /// The bytes of all parts.
+    long bytes() {
+      return parts.stream().mapToLong(part -> part.rows().bytes()).sum();
+    }
+
+    /// Returns the parts of a slice of the tensor.
+    ///
+    /// @param slices copies from an offset in the tensor to an offset in the slice
+    public Joined cut(List<Copy2D> slices) {
+      return new Joined(
+          parts.stream()
+              .flatMap(part ->
+                  Copies.composed(part.rows(), slices).stream()
+                      .map(rows -> new Part(part.file(), rows)))
+              .toList());
     }
   }
 

@@ -14,7 +14,8 @@ import java.util.OptionalLong;
 
 /// A tensor as its file describes it. Immutable.
 ///
-/// @param extent the place of the tensor's bytes in its file
+/// @param extent the place of the tensor's bytes in its file; of a tensor that lies in several places, the
+///     first
 /// @param encoding how the elements lie in the extent
 public record StoredTensor(
     String name, DType dtype, TensorShape shape, Extent extent, Encoding encoding) {
@@ -28,6 +29,7 @@ public record StoredTensor(
           case Encoding.Strided strided -> stridedBytes(dtype, shape, strided);
           case Encoding.Sliced sliced ->
               sliced.bytes() == bytes && sliced.end() <= extent.length() ? extent.length() : -1;
+          case Encoding.Joined joined -> joined.bytes() == bytes ? extent.length() : -1;
           case Encoding.Decoded _ -> extent.length();
         };
     if (bytes < 0 || needed != extent.length()) {
@@ -115,6 +117,18 @@ public record StoredTensor(
               part,
               extent,
               slicedRows(sliced, from * rowBits / Byte.SIZE, to * rowBits / Byte.SIZE));
+      case Encoding.Joined joined ->
+          new StoredTensor(
+              name,
+              dtype,
+              part,
+              extent,
+              from == to || rowBits == 0
+                  ? new Encoding.Joined(List.of())
+                  : joined.cut(
+                      List.of(
+                          Copy2D.ofRow(
+                              from * rowBits / Byte.SIZE, 0, (to - from) * rowBits / Byte.SIZE))));
       case Encoding.Decoded decoded ->
           new StoredTensor(
               name,

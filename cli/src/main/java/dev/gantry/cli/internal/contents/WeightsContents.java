@@ -71,6 +71,7 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
       case Encoding.Plain _ -> "plain";
       case Encoding.Strided _ -> "strided";
       case Encoding.Sliced _ -> "sliced";
+      case Encoding.Joined _ -> "joined";
       case Encoding.Decoded(String name, _) -> name;
     };
   }

@@ -19,9 +19,9 @@ import java.util.function.Predicate;
 public sealed interface Input {
   /// The description of such a parameter, for `@Parameters`.
   String DESCRIPTION =
-      "Weights (safetensors, an index.json, PyTorch, NumPy, GGUF), a shards.json, a TFRecord file"
-          + " (plain, GZIP or ZLIB), a WebDataset tar, or a folder of one of these; a path, or an"
-          + " s3, http or https URL.";
+      "Weights (safetensors, an index.json, PyTorch, DCP, NumPy, GGUF), a shards.json, a TFRecord"
+          + " file (plain, GZIP or ZLIB), a WebDataset tar, or a folder of one of these; a path, or"
+          + " an s3, http or https URL.";
 
   /// @throws dev.gantry.core.MalformedFileException if it is of no format known here, or breaks its
   ///     rules

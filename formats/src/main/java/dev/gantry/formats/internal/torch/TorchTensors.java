@@ -23,7 +23,7 @@ import java.util.Optional;
 /// elements of which storage they are.
 final class TorchTensors {
   /// The most dimensions of a tensor, as in PyTorch.
-  private static final int MAX_RANK = 64;
+  static final int MAX_RANK = 64;
 
   /// How many calls may lie in one another, such as that of a parameter around that of its tensor.
   private static final int MAX_CALLS = 8;

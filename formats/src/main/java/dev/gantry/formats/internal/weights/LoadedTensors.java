@@ -60,7 +60,7 @@ public final class LoadedTensors implements AutoCloseable {
   /// Whether the CPU makes a tensor, rather than that its bytes are copied.
   private static boolean isMade(StoredTensor tensor) {
     return switch (tensor.encoding()) {
-      case Encoding.Plain _, Encoding.Sliced _ -> false;
+      case Encoding.Plain _, Encoding.Sliced _, Encoding.Joined _ -> false;
       case Encoding.Strided _, Encoding.Decoded _ -> true;
     };
   }
@@ -91,6 +91,8 @@ public final class LoadedTensors implements AutoCloseable {
               slices.stream()
                   .map(rows -> new StridedRange(extent.file(), rows.shifted(extent.offset(), 0)))
                   .toList();
+          case Encoding.Joined(var parts) ->
+              parts.stream().map(part -> new StridedRange(part.file(), part.rows())).toList();
           case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _ ->
               tensor.bytes() == 0
                   ? List.of()

@@ -8,7 +8,6 @@ import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.MemorySegment;
-import java.util.List;
 
 /// Reads tensors on the CPU.
 public final class TensorReading {
@@ -20,6 +19,14 @@ public final class TensorReading {
   /// @throws MalformedFileException if the bytes break a rule of the format
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public static void read(GantrySession session, StoredTensor tensor, MemorySegment target) {
+    if (tensor.encoding() instanceof Encoding.Joined(var parts)) {
+      for (Encoding.Joined.Part part : parts) {
+        try (FileBytes file = FileBytes.open(session, part.file())) {
+          readRows(file, 0, part.rows(), target);
+        }
+      }
+      return;
+    }
     try (FileBytes file = FileBytes.open(session, tensor.extent().file())) {
       switch (tensor.encoding()) {
         case Encoding.Plain _ -> read(file, tensor.extent().offset(), target);
@@ -28,7 +35,9 @@ public final class TensorReading {
             StridedReader.read(tensor.dtype(), tensor.shape(), strided, window, target);
           }
         }
-        case Encoding.Sliced(var rows) -> readSliced(file, tensor, rows, target);
+        case Encoding.Sliced(var slices) ->
+            slices.forEach(rows -> readRows(file, tensor.extent().offset(), rows, target));
+        case Encoding.Joined _ -> throw new IllegalStateException("read above, from its files");
         case Encoding.Decoded(_, var decoder) -> decoder.decode(file, tensor, target);
       }
     }
@@ -41,15 +50,13 @@ public final class TensorReading {
     }
   }
 
-  private static void readSliced(
-      FileBytes file, StoredTensor tensor, List<Copy2D> slices, MemorySegment target) {
-    for (Copy2D rows : slices) {
-      for (long row = 0; row < rows.rows(); row++) {
-        read(
-            file,
-            tensor.extent().offset() + rows.source() + row * rows.sourcePitch(),
-            target.asSlice(rows.target() + row * rows.targetPitch(), rows.width()));
-      }
+  /// @param offset the file offset from which the rows count
+  private static void readRows(FileBytes file, long offset, Copy2D rows, MemorySegment target) {
+    for (long row = 0; row < rows.rows(); row++) {
+      read(
+          file,
+          offset + rows.source() + row * rows.sourcePitch(),
+          target.asSlice(rows.target() + row * rows.targetPitch(), rows.width()));
     }
   }
 }

@@ -37,12 +37,12 @@ public record TensorSlice(int axis, List<Integer> parts) {
     if (spans.size() == 1 && axis == 0) {
       return tensor.rows(spans.getFirst().from(), spans.getFirst().to());
     }
-    if (!tensor.isPlain()) {
+    if (!tensor.isPlain() && !(tensor.encoding() instanceof Encoding.Joined)) {
       throw new MisuseException(
           "tensor '%s' does not lie in its file as memory holds it: it has no slices along axis %s"
               .formatted(tensor.name(), axis));
     }
-    return plain(tensor, spans, cut(shape, world));
+    return slice(tensor, spans, cut(shape, world));
   }
 
   /// A range of indexes along the axis.
@@ -85,7 +85,7 @@ public record TensorSlice(int axis, List<Integer> parts) {
     return TensorShape.of(dimensions);
   }
 
-  private StoredTensor plain(StoredTensor tensor, List<Span> spans, TensorShape part) {
+  private StoredTensor slice(StoredTensor tensor, List<Span> spans, TensorShape part) {
     TensorShape shape = tensor.shape();
     long outer = 1;
     for (int i = 0; i < axis; i++) {
@@ -108,6 +108,9 @@ public record TensorSlice(int axis, List<Integer> parts) {
       target += bytes;
     }
     Extent extent = tensor.extent();
+    if (tensor.encoding() instanceof Encoding.Joined joined) {
+      return new StoredTensor(tensor.name(), tensor.dtype(), part, extent, joined.cut(rows));
+    }
     if (rows.isEmpty() || (outer == 1 && rows.size() == 1)) {
       // The slice is one contiguous piece.
       long offset = rows.isEmpty() ? 0 : rows.getFirst().source();

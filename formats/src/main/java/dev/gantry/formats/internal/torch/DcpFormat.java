@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.Session;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.formats.spi.WeightsFormat;
+import java.nio.ByteBuffer;
+import java.util.List;
+
+/// A folder of `torch.distributed.checkpoint`: `.metadata`, a pickle that tells the chunks of each tensor,
+/// and the files of the ranks, such as `__0_0.distcp`, whose items are archives of `torch.save`.
+public final class DcpFormat implements WeightsFormat {
+  static final String NAME = "DCP";
+  static final String METADATA = ".metadata";
+
+  @Override
+  public String name() {
+    return NAME;
+  }
+
+  @Override
+  public List<String> suffixes() {
+    return List.of(METADATA);
+  }
+
+  @Override
+  public boolean recognises(String fileName, ByteBuffer start) {
+    return fileName.equals(METADATA)
+        && start.hasRemaining()
+        && start.get(start.position()) == (byte) 0x80;
+  }
+
+  @Override
+  public boolean recognisesFolder(List<Location> files) {
+    return files.stream().anyMatch(file -> file.fileName().equals(METADATA));
+  }
+
+  @Override
+  public WeightsCatalogue open(FileBytes file) {
+    return new DcpReader(file).read();
+  }
+
+  @Override
+  public WeightsCatalogue openFolder(Session session, Location folder, List<Location> files) {
+    Location metadata =
+        files.stream().filter(file -> file.fileName().equals(METADATA)).findFirst().orElseThrow();
+    try (FileBytes file = FileBytes.open(session, metadata)) {
+      return open(file);
+    }
+  }
+}

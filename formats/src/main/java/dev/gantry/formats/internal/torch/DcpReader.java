@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.spi.Copy2D;
+import dev.gantry.formats.internal.torch.DcpMetadata.Chunk;
+import dev.gantry.formats.internal.torch.DcpMetadata.Tensor;
+import dev.gantry.formats.internal.weights.TensorReading;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.IdentityHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+
+/// Finds the bytes of the tensors of a distributed checkpoint, which lie in as many files and pieces as the
+/// ranks that saved them had.
+final class DcpReader {
+  /// The most copies of rows in one checkpoint: each takes some hundred bytes of memory.
+  private static final int MAX_COPIES = 1_000_000;
+
+  /// How many pairs of chunks are compared. Chunks that are cut along one axis need one comparison each.
+  private static final long MAX_COMPARISONS = 50_000_000;
+
+  private final FileBytes metadata;
+  private final IdentityHashMap<Chunk, StoredTensor> chunks = new IdentityHashMap<>();
+  private final List<WeightsCatalogue.Checksum> checksums = new ArrayList<>();
+  private int pieces;
+  private long comparisons;
+
+  DcpReader(FileBytes metadata) {
+    this.metadata = metadata;
+  }
+
+  WeightsCatalogue read() {
+    List<Tensor> tensors = new DcpMetadata(metadata).read();
+    Map<String, List<Chunk>> byFile = new TreeMap<>();
+    for (Tensor tensor : tensors) {
+      requireWhole(tensor);
+      for (Chunk chunk : tensor.chunks()) {
+        byFile.computeIfAbsent(chunk.item().file().toString(), _ -> new ArrayList<>()).add(chunk);
+      }
+    }
+    List<Location> files = new ArrayList<>();
+    byFile.values().forEach(ofFile -> files.add(readChunks(ofFile)));
+    List<StoredTensor> joined = tensors.stream().map(this::joined).toList();
+    long bytes = 0;
+    for (StoredTensor tensor : joined) {
+      bytes += tensor.bytes();
+      if (bytes < 0) {
+        throw malformed("size-overflow", "the tensors have more bytes than can be counted");
+      }
+    }
+    return new WeightsCatalogue(DcpFormat.NAME, files, joined, Map.of(), checksums);
+  }
+
+  /// Requires that each element is in one chunk.
+  private void requireWhole(Tensor tensor) {
+    long left = tensor.shape().elements().orElseThrow();
+    List<Chunk> filled = new ArrayList<>();
+    for (Chunk chunk : tensor.chunks()) {
+      // A chunk is within its tensor, so its elements can be counted.
+      long elements = chunk.shape().elements().orElseThrow();
+      left -= elements;
+      if (elements > 0) {
+        filled.add(chunk);
+      }
+    }
+    int sweep = sweepAxis(tensor, filled);
+    if (sweep >= 0) {
+      filled.sort(Comparator.comparingLong(chunk -> chunk.offsets().dimension(sweep)));
+    }
+    for (int i = 0; i < filled.size(); i++) {
+      for (int j = i + 1; j < filled.size(); j++) {
+        comparisons++;
+        if (comparisons > MAX_COMPARISONS) {
+          throw malformed("too-many-chunks", "chunks of '" + tensor.name() + "' lie too mixed");
+        }
+        if (sweep >= 0
+            && filled.get(j).offsets().dimension(sweep)
+                >= filled.get(i).offsets().dimension(sweep)
+                    + filled.get(i).shape().dimension(sweep)) {
+          break;
+        }
+        if (overlap(filled.get(i), filled.get(j))) {
+          throw malformed("chunks-overlap", "two chunks of tensor '" + tensor.name() + "' overlap");
+        }
+      }
+    }
+    if (left != 0) {
+      throw malformed(
+          "missing-chunk", "the chunks of tensor '" + tensor.name() + "' do not fill it");
+    }
+  }
+
+  /// The axis along which most chunks begin at different places; -1 for a scalar.
+  private static int sweepAxis(Tensor tensor, List<Chunk> chunks) {
+    int best = -1;
+    long most = 0;
+    for (int each = 0; each < tensor.shape().rank(); each++) {
+      int axis = each;
+      long places =
+          chunks.stream().mapToLong(chunk -> chunk.offsets().dimension(axis)).distinct().count();
+      if (places > most) {
+        best = axis;
+        most = places;
+      }
+    }
+    return best;
+  }
+
+  private static boolean overlap(Chunk one, Chunk other) {
+    for (int axis = 0; axis < one.shape().rank(); axis++) {
+      long from = Math.max(one.offsets().dimension(axis), other.offsets().dimension(axis));
+      long to =
+          Math.min(
+              one.offsets().dimension(axis) + one.shape().dimension(axis),
+              other.offsets().dimension(axis) + other.shape().dimension(axis));
+      if (from >= to) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /// Reads the archives of the chunks in one file.
+  ///
+  /// @return the file with its version
+  private Location readChunks(List<Chunk> ofFile) {
+    ofFile.sort(Comparator.comparingLong(chunk -> chunk.item().offset()));
+    try (FileBytes file = FileBytes.open(metadata.session(), ofFile.getFirst().item().file())) {
+      long end = 0;
+      for (Chunk chunk : ofFile) {
+        Extent item = chunk.item();
+        if (item.offset() < end) {
+          throw new MalformedFileException(
+              file.file(), item.offset(), "items-overlap", "an item begins inside another");
+        }
+        end = item.end();
+        if (end > file.length()) {
+          throw new MalformedFileException(
+              file.file(),
+              file.length(),
+              "item-past-end",
+              "an item ends at byte " + item.end() + ", and the file before");
+        }
+        TorchArchive archive =
+            new TorchArchive(file, new Extent(file.file(), item.offset(), item.length()));
+        StateDict found = archive.read();
+        StoredTensor tensor = found.tensors().get("");
+        if (tensor == null || !tensor.shape().equals(chunk.shape())) {
+          throw new MalformedFileException(
+              file.file(),
+              item.offset(),
+              "wrong-chunk",
+              "the item is no tensor " + chunk.shape() + ", as the metadata says");
+        }
+        chunks.put(chunk, tensor);
+        checksums.addAll(archive.checksums());
+      }
+      return file.file();
+    }
+  }
+
+  private StoredTensor joined(Tensor tensor) {
+    for (Chunk chunk : tensor.chunks()) {
+      StoredTensor found = found(chunk);
+      if (found.dtype() != tensor.dtype()) {
+        throw new MalformedFileException(
+            found.extent().file(),
+            found.extent().offset(),
+            "wrong-chunk",
+            "a chunk of tensor '%s' is %s, and the metadata says %s"
+                .formatted(tensor.name(), found.dtype(), tensor.dtype()));
+      }
+    }
+    if (tensor.chunks().size() == 1) {
+      StoredTensor only = found(tensor.chunks().getFirst());
+      return new StoredTensor(
+          tensor.name(), only.dtype(), only.shape(), only.extent(), only.encoding());
+    }
+    boolean plain = tensor.chunks().stream().allMatch(chunk -> found(chunk).isPlain());
+    List<Encoding.Joined.Part> parts = new ArrayList<>();
+    for (Chunk chunk : tensor.chunks()) {
+      StoredTensor found = found(chunk);
+      if (parts.size() + pieces > MAX_COPIES) {
+        throw tooManyPieces();
+      }
+      for (Copy2D rows : copies(tensor, chunk)) {
+        long offset = plain ? found.extent().offset() : 0;
+        parts.add(new Encoding.Joined.Part(found.extent().file(), rows.shifted(offset, 0)));
+      }
+    }
+    pieces += parts.size();
+    Extent first =
+        tensor.chunks().isEmpty()
+            ? new Extent(metadata.file(), 0, 0)
+            : found(tensor.chunks().getFirst()).extent();
+    Encoding encoding =
+        plain
+            ? new Encoding.Joined(parts)
+            : new Encoding.Decoded("joined", (file, _, target) -> decode(file, tensor, target));
+    return new StoredTensor(tensor.name(), tensor.dtype(), tensor.shape(), first, encoding);
+  }
+
+  private StoredTensor found(Chunk chunk) {
+    StoredTensor tensor = chunks.get(chunk);
+    if (tensor == null) {
+      throw new IllegalStateException("no chunk of " + chunk.item());
+    }
+    return tensor;
+  }
+
+  /// Reads chunks of which the CPU must put some in order, one after the other.
+  private void decode(FileBytes file, Tensor tensor, MemorySegment target) {
+    for (Chunk chunk : tensor.chunks()) {
+      StoredTensor found = found(chunk);
+      try (Arena arena = Arena.ofShared()) {
+        MemorySegment bytes = arena.allocate(Math.max(1, found.bytes()), Long.BYTES);
+        TensorReading.read(
+            GantrySession.of(file.session()), found, bytes.asSlice(0, found.bytes()));
+        copies(tensor, chunk).forEach(rows -> rows.run(bytes, target));
+      }
+    }
+  }
+
+  /// Returns the copies from a dense chunk to its place in the tensor.
+  private List<Copy2D> copies(Tensor tensor, Chunk chunk) {
+    List<Copy2D> made = new ArrayList<>();
+    if (chunk.shape().elements().orElseThrow() > 0) {
+      addCopies(tensor.shape(), chunk, tensor.dtype().bits() / Byte.SIZE, made);
+    }
+    return made;
+  }
+
+  private void addCopies(TensorShape shape, Chunk chunk, long elementBytes, List<Copy2D> made) {
+    // Axes from `run` on lie end to end in the tensor; `outer` is the axis of the rows.
+    int run = shape.rank();
+    long width = elementBytes;
+    long pitch = elementBytes;
+    while (run > 0 && width == pitch) {
+      run--;
+      width *= chunk.shape().dimension(run);
+      pitch *= shape.dimension(run);
+    }
+    int outer = run;
+    long rows = 1;
+    boolean even = true;
+    while (outer > 0 && even) {
+      outer--;
+      rows *= chunk.shape().dimension(outer);
+      even = chunk.shape().dimension(outer) == shape.dimension(outer);
+    }
+    long[] index = new long[outer];
+    long source = 0;
+    while (true) {
+      long target = 0;
+      for (int axis = 0; axis < shape.rank(); axis++) {
+        long at = chunk.offsets().dimension(axis) + (axis < outer ? index[axis] : 0);
+        target = target * shape.dimension(axis) + at;
+      }
+      if (made.size() == MAX_COPIES) {
+        throw tooManyPieces();
+      }
+      made.add(new Copy2D(source, width, target * elementBytes, pitch, width, rows));
+      source += width * rows;
+      int axis = outer - 1;
+      while (axis >= 0 && ++index[axis] == chunk.shape().dimension(axis)) {
+        index[axis] = 0;
+        axis--;
+      }
+      if (axis < 0) {
+        return;
+      }
+    }
+  }
+
+  private MalformedFileException tooManyPieces() {
+    return malformed("too-many-pieces", "the chunks have more than " + MAX_COPIES + " pieces");
+  }
+
+  private MalformedFileException malformed(String kind, String detail) {
+    return new MalformedFileException(metadata.file(), 0, kind, detail);
+  }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.torch;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.safetensors.Verdict;
+import dev.gantry.formats.internal.weights.LoadedTensors;
+import dev.gantry.formats.internal.weights.TensorSlice;
+import dev.gantry.formats.internal.weights.TensorValues;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Folders that `torch.distributed.checkpoint` has written, on one rank and on several, by `make.py` there.
+class DcpCorpusTest {
+  private static final Path CORPUS =
+      Path.of(System.getProperty("gantry.dcp.corpus", "src/test/resources/corpus/dcp"));
+
+  @TempDir private Path temporary;
+
+  static Stream<Arguments> all() throws IOException {
+    return Verdict.readAll(CORPUS.resolve("expected.json")).entrySet().stream()
+        .map(entry -> Arguments.of(CORPUS.resolve(entry.getKey()), entry.getValue()));
+  }
+
+  private static WeightsCatalogue open(Path file) {
+    return WeightsFormats.open(GantrySession.shared(), Location.of(file));
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("all")
+  void aFolderHasTheTensorsThatWereSaved(Path folder, Verdict verdict) {
+    WeightsCatalogue weights = open(folder);
+    assertThat(weights.format()).isEqualTo("DCP");
+    Map<String, String> expected =
+        verdict.dtypes().keySet().stream()
+            .collect(
+                Collectors.toMap(
+                    name -> name,
+                    name ->
+                        verdict.dtypes().get(name)
+                            + verdict.shapes().get(name)
+                            + verdict.sha256().get(name)));
+    Map<String, String> read = new TreeMap<>();
+    weights
+        .tensors()
+        .forEach((name, tensor) ->
+            read.put(name, described(tensor) + TensorValues.sha256(TensorValues.bytes(tensor))));
+    assertThat(read).isEqualTo(expected);
+    assertThat(loaded(List.copyOf(weights.tensors().values()))).isEqualTo(expected);
+    weights.verify(GantrySession.shared());
+  }
+
+  private static String described(StoredTensor tensor) {
+    return tensor.dtype().name() + LongStream.of(tensor.shape().toArray()).boxed().toList();
+  }
+
+  private static Map<String, String> loaded(List<StoredTensor> tensors) {
+    Map<String, String> found = new TreeMap<>();
+    try (GantrySession session = GantrySession.open();
+        LoadedTensors loaded =
+            LoadedTensors.load(session, tensors, Device.HOST, TransferOptions.defaults())) {
+      for (int i = 0; i < tensors.size(); i++) {
+        byte[] bytes = new byte[Math.toIntExact(tensors.get(i).bytes())];
+        loaded.regions().get(i).copyTo(MemorySegment.ofArray(bytes));
+        found.put(tensors.get(i).name(), described(tensors.get(i)) + TensorValues.sha256(bytes));
+      }
+    }
+    return found;
+  }
+
+  @Test
+  void oneRanksTensorsArePlain() {
+    WeightsCatalogue weights = open(CORPUS.resolve("one"));
+    assertThat(weights.tensors().values().stream().filter(tensor -> !tensor.isPlain()))
+        .map(StoredTensor::name)
+        .containsExactly("view");
+    assertThat(open(CORPUS.resolve("grid-4")).tensors().get("w0").encoding())
+        .isInstanceOf(Encoding.Joined.class);
+  }
+
+  /// Ranks of another world take other parts than those that were saved.
+  @ParameterizedTest
+  @ValueSource(strings = {"axis0-3", "axis1-2", "grid-4", "last-3", "hybrid-4"})
+  void slicesAreThoseOfTheWhole(String folder) {
+    WeightsCatalogue weights = open(CORPUS.resolve(folder));
+    for (String name : new String[] {"w0", "cube"}) {
+      StoredTensor tensor = weights.tensors().get(name);
+      byte[] whole = TensorValues.bytes(tensor);
+      for (int axis = 0; axis < tensor.shape().rank(); axis++) {
+        long length = tensor.shape().dimension(axis);
+        for (int world = 1; world <= length; world++) {
+          for (int rank = 0; length % world == 0 && rank < world; rank++) {
+            StoredTensor part = new TensorSlice(axis, List.of(1)).of(tensor, rank, world);
+            assertThat(TensorValues.bytes(part))
+                .as("%s, axis %s, rank %s of %s", name, axis, rank, world)
+                .isEqualTo(cut(tensor, whole, axis, length / world * rank, length / world));
+          }
+        }
+      }
+    }
+  }
+
+  private static byte[] cut(StoredTensor tensor, byte[] whole, int axis, long from, long count) {
+    int inner = tensor.dtype().bits() / Byte.SIZE;
+    for (int i = axis + 1; i < tensor.shape().rank(); i++) {
+      inner *= Math.toIntExact(tensor.shape().dimension(i));
+    }
+    int pitch = Math.toIntExact(inner * tensor.shape().dimension(axis));
+    ByteArrayOutputStream cut = new ByteArrayOutputStream();
+    for (int row = 0; row < whole.length; row += pitch) {
+      cut.write(whole, Math.toIntExact(row + from * inner), Math.toIntExact(count * inner));
+    }
+    return cut.toByteArray();
+  }
+
+  @Test
+  void aSliceReadsItsOwnBytes() {
+    StoredTensor tensor = open(CORPUS.resolve("axis0-3")).tensors().get("w0");
+    StoredTensor part = new TensorSlice(1, List.of(1)).of(tensor, 1, 2);
+    assertThat(
+            ((Encoding.Joined) part.encoding()).parts().stream().mapToLong(p -> p.rows().bytes()))
+        .hasSize(3)
+        .satisfies(bytes ->
+            assertThat(bytes.stream().mapToLong(Long::longValue).sum()).isEqualTo(part.bytes()));
+    try (GantrySession session = GantrySession.open();
+        LoadedTensors loaded =
+            LoadedTensors.load(session, List.of(part), Device.HOST, TransferOptions.defaults())) {
+      TransferReport report = loaded.report();
+      assertThat(loaded.regions().getFirst().length()).isEqualTo(part.bytes());
+      assertThat(report.bytes()).isPositive();
+    }
+  }
+
+  private Path copy(String name) throws IOException {
+    Path copy = Files.createDirectory(temporary.resolve(name + System.nanoTime()));
+    try (Stream<Path> files = Files.list(CORPUS.resolve(name))) {
+      for (Path file : files.toList()) {
+        Files.copy(file, copy.resolve(file.getFileName()));
+      }
+    }
+    return copy;
+  }
+
+  @Test
+  void aFileThatIsMissingOrCutIsRefused() throws IOException {
+    Path cut = copy("axis0-3");
+    Path data = cut.resolve("__1_0.distcp");
+    Files.write(data, Arrays.copyOf(Files.readAllBytes(data), 1000));
+    MalformedFileException fault =
+        catchThrowableOfType(MalformedFileException.class, () -> open(cut));
+    assertThat(fault.kind()).isEqualTo("item-past-end");
+    assertThat(fault.file()).isEqualTo(Location.of(data));
+    Files.delete(data);
+    assertThat(catchThrowableOfType(Exception.class, () -> open(cut)))
+        .hasMessageContaining("__1_0.distcp");
+  }
+
+  /// The system property `gantry.mutations` gives the number of damaged folders.
+  @Test
+  void aDamagedFolderIsRefusedOrRead() throws IOException {
+    Path folder = copy("grid-4");
+    List<Path> files;
+    try (Stream<Path> listed = Files.list(folder)) {
+      files = listed.sorted().toList();
+    }
+    List<byte[]> wholes = new ArrayList<>();
+    for (Path file : files) {
+      wholes.add(Files.readAllBytes(file));
+    }
+    Random random = new Random(Long.getLong("gantry.seed", 20261124));
+    int mutations = Integer.getInteger("gantry.mutations", 1500);
+    for (int i = 0; i < mutations; i++) {
+      int chosen = i % 3 == 0 ? random.nextInt(files.size()) : 0;
+      byte[] damaged = wholes.get(chosen).clone();
+      for (int change = 0; change <= random.nextInt(3); change++) {
+        int at = random.nextInt(damaged.length);
+        if (random.nextBoolean()) {
+          damaged[at] = (byte) random.nextInt();
+        } else {
+          int from = random.nextInt(damaged.length);
+          int count = Math.min(random.nextInt(24), damaged.length - Math.max(at, from));
+          System.arraycopy(wholes.get(chosen), from, damaged, at, count);
+        }
+      }
+      Files.write(files.get(chosen), damaged);
+      try {
+        WeightsCatalogue weights = open(folder);
+        for (StoredTensor tensor : weights.tensors().values()) {
+          if (tensor.bytes() < 1 << 20) {
+            assertThat(TensorValues.bytes(tensor)).hasSize((int) tensor.bytes());
+          }
+        }
+        weights.verify(GantrySession.shared());
+      } catch (MalformedFileException fault) {
+        assertThat(fault.getMessage()).doesNotContain("\n");
+      } catch (TransferException missing) {
+        assertThat(missing.isNotFound()).as(missing.toString()).isTrue();
+      } catch (RuntimeException | StackOverflowError | OutOfMemoryError e) {
+        throw new AssertionError("mutation " + i, e);
+      }
+      Files.write(files.get(chosen), wholes.get(chosen));
+    }
+  }
+}
