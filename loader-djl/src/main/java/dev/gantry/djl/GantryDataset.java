@@ -3,11 +3,14 @@ package dev.gantry.djl;
 
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
+import ai.djl.training.listener.TrainingListener;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.ring.RingStatistics;
 import dev.gantry.djl.internal.datasets.DatasetIteration;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
+import dev.gantry.djl.internal.datasets.StatisticsListener;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import java.time.Duration;
@@ -124,9 +127,8 @@ public abstract sealed class GantryDataset implements ResumableDataset
 
   /// Counts what the last iteration has done so far; empty before the first one. The bytes of TFRecord
   /// streams are not in its transfer: see [TfRecordDataset#records].
-  public synchronized Optional<Statistics> statistics() {
-    return Optional.ofNullable(current)
-        .map(DatasetIteration::statistics)
+  public Optional<Statistics> statistics() {
+    return ringStatistics()
         .map(ring ->
             new Statistics(
                 ring.batches(),
@@ -136,6 +138,18 @@ public abstract sealed class GantryDataset implements ResumableDataset
                 ring.slotsReplaced(),
                 ring.hostBytes(),
                 ring.transfer()));
+  }
+
+  private synchronized Optional<RingStatistics> ringStatistics() {
+    return Optional.ofNullable(current).map(DatasetIteration::statistics);
+  }
+
+  /// Returns a listener for the training's configuration. If the trainer has metrics, it adds to them after
+  /// each training batch, since the batch before: how long the training waited for a batch, in milliseconds
+  /// (`dataset_wait`), how many bytes were read or written into batches to come (`dataset_bytes`), and how
+  /// many batches were handed over (`dataset_batches`).
+  public TrainingListener metricsListener() {
+    return new StatisticsListener(this::ringStatistics);
   }
 
   /// Counts what an iteration has done so far.
