@@ -207,19 +207,17 @@ class SamplesTest {
             pictures(),
             temporary.resolve("decoded")),
         sample(
-<<<<<<< HEAD
             "TrainOnTokens",
             TrainOnTokens::main,
             "(perplexity: \\d+[.,]\\d+\n){2}perplexity: 1[.,]\\d+\n",
             tokens(),
             10),
-=======
+        sample(
             "TrainFromWebDataset",
             TrainFromWebDataset::main,
             "accuracy: (0\\.[5-9]\\d*|1\\.0)\n",
             archive(pictures()),
             2),
->>>>>>> 4089ac2f (Show a training from WebDataset archives of pictures, and say on a page what is read and what is refused)
         sample(
             "TrainOnSeveralGpus",
             TrainOnSeveralGpus::main,
@@ -344,7 +342,6 @@ class SamplesTest {
     return root;
   }
 
-<<<<<<< HEAD
   /// Blocks in which each token is one more than the token before it.
   private static Path tokens() {
     Path folder = temporary.resolve("tokens");
@@ -361,7 +358,8 @@ class SamplesTest {
       var _ = writer.finish();
     }
     return folder;
-=======
+  }
+
   /// The pictures as samples, with their classes.
   private static Path archive(Path pictures) {
     Path archive = temporary.resolve("pictures.tar");
@@ -385,7 +383,6 @@ class SamplesTest {
     tar.putArchiveEntry(entry);
     tar.write(data);
     tar.closeArchiveEntry();
->>>>>>> 4089ac2f (Show a training from WebDataset archives of pictures, and say on a page what is read and what is refused)
   }
 
   @AfterEach
