@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.convert.DcpConversion;
 import dev.gantry.cli.internal.convert.FieldType;
 import dev.gantry.cli.internal.convert.ImageFolder;
 import dev.gantry.cli.internal.convert.ImageSize;
@@ -44,6 +45,13 @@ import picocli.CommandLine.Parameters;
       "Writes texts as raw tensor shards of their tokens."
     })
 final class ConvertCommand extends ReportCommand {
+  /// The kinds of files that weights become.
+  enum Target {
+    SAFETENSORS,
+    DCP
+  }
+
+  private static final String TO = "--to";
   private static final String SHARD_BYTES = "--shard-bytes";
   private static final String SAMPLES = "--samples-per-shard";
   private static final String FIELD = "--field";
@@ -60,6 +68,7 @@ final class ConvertCommand extends ReportCommand {
   /// The options that apply to some kinds of input only.
   private static final Set<String> SPECIAL =
       Set.of(
+          TO,
           SHARD_BYTES,
           SAMPLES,
           FIELD,
@@ -85,6 +94,14 @@ final class ConvertCommand extends ReportCommand {
             + " neither shards nor weights. Weights also go to an s3 URL."
       })
   private List<Location> paths;
+
+  @Option(
+      names = TO,
+      paramLabel = "KIND",
+      description =
+          "Weights IN: safetensors, or dcp, a folder of torch.distributed.checkpoint; safetensors"
+              + " by default.")
+  private @Nullable Target target;
 
   @Option(
       names = SHARD_BYTES,
@@ -190,7 +207,11 @@ final class ConvertCommand extends ReportCommand {
     }
     return switch (Input.open(session, input())) {
       case Input.Weights(WeightsCatalogue weights) -> {
-        allow("weights", Set.of(SHARD_BYTES));
+        if (target == Target.DCP) {
+          allow("a folder of DCP", Set.of(TO));
+          yield new DcpConversion(weights, localOutput()).run(session);
+        }
+        allow("weights", Set.of(TO, SHARD_BYTES));
         yield new WeightsConversion(weights, input(), output(), shardBytes).run(session);
       }
       case Input.Records(List<Location> files) -> {

@@ -100,6 +100,18 @@ class TorchFilesTest {
     TestSamples.run("inspect", corpus.resolve(folder));
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"torch/training.pt", "torch/every-dtype.pt", "dcp/grid-4", "dcp/one"})
+  void convertWritesADistributedCheckpointOfTheSameTensors(String in) {
+    Path from = CORPUS.resolveSibling(in);
+    Path folder = temporary.resolve("folder");
+    TestSamples.run("convert", "--to", "dcp", from, folder);
+    assertThat(folder).isDirectoryContaining("glob:**/.metadata");
+    assertThat(digest(folder)).isEqualTo(digest(from));
+    assertThat(TestSamples.fail(64, "convert", "--to", "dcp", from, folder).err())
+        .contains("OUT must be a folder without weights");
+  }
+
   @Test
   void aFolderWithOnlyABinAnswers() throws IOException {
     Path resources = Path.of("..", "models", "src", "test", "resources");

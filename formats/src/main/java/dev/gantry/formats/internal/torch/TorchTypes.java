@@ -134,10 +134,20 @@ final class TorchTypes {
     return Optional.ofNullable(DTYPES.get(name));
   }
 
-  /// The name of a dtype of PyTorch.
+  /// The name that PyTorch gives a dtype; empty if it has no such dtype.
   static String name(DType dtype) {
     return DTYPES.entrySet().stream()
         .filter(entry -> entry.getValue() == dtype)
+        .map(Map.Entry::getKey)
+        .findFirst()
+        .orElse("");
+  }
+
+  /// The class of storages of a dtype; empty if PyTorch keeps it in storages without one.
+  static String storage(DType dtype) {
+    String name = name(dtype);
+    return STORAGES.entrySet().stream()
+        .filter(entry -> entry.getValue().equals(name) && !entry.getKey().startsWith("Untyped"))
         .map(Map.Entry::getKey)
         .findFirst()
         .orElse("");
