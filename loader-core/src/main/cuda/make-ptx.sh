@@ -21,8 +21,5 @@ compile() {
   "$ptxas" -arch=sm_75 -o /dev/null "$ptx"
 }
 
-for type in bf16 f16 f32; do
-  compile convert.cu "$resources/convert/convert_to_$type.ptx" "-DTO=$type" "-DENTRY=convert_to_$type"
-done
 compile gather.cu "$resources/mapped/gather.ptx"
 compile normalize.cu "$resources/convert/normalize.ptx"

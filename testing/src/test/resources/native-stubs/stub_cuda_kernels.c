@@ -1,16 +1,18 @@
-/* Modules and kernels. The stub reads no PTX but for the names of its entries; it knows what those of
- * convert.cu, gather.cu and normalize.cu do. */
+/* Modules and kernels. The stub runs the PTX of formulas; of other PTX it reads the names of entries, and knows what
+ * those of gather.cu and normalize.cu do. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "stub_cuda_ptx.h"
 #include "stub_cuda_streams.h"
 
 enum { CUDA_ERROR_INVALID_PTX = 218, CUDA_ERROR_NOT_FOUND = 500 };
 
 struct module {
   char *image;
+  struct program *program;
   CUcontext context;
   int live;
 };
@@ -32,8 +34,13 @@ EXPORT CUresult cuModuleLoadData(struct module **module, const void *image) {
   if (!strstr(text, ".version ") || !strstr(text, ".target ") || !strstr(text, ".entry ")) {
     return CUDA_ERROR_INVALID_PTX;
   }
+  struct program *program = NULL;
+  if (strstr(text, "Made by FormulaPtx") && !(program = stub_parse_ptx(text))) {
+    return CUDA_ERROR_INVALID_PTX;
+  }
   struct module *one = calloc(1, sizeof *one);
   one->image = strdup(text);
+  one->program = program;
   one->context = stub_context();
   one->live = 1;
   live_modules++;
@@ -47,6 +54,9 @@ EXPORT CUresult cuModuleUnload(struct module *module) {
     return CUDA_ERROR_INVALID_HANDLE;
   }
   module->live = 0;
+  if (module->program) {
+    stub_free_ptx(module->program);
+  }
   live_modules--;
   return CUDA_SUCCESS;
 }
@@ -70,17 +80,6 @@ EXPORT CUresult cuModuleGetFunction(
   return CUDA_SUCCESS;
 }
 
-/* As in convert.cu. */
-struct conversion {
-  const uint8_t *source;
-  const uint8_t *scales;
-  uint8_t *target;
-  int64_t elements;
-  uint32_t several, first_row, rows, columns, block_rows, block_columns, scale_rows, scale_columns;
-  uint32_t scale_type, unused;
-  float values[256];
-};
-
 /* As in gather.cu. */
 struct piece {
   const uint8_t *source;
@@ -90,7 +89,7 @@ struct piece {
 
 /* As in normalize.cu. */
 enum type { T_BOOL, T_U8, T_I8, T_I16, T_U16, T_F16, T_BF16, T_I32, T_U32, T_F32, T_F64, T_I64, T_U64 };
-enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256 };
+enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256, FORMULA_BYTES = 256 };
 
 struct sample_piece {
   const uint8_t *source;
@@ -107,7 +106,7 @@ struct normalization {
 
 struct launch {
   union {
-    struct conversion what;
+    uint8_t formula[FORMULA_BYTES];
     const struct piece *pieces;
     struct normalization normalization;
   };
@@ -164,73 +163,15 @@ static uint32_t bits_of(enum type to, float value) {
   }
 }
 
-static float scale_at(const struct conversion *what, uint64_t index) {
-  uint16_t two;
-  float scale;
-  switch (what->scale_type) {
-    case 0:
-      memcpy(&scale, what->scales + 4 * index, 4);
-      return scale;
-    case 1:
-      memcpy(&two, what->scales + 2 * index, 2);
-      return as_float((uint32_t)two << 16);
-    case 2:
-      memcpy(&two, what->scales + 2 * index, 2);
-      return from_f16(two);
-    default: {
-      uint32_t exponent = what->scales[index];
-      return as_float(exponent == 0 ? 0x400000 : exponent == 255 ? 0x7fc00000 : exponent << 23);
-    }
-  }
-}
-
-static void store(const struct launch *one, int64_t at, float value) {
-  const char *name = one->function->name;
-  if (strcmp(name, "convert_to_f32") == 0) {
-    uint32_t four = bits_of(T_F32, value);
-    memcpy(one->what.target + 4 * at, &four, 4);
-    return;
-  }
-  uint16_t two = bits_of(strcmp(name, "convert_to_f16") == 0 ? T_F16 : T_BF16, value);
-  memcpy(one->what.target + 2 * at, &two, 2);
-}
-
-static uint64_t scales_of(const struct conversion *what) {
-  if (!what->several) {
-    return what->scales ? 1 : 0;
-  }
-  uint64_t last = what->first_row + (uint64_t)(what->elements - 1) / what->columns;
-  return (last / what->rows + 1) * what->scale_rows * what->scale_columns;
-}
-
 static int is_device(const void *start, uint64_t bytes) {
   return bytes == 0 || stub_block((uintptr_t)start, bytes, DEVICE) != NULL;
 }
 
-static void convert(void *argument) {
+static void run_formula(void *argument) {
   struct launch *one = argument;
-  const struct conversion *what = &one->what;
-  uint64_t result = strcmp(one->function->name, "convert_to_f32") == 0 ? 4 : 2;
-  uint64_t scale_bytes = what->scale_type == 0 ? 4 : what->scale_type == 3 ? 1 : 2;
-  if (!one->function->module->live || !is_device(what->source, what->elements) ||
-      !is_device(what->target, result * what->elements) ||
-      (uintptr_t)what->target % result != 0 ||
-      !is_device(what->scales, scale_bytes * scales_of(what))) {
+  if (!one->function->module->live ||
+      !stub_run_ptx(one->function->module->program, one->formula, one->blocks)) {
     stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
-    free(one);
-    return;
-  }
-  for (int64_t at = 0; at < what->elements; at++) {
-    float scale = 1;
-    if (what->several) {
-      uint64_t row = what->first_row + at / what->columns;
-      uint64_t block = row / what->rows * what->scale_rows + row % what->rows / what->block_rows;
-      uint64_t column = at % what->columns;
-      scale = scale_at(what, block * what->scale_columns + column / what->block_columns);
-    } else if (what->scales) {
-      scale = scale_at(what, 0);
-    }
-    store(one, at, what->values[what->source[at]] * scale);
   }
   free(one);
 }
@@ -343,16 +284,16 @@ EXPORT CUresult cuLaunchKernel(
   int gathers = strcmp(function->name, "gather") == 0;
   int normalizes = strcmp(function->name, "normalize") == 0;
   struct launch *one = calloc(1, sizeof *one);
-  memcpy(&one->what, parameters[0],
+  memcpy(one->formula, parameters[0],
          gathers ? sizeof one->pieces
-         : normalizes ? sizeof one->normalization : sizeof one->what);
+         : normalizes ? sizeof one->normalization : FORMULA_BYTES);
   one->blocks = grid_x;
   one->function = function;
   stub_submit(
       stream,
       (struct operation){
           .what = CALL,
-          .call = gathers ? gather : normalizes ? normalize : convert,
+          .call = gathers ? gather : normalizes ? normalize : run_formula,
           .argument = one});
   return CUDA_SUCCESS;
 }

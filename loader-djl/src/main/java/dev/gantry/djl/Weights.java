@@ -22,12 +22,12 @@ import dev.gantry.djl.internal.weights.IntoLoad;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.OpenWeights;
 import dev.gantry.djl.internal.weights.ParameterLoad;
-import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.djl.internal.weights.TypePolicy;
 import dev.gantry.formats.internal.gguf.GgufHubNames;
+import dev.gantry.formats.internal.quantised.QuantisedWeights;
 import dev.gantry.formats.internal.weights.LoadedTensors;
-import dev.gantry.formats.internal.weights.QuantizationConfig;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.nio.file.Path;
@@ -54,7 +54,7 @@ public final class Weights implements AutoCloseable {
   private final OpenWeights open;
   private final WeightsCatalogue contents;
   private final GantrySession session;
-  private final Scales scales;
+  private @Nullable SequencedMap<String, StoredTensor> quantised;
   private @Nullable SequencedMap<String, TensorInfo> tensors;
   private volatile boolean closed;
 
@@ -62,13 +62,6 @@ public final class Weights implements AutoCloseable {
     this.open = open;
     this.contents = open.contents();
     this.session = session;
-    this.scales =
-        Scales.of(
-            contents.tensors(),
-            () ->
-                contents.files().stream()
-                    .findFirst()
-                    .flatMap(file -> QuantizationConfig.blockSize(session, file)));
   }
 
   /// Opens with the process's shared session.
@@ -178,7 +171,7 @@ public final class Weights implements AutoCloseable {
     MisuseException.requireGiven("manager", manager);
     MisuseException.requireGiven("options", options);
     requireOpen();
-    return new TensorLoad(session, manager, settings(options), scales).load(selected(options));
+    return new TensorLoad(session, manager, settings(options)).load(selected(options));
   }
 
   /// Loads everything onto several devices; see [#load(NDManager, Placement, LoadOptions)].
@@ -218,11 +211,11 @@ public final class Weights implements AutoCloseable {
             .slices()
             .map(slices ->
                 IntStream.range(0, world)
-                    .mapToObj(rank -> selection.of(slices(slices, rank, world, options)))
+                    .mapToObj(rank -> selection.of(slices.of(whole(options, false), rank, world)))
                     .toList())
             .orElseGet(() -> Collections.nCopies(world, selected(options)));
     boolean replicated = placement.slices().isEmpty();
-    return new TensorLoad(session, manager, placement.devices(), replicated, settings, scales)
+    return new TensorLoad(session, manager, placement.devices(), replicated, settings)
         .loadEach(tensors);
   }
 
@@ -301,29 +294,48 @@ public final class Weights implements AutoCloseable {
   }
 
   private SequencedMap<String, StoredTensor> selected(LoadOptions options) {
-    return options.selection().orElseGet(TensorSelection::all).of(tensors(options));
+    return options.selection().orElseGet(TensorSelection::all).of(tensors(options, false));
   }
 
   /// The tensors, each whole or cut to a rank's part, as the options say.
-  private SequencedMap<String, StoredTensor> tensors(LoadOptions options) {
+  ///
+  /// @param ofBlock whether a block's parameters decide which types tensors become
+  private SequencedMap<String, StoredTensor> tensors(LoadOptions options, boolean ofBlock) {
     return options
         .slice()
-        .map(slice -> slices(slice.slices(), slice.rank(), slice.world(), options))
-        .orElse(contents.tensors());
+        .map(slice -> slice.slices().of(whole(options, ofBlock), slice.rank(), slice.world()))
+        .orElseGet(() -> whole(options, ofBlock));
   }
 
-  private SequencedMap<String, StoredTensor> slices(
-      TensorSelection.Slices slices, int rank, int world, LoadOptions options) {
-    SequencedMap<String, StoredTensor> parts = slices.of(contents.tensors(), rank, world);
-    parts.forEach((name, part) -> {
-      if (!part.equals(contents.tensors().get(name))
-          && scales.has(name)
-          && options.settings().types().of(name).isPresent()) {
-        throw new MisuseException(
-            "tensor '" + name + "' has scales: a slice of it cannot be cast; load it as stored");
-      }
-    });
-    return parts;
+  /// The tensors as the model has them where a type is asked for, and else as they are stored.
+  private SequencedMap<String, StoredTensor> whole(LoadOptions options, boolean ofBlock) {
+    TypePolicy types = options.settings().types();
+    if (ofBlock ? types.asStored() : types.equals(TypePolicy.NONE)) {
+      return contents.tensors();
+    }
+    SequencedMap<String, StoredTensor> all = new LinkedHashMap<>();
+    dequantised()
+        .forEach((name, tensor) -> {
+          if (!ofBlock
+              && tensor.encoding() instanceof Encoding.Quantised layout
+              && types.of(name).isEmpty()) {
+            layout.inputs().stream()
+                .map(input -> input.tensor().name())
+                .forEach(stored -> all.put(stored, contents.tensors().get(stored)));
+          } else {
+            all.put(name, tensor);
+          }
+        });
+    return all;
+  }
+
+  private synchronized SequencedMap<String, StoredTensor> dequantised() {
+    SequencedMap<String, StoredTensor> found = quantised;
+    if (found == null) {
+      found = QuantisedWeights.tensors(session, contents);
+      quantised = found;
+    }
+    return found;
   }
 
   private static TransferReport told(LoadOptions options, TransferReport report) {
@@ -405,7 +417,7 @@ public final class Weights implements AutoCloseable {
       throw new MisuseException(
           "optSelection is set; a load into parameters takes the tensors that the names choose");
     }
-    return new ParameterLoad(session, manager, settings(options), tensors(options), scales);
+    return new ParameterLoad(session, manager, settings(options), tensors(options, true));
   }
 
   private LoadSettings settings(LoadOptions options) {

@@ -28,7 +28,6 @@ import dev.gantry.djl.internal.training.RestoreTarget;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.djl.internal.training.TrainingRestore;
 import dev.gantry.djl.internal.training.UserStates;
-import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
@@ -127,7 +126,7 @@ class PartwiseLoadTest {
     }
     Path file = hot(written.write(folder.resolve("model.safetensors")));
     List<Long> slabs = new ArrayList<>();
-    new TensorLoad(GantrySession.shared(), manager, observed().build().settings(), Scales.NONE)
+    new TensorLoad(GantrySession.shared(), manager, observed().build().settings())
         .eachPart(
             List.copyOf(
                 WeightsFormats.open(GantrySession.shared(), Location.of(file)).tensors().values()),

@@ -193,9 +193,6 @@ class TensorSlicesTest {
           rank(TensorSelection.slices().along("q", 0).build(), 0, 2)
               .optCast(DataType.FLOAT32)
               .build();
-      assertThatThrownBy(() -> weights.load(manager, cast))
-          .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("'q' has scales");
       assertThatThrownBy(() ->
               weights.load(
                   manager, Placement.sliced(TensorSelection.slices().build(), Device.cpu()), cast))

@@ -5,6 +5,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.spi.Copy2D;
+import dev.gantry.core.spi.Formula;
 import java.nio.ByteOrder;
 import java.util.List;
 import java.util.function.IntUnaryOperator;
@@ -125,4 +126,50 @@ public sealed interface Encoding {
   ///
   /// @param name the encoding's name for users, such as `deflated`
   record Decoded(String name, TensorDecoder decoder) implements Encoding {}
+
+  /// The values are computed from the elements of stored tensors, such as codes and scales. The tensor's dtype is F32, to
+  /// which they are computed; a load that asks for another type rounds them to it once.
+  ///
+  /// @param layout the layout's name for users, such as `awq` or `Q4_0`
+  /// @param formula the value of an element by its indexes in the whole tensor
+  /// @param inputs what the formula loads
+  /// @param parameters the formula's parameters
+  /// @param rowAxis the tensor's axis whose indexes are the formula's rows: the axes before it together are
+  ///     its matrices, and those behind it its columns. -1 if all axes are columns. Mostly the last axis but one
+  /// @param first the matrix, row and column of this tensor's first element in the whole tensor
+  record Quantised(
+      String layout,
+      Formula formula,
+      List<QuantisedInput> inputs,
+      List<Integer> parameters,
+      int rowAxis,
+      List<Long> first)
+      implements Encoding {
+    private static final List<Long> START = List.of(0L, 0L, 0L);
+
+    public Quantised {
+      inputs = List.copyOf(inputs);
+      parameters = List.copyOf(parameters);
+      first = List.copyOf(first);
+    }
+
+    /// The layout of a whole tensor.
+    public Quantised(
+        String layout,
+        Formula formula,
+        List<QuantisedInput> inputs,
+        List<Integer> parameters,
+        int rowAxis) {
+      this(layout, formula, inputs, parameters, rowAxis, START);
+    }
+
+    /// Returns the product of some axes' sizes.
+    public static long product(TensorShape shape, int from, int end) {
+      long product = 1;
+      for (int axis = from; axis < end; axis++) {
+        product = Math.multiplyExact(product, shape.dimension(axis));
+      }
+      return product;
+    }
+  }
 }

@@ -30,7 +30,7 @@ public record StoredTensor(
           case Encoding.Sliced sliced ->
               sliced.bytes() == bytes && sliced.end() <= extent.length() ? extent.length() : -1;
           case Encoding.Joined joined -> joined.bytes() == bytes ? extent.length() : -1;
-          case Encoding.Decoded _ -> extent.length();
+          case Encoding.Decoded _, Encoding.Quantised _ -> extent.length();
         };
     if (bytes < 0 || needed != extent.length()) {
       throw unfilled(dtype, shape, extent.length());
@@ -136,6 +136,38 @@ public record StoredTensor(
               part,
               extent,
               new Encoding.Decoded(decoded.name(), decodedRows(from * rowBits / Byte.SIZE)));
+      case Encoding.Quantised _ -> slice(0, List.of(new Span(from, to)));
+    };
+  }
+
+  /// A range of indexes along an axis.
+  ///
+  /// @param to exclusive
+  public record Span(long from, long to) {
+    long length() {
+      return to - from;
+    }
+  }
+
+  /// Returns the elements of some ranges along an axis, one range behind the other, as a tensor of the same name.
+  ///
+  /// @throws MisuseException if parts of the tensor's encoding cannot be read along this axis, or parts of a sub-byte dtype
+  ///     begin or end inside a byte
+  public StoredTensor slice(int axis, List<Span> spans) {
+    if (spans.size() == 1 && spans.getFirst().equals(new Span(0, shape.dimension(axis)))) {
+      return this;
+    }
+    return switch (encoding) {
+      case Encoding.Plain _, Encoding.Joined _ -> Slices.plain(this, axis, spans);
+      case Encoding.Quantised quantised -> Slices.quantised(this, quantised, axis, spans);
+      case Encoding.Strided _, Encoding.Sliced _, Encoding.Decoded _ -> {
+        if (axis == 0 && spans.size() == 1) {
+          yield rows(spans.getFirst().from(), spans.getFirst().to());
+        }
+        throw new MisuseException(
+            "tensor '%s' does not lie in its file as memory holds it: it has no slices along axis %s"
+                .formatted(name, axis));
+      }
     };
   }
 

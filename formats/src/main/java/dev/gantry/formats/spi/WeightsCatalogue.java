@@ -26,6 +26,7 @@ public final class WeightsCatalogue {
   private final SequencedMap<String, String> metadata;
   private final List<Checksum> checksums;
   private final long totalBytes;
+  private final SequencedMap<String, StoredTensor> quantised;
 
   /// A checksum that a file gives for some of its bytes.
   ///
@@ -73,14 +74,36 @@ public final class WeightsCatalogue {
       Collection<StoredTensor> tensors,
       Map<String, String> metadata,
       List<Checksum> checksums) {
+    this(format, files, tensors, metadata, checksums, List.of());
+  }
+
+  /// @param quantised the tensors once more as the model has them, with [Encoding.Quantised] ones instead of their
+  ///     stored parts, where the files themselves say how they are quantised; else empty
+  public WeightsCatalogue(
+      String format,
+      List<Location> files,
+      Collection<StoredTensor> tensors,
+      Map<String, String> metadata,
+      List<Checksum> checksums,
+      Collection<StoredTensor> quantised) {
     this.format = format;
     this.files = List.copyOf(files);
-    SequencedMap<String, StoredTensor> byName = LinkedHashMap.newLinkedHashMap(tensors.size());
-    tensors.forEach(tensor -> byName.put(tensor.name(), tensor));
-    this.tensors = Collections.unmodifiableSequencedMap(byName);
+    this.tensors = byName(tensors);
+    this.quantised = byName(quantised);
     this.metadata = Collections.unmodifiableSequencedMap(new LinkedHashMap<>(metadata));
     this.checksums = List.copyOf(checksums);
     this.totalBytes = tensors.stream().mapToLong(StoredTensor::bytes).reduce(0, Math::addExact);
+  }
+
+  private static SequencedMap<String, StoredTensor> byName(Collection<StoredTensor> tensors) {
+    SequencedMap<String, StoredTensor> byName = LinkedHashMap.newLinkedHashMap(tensors.size());
+    tensors.forEach(tensor -> byName.put(tensor.name(), tensor));
+    return Collections.unmodifiableSequencedMap(byName);
+  }
+
+  /// The tensors as the model has them; empty unless the files themselves say how they are quantised.
+  public SequencedMap<String, StoredTensor> quantised() {
+    return quantised;
   }
 
   /// The format's name as `inspect` prints it.

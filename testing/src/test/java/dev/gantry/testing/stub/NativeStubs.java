@@ -23,11 +23,17 @@ public final class NativeStubs {
           "stub_cuda_kinds.c",
           "stub_cuda_streams.c",
           "stub_cuda_copies.c",
-          "stub_cuda_kernels.c");
+          "stub_cuda_kernels.c",
+          "stub_cuda_ptx.c");
   private static final List<String> CUFILE =
       List.of("stub_faults.c", "stub_cufile.c", "stub_cufile_config.c", "stub_cufile_newer.c");
   private static final List<String> HEADERS =
-      List.of("stub_faults.h", "stub_cuda.h", "stub_cuda_streams.h", "stub_cufile.h");
+      List.of(
+          "stub_faults.h",
+          "stub_cuda.h",
+          "stub_cuda_ptx.h",
+          "stub_cuda_streams.h",
+          "stub_cufile.h");
 
   private NativeStubs() {}
 

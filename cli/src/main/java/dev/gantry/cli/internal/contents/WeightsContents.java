@@ -73,6 +73,7 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
       case Encoding.Sliced _ -> "sliced";
       case Encoding.Joined _ -> "joined";
       case Encoding.Decoded(String name, _) -> name;
+      case Encoding.Quantised quantised -> quantised.layout();
     };
   }
 }

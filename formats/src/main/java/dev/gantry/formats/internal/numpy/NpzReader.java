@@ -90,7 +90,11 @@ final class NpzReader {
           StridedReader.read(header.dtype(), header.shape(), strided, inOrder, target);
         }
       }
-      case Encoding.Plain _, Encoding.Sliced _, Encoding.Joined _, Encoding.Decoded _ ->
+      case Encoding.Plain _,
+          Encoding.Sliced _,
+          Encoding.Joined _,
+          Encoding.Decoded _,
+          Encoding.Quantised _ ->
           member.decompress(file, header.headerBytes(), target);
     }
   }

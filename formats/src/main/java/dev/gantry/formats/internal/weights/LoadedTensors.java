@@ -61,7 +61,7 @@ public final class LoadedTensors implements AutoCloseable {
   private static boolean isMade(StoredTensor tensor) {
     return switch (tensor.encoding()) {
       case Encoding.Plain _, Encoding.Sliced _, Encoding.Joined _ -> false;
-      case Encoding.Strided _, Encoding.Decoded _ -> true;
+      case Encoding.Strided _, Encoding.Decoded _, Encoding.Quantised _ -> true;
     };
   }
 
@@ -93,7 +93,7 @@ public final class LoadedTensors implements AutoCloseable {
                   .toList();
           case Encoding.Joined(var parts) ->
               parts.stream().map(part -> new StridedRange(part.file(), part.rows())).toList();
-          case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _ ->
+          case Encoding.Plain _, Encoding.Strided _, Encoding.Decoded _, Encoding.Quantised _ ->
               tensor.bytes() == 0
                   ? List.of()
                   : List.of(StridedRange.of(wanted(tensor).extent(), 0));

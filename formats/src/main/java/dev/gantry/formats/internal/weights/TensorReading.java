@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.weights;
 
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.convert.Dequantisation;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.QuantisedInput;
 import dev.gantry.formats.spi.StoredTensor;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
 
 /// Reads tensors on the CPU.
 public final class TensorReading {
@@ -39,7 +46,25 @@ public final class TensorReading {
             slices.forEach(rows -> readRows(file, tensor.extent().offset(), rows, target));
         case Encoding.Joined _ -> throw new IllegalStateException("read above, from its files");
         case Encoding.Decoded(_, var decoder) -> decoder.decode(file, tensor, target);
+        case Encoding.Quantised layout -> readQuantised(session, tensor, layout, target);
       }
+    }
+  }
+
+  private static void readQuantised(
+      GantrySession session, StoredTensor tensor, Encoding.Quantised layout, MemorySegment target) {
+    try (Arena arena = Arena.ofShared()) {
+      List<Long> sources = new ArrayList<>();
+      for (QuantisedInput input : layout.inputs()) {
+        MemorySegment memory = arena.allocate(Math.max(1, input.tensor().bytes()), Long.BYTES);
+        read(session, input.tensor(), memory.asSlice(0, input.tensor().bytes()));
+        sources.add(memory.address());
+      }
+      Dequantisation what = Dequantised.of(tensor.shape(), layout, tensor.dtype());
+      session.convert(
+          List.of(new Dequantisation.Task(what, sources, target.address())),
+          Device.HOST,
+          new Cancellation());
     }
   }
 

@@ -5,7 +5,6 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
-import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -20,7 +19,10 @@ import java.util.concurrent.ConcurrentHashMap;
 /// Makes a session's conversions, and holds the kernels that they need on each device. Thread-safe, but
 /// [#close] may be called only when nothing is converted.
 public final class Converters implements AutoCloseable {
-  private record Entry(CudaContext context, String name) {}
+  /// @param what a kernel's name, or what a formula's kernel computes
+  private record Entry(CudaContext context, Object what) {}
+
+  private record Made(FormulaTape tape, DType to) {}
 
   private final Map<Entry, CudaKernel> kernels = new ConcurrentHashMap<>();
 
@@ -30,26 +32,35 @@ public final class Converters implements AutoCloseable {
   /// @param tasks the conversions, none of which needs the results of another; their memory is on `device`
   /// @throws TransferException if the caller cancels, or the device fails
   /// @throws DeviceUnavailableException if there is no such device
-  public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
+  public void convert(List<Dequantisation.Task> tasks, Device device, Cancellation cancellation) {
     switch (device) {
-      case Device.Host _ -> HostConverter.convert(tasks, cancellation);
+      case Device.Host _ -> HostFormula.convert(tasks, cancellation);
       case Device.Cuda cuda -> new CudaConverter(this, CudaContext.of(cuda)).convert(tasks);
     }
   }
 
-  /// Has the driver compile the kernel for results of dtype `to`, so that the first [#convert] need not wait
+  /// Has the driver compile the kernel for a formula, so that the first [#convert] need not wait
   /// for it. This takes 40 ms or more if the driver has not kept the compiled kernel on disk.
   ///
-  /// @throws MisuseException if `to` is not one of [Conversion#TARGETS]
   /// @throws DeviceUnavailableException if there is no such device
-  public void prepare(DType to, Device device) {
-    Conversion _ = Conversion.plain(DType.I8, to, 0);
+  public void prepare(Dequantisation what, Device device) {
     switch (device) {
       case Device.Host _ -> {}
       case Device.Cuda cuda -> {
-        CudaKernel _ = kernel(CudaContext.of(cuda), CudaConverter.entry(to));
+        CudaKernel _ = kernel(CudaContext.of(cuda), what.tape(), what.to());
       }
     }
+  }
+
+  /// Returns the kernel of a formula. The first call has the driver compile it.
+  CudaKernel kernel(CudaContext context, FormulaTape tape, DType to) {
+    return kernels.computeIfAbsent(
+        new Entry(context, new Made(tape, to)),
+        _ -> {
+          try (var _ = context.enter()) {
+            return CudaKernel.compile(FormulaPtx.of(tape, to), FormulaPtx.ENTRY);
+          }
+        });
   }
 
   /// Returns a kernel of a device. The first call has the driver compile it.

@@ -1,44 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.convert;
 
-import dev.gantry.core.DType;
+import dev.gantry.core.internal.convert.FormulaPtx.Parameter;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.CudaKernel;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
+import java.lang.foreign.ValueLayout;
 import java.util.List;
-import java.util.Locale;
 
-/// Converts in the memory of a CUDA device, by the kernel of `convert.cu`. Thread-safe.
+/// Computes formulas in the memory of a CUDA device, by kernels that [FormulaPtx] writes. Thread-safe.
 ///
 /// @param kernels holds the kernels
 record CudaConverter(Converters kernels, CudaContext context) {
-  // These numbers are the same in `convert.cu`.
-  private static final int THREADS = 256;
   private static final int STORE_BYTES = 16;
-  private static final int STEPS = 4;
-  private static final int PARAMETER_BYTES =
-      4 * Long.BYTES + 10 * Integer.BYTES + Codes.COUNT * Float.BYTES;
 
-  /// The most blocks of a launch: more than run at once, so that the last ones end at the same time. This is
-  /// the best of the numbers tried on an H200.
-  private static final long MAX_BLOCKS = 8448;
+  /// The width of a tile of threads, where a tensor has several rows: neighbours in both directions share what they read.
+  private static final int TILE_SHIFT = 3;
 
-  /// The most elements of one launch where there are several scales: the kernel counts elements in 32 bits then.
-  private static final long MAX_ELEMENTS = Integer.MAX_VALUE;
-
-  /// Returns the entry point of the kernel for results of this dtype.
-  static String entry(DType to) {
-    return "convert_to_" + to.name().toLowerCase(Locale.ROOT);
-  }
+  /// The most tiles of a launch.
+  private static final long MAX_TILES = Integer.MAX_VALUE;
 
   /// Converts after all work queued on the default stream, and returns when it is done.
-  void convert(List<Conversion.Task> tasks) {
+  void convert(List<Dequantisation.Task> tasks) {
     try (var _ = context.enter();
         Arena arena = Arena.ofConfined()) {
-      MemorySegment parameter = arena.allocate(PARAMETER_BYTES, Long.BYTES);
+      MemorySegment parameter = arena.allocate(Parameter.BYTES, Long.BYTES);
       try {
         tasks.forEach(task -> launch(task, parameter));
       } catch (RuntimeException | Error failure) {
@@ -50,60 +38,79 @@ record CudaConverter(Converters kernels, CudaContext context) {
     }
   }
 
-  private void launch(Conversion.Task task, MemorySegment parameter) {
-    ScaleGrid grid = task.what().grid();
-    if (grid.elements() == 0) {
+  private void launch(Dequantisation.Task task, MemorySegment parameter) {
+    Dequantisation what = task.what();
+    Dequantisation.Indexes size = what.box().size();
+    if (what.box().elements() == 0) {
       return;
     }
-    if (task.what().scaleType() == null || grid.scales() == 1) {
-      launch(task, 0, grid.elements(), parameter);
-      return;
-    }
-    long rows = grid.matrices() * grid.rows();
-    long step = MAX_ELEMENTS / grid.columns();
-    for (long row = 0; row < rows; row += step) {
-      launch(task, row, Math.min(step, rows - row) * grid.columns(), parameter);
+    int shift = size.row() == 1 ? Integer.numberOfTrailingZeros(FormulaPtx.THREADS) : TILE_SHIFT;
+    long groups = columnGroups(what.box());
+    long columnTiles = Math.ceilDiv(groups, 1 << shift);
+    long rowTiles = Math.ceilDiv(size.row(), FormulaPtx.THREADS >> shift);
+    CudaKernel kernel = kernels.kernel(context, what.tape(), what.to());
+    // A launch takes as many matrices as its tiles can be counted.
+    long step = Math.max(1, MAX_TILES / (columnTiles * rowTiles));
+    for (long matrix = 0; matrix < size.matrix(); matrix += step) {
+      long matrices = Math.min(step, size.matrix() - matrix);
+      fill(parameter, task, matrix, columnTiles, rowTiles, shift);
+      long blocks = columnTiles * rowTiles * matrices;
+      kernel.launch(
+          Math.toIntExact(blocks), FormulaPtx.THREADS, parameter, CudaDriver.Stream.DEFAULT);
     }
   }
 
-  /// @param row the first row, counted through all matrices; 0 unless there are several scales
-  private void launch(Conversion.Task task, long row, long elements, MemorySegment parameter) {
-    DType to = task.what().to();
-    int bytes = to.bits() / Byte.SIZE;
-    fill(parameter.asByteBuffer().order(ByteOrder.nativeOrder()), task, row, elements);
-    // There is one more chunk, since stores are aligned, so the first may begin before the first
-    // element.
-    long chunks = Math.ceilDiv(elements * bytes, STORE_BYTES) + 1;
-    long blocks = Math.min(MAX_BLOCKS, Math.ceilDiv(chunks, THREADS * STEPS));
-    kernels
-        .kernel(context, entry(to))
-        .launch((int) blocks, THREADS, parameter, CudaDriver.Stream.DEFAULT);
+  /// Returns how many groups of columns there are, each of which a thread computes; they begin at multiples of their
+  /// size.
+  private static long columnGroups(Dequantisation.Box box) {
+    long first = box.first().column();
+    return (first + box.size().column() - 1) / FormulaPtx.COLUMNS - first / FormulaPtx.COLUMNS + 1;
   }
 
-  /// Writes the kernel's parameter, `struct Conversion`.
-  private static void fill(ByteBuffer parameter, Conversion.Task task, long row, long elements) {
-    Conversion what = task.what();
-    ScaleGrid grid = what.grid();
-    long first = row * grid.columns();
-    boolean several = what.scaleType() != null && grid.scales() > 1;
-    parameter.putLong(task.source() + first);
-    parameter.putLong(what.scaleType() == null ? 0 : task.scales());
-    parameter.putLong(task.target() + first * (what.to().bits() / Byte.SIZE));
-    parameter.putLong(elements);
-    parameter.putInt(several ? 1 : 0);
-    parameter.putInt((int) row);
-    // These numbers may lose bits if there is only one scale, but the kernel does not read them
-    // then.
-    parameter.putInt((int) grid.rows());
-    parameter.putInt((int) grid.columns());
-    parameter.putInt((int) grid.blockRows());
-    parameter.putInt((int) grid.blockColumns());
-    parameter.putInt((int) grid.scaleRows());
-    parameter.putInt((int) grid.scaleColumns());
-    parameter.putInt(what.scaleType() == null ? 0 : Conversion.SCALES.indexOf(what.scaleType()));
-    parameter.putInt(0);
-    for (float value : Codes.values(what.from())) {
-      parameter.putFloat(value);
+  private static void fill(
+      MemorySegment parameter,
+      Dequantisation.Task task,
+      long matrix,
+      long columnTiles,
+      long rowTiles,
+      int shift) {
+    Dequantisation what = task.what();
+    Dequantisation.Indexes first = what.box().first();
+    Dequantisation.Indexes size = what.box().size();
+    int bytes = what.to().bits() / Byte.SIZE;
+    long target = task.target() + matrix * size.row() * size.column() * bytes;
+    set(parameter, Parameter.TARGET, target);
+    for (int i = 0; i < task.sources().size(); i++) {
+      Dequantisation.Input input = what.inputs().get(i);
+      int at = Parameter.INPUTS + i * Parameter.INPUT_BYTES;
+      set(parameter, at, task.sources().get(i) - input.start());
+      for (int axis = 0; axis < Dequantisation.MAX_AXES; axis++) {
+        set(parameter, at + (1 + axis) * Long.BYTES, input.stride(axis));
+      }
     }
+    setInt(parameter, Parameter.MATRIX, first.matrix() + matrix);
+    setInt(parameter, Parameter.ROW, first.row());
+    setInt(parameter, Parameter.COLUMN, first.column());
+    setInt(parameter, Parameter.ROWS, size.row());
+    setInt(parameter, Parameter.COLUMNS, size.column());
+    setInt(parameter, Parameter.COLUMN_TILES, columnTiles);
+    setInt(parameter, Parameter.ROW_TILES, rowTiles);
+    setInt(parameter, Parameter.TILE_SHIFT, shift);
+    boolean whole =
+        target % STORE_BYTES == 0
+            && first.column() % FormulaPtx.COLUMNS == 0
+            && (size.column() % FormulaPtx.COLUMNS == 0 || size.row() * size.matrix() == 1);
+    setInt(parameter, Parameter.WHOLE_STORES, whole ? 1 : 0);
+    for (int i = 0; i < what.parameters().size(); i++) {
+      setInt(parameter, Parameter.NUMBERS + i * Integer.BYTES, what.parameters().get(i));
+    }
+  }
+
+  private static void set(MemorySegment parameter, int offset, long value) {
+    parameter.set(ValueLayout.JAVA_LONG, offset, value);
+  }
+
+  private static void setInt(MemorySegment parameter, int offset, long value) {
+    parameter.set(ValueLayout.JAVA_INT, offset, (int) value);
   }
 }

@@ -30,7 +30,11 @@ public final class CudaKernel {
   /// @param entry the kernel's entry point, which is also the file's name
   /// @throws dev.gantry.core.TransferException if the driver or the device is too old
   public static CudaKernel load(Class<?> owner, String entry) {
-    String ptx = ptx(owner, entry + ".ptx");
+    return compile(ptx(owner, entry + ".ptx"), entry);
+  }
+
+  /// Compiles and loads a kernel that a program wrote, as [#load] does.
+  public static CudaKernel compile(String ptx, String entry) {
     CUmodule module = new CUmodule();
     CudaDriver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData", entry);
     CUfunction function = new CUfunction();

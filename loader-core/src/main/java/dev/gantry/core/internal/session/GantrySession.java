@@ -4,7 +4,6 @@ package dev.gantry.core.internal.session;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.CuFileConfig;
-import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
@@ -26,8 +25,8 @@ import dev.gantry.core.internal.commit.SourceReading;
 import dev.gantry.core.internal.commit.WriteOperation;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
-import dev.gantry.core.internal.convert.Conversion;
 import dev.gantry.core.internal.convert.Converters;
+import dev.gantry.core.internal.convert.Dequantisation;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.events.DiskSpeeds;
@@ -349,18 +348,18 @@ public final class GantrySession implements Session {
   }
 
   /// Converts bytes that were loaded, as [Converters#convert] does.
-  public void convert(List<Conversion.Task> tasks, Device device, Cancellation cancellation) {
+  public void convert(List<Dequantisation.Task> tasks, Device device, Cancellation cancellation) {
     engine.using(() -> {
       converters.convert(tasks, device, cancellation);
       return tasks;
     });
   }
 
-  /// Prepares conversions, best while the bytes are being loaded; see [Converters#prepare].
-  public void prepareConversions(DType to, Device device) {
+  /// Prepares a conversion, best while the bytes are being loaded; see [Converters#prepare].
+  public void prepareConversion(Dequantisation what, Device device) {
     engine.using(() -> {
-      converters.prepare(to, device);
-      return to;
+      converters.prepare(what, device);
+      return what;
     });
   }
 

@@ -7,12 +7,12 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.spi.Formula;
 import dev.gantry.testing.NoLeaks;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
-import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -35,8 +35,6 @@ abstract class ConversionContract {
   private static final byte UNTOUCHED = 0x5A;
   private static final int MARGIN = 128;
   private static final List<DType> TARGETS = List.of(DType.BF16, DType.F16, DType.F32);
-  private static final List<DType> SOURCES = Conversion.SOURCES.stream().sorted().toList();
-  private static final List<DType> SCALES = Conversion.SCALES.stream().sorted().toList();
 
   final GantrySession session = GantrySession.open();
 
@@ -100,9 +98,20 @@ abstract class ConversionContract {
     }
     byte[] scale =
         ByteBuffer.allocate(4).order(ByteOrder.LITTLE_ENDIAN).putFloat(expected.scale()).array();
-    Conversion what =
-        new Conversion(expected.from(), expected.to(), ScaleGrid.single(256), DType.F32);
-    byte[] made = convert(what, codes, 0, scale, 0, 0);
+    Formula value =
+        Formula.real(0, expected.from(), Formula.Axis.COLUMN)
+            .times(Formula.real(1, DType.F32, Formula.Axis.ROW));
+    Dequantisation what =
+        new Dequantisation(
+            value,
+            expected.to(),
+            new Dequantisation.Box(
+                new Dequantisation.Indexes(0, 0, 0), new Dequantisation.Indexes(1, 1, 256)),
+            List.of(
+                new Dequantisation.Input(256, List.of(1L), 0),
+                new Dequantisation.Input(4, List.of(4L), 0)),
+            List.of());
+    byte[] made = convert(what, List.of(codes, scale), List.of(0, 0), 0);
     List<String> results = new ArrayList<>();
     for (int code = 0; code < 256; code++) {
       int bits = bits(what.to(), made, code);
@@ -130,124 +139,41 @@ abstract class ConversionContract {
     return dtype == DType.F32 ? all.getInt(index * 4) : all.getShort(index * 2) & 0xFFFF;
   }
 
-  /// Shapes, grids, dtypes and addresses of a seed.
+  /// Layouts, boxes, dtypes and addresses of a seed.
   @ParameterizedTest
   @ValueSource(ints = {1, 2, 3, 4, 5, 6, 7, 8})
-  void eachElementIsItsCodesValueTimesItsScale(int seed) {
+  void eachElementIsWhatItsFormulaSays(int seed) {
     Random random = new Random(seed);
-    for (int round = 0; round < 60; round++) {
-      Conversion what =
-          new Conversion(
-              SOURCES.get(random.nextInt(SOURCES.size())),
-              TARGETS.get(round % 3),
-              grid(random),
-              random.nextInt(6) == 0 ? null : SCALES.get(random.nextInt(SCALES.size())));
-      byte[] source = new byte[(int) what.sourceBytes()];
-      random.nextBytes(source);
-      byte[] scales = scales(what, random);
+    for (int round = 0; round < 40; round++) {
+      RandomLayout layout = RandomLayout.of(random);
+      Dequantisation what = layout.dequantisation(TARGETS.get(round % 3));
+      List<Integer> shifts = layout.inputs().stream().map(_ -> random.nextInt(8)).toList();
       int shift = random.nextInt(16) * what.to().alignmentBytes();
-      byte[] made = convert(what, source, random.nextInt(32), scales, random.nextInt(8), shift);
-      byte[] naive = naive(what, source, scales);
-      int difference = Arrays.mismatch(made, naive);
-      assertThat(difference).as("seed %d, round %d: %s", seed, round, what).isEqualTo(-1);
+      byte[] made = convert(what, layout.parts(), shifts, shift);
+      assertThat(Arrays.mismatch(made, layout.naive(what)))
+          .as("seed %d, round %d: %s", seed, round, layout)
+          .isEqualTo(-1);
     }
-  }
-
-  private static ScaleGrid grid(Random random) {
-    long matrices = random.nextInt(4) == 0 ? 1 + random.nextInt(5) : 1;
-    long rows = 1L + random.nextInt(random.nextBoolean() ? 4 : 200);
-    long columns = 1L + random.nextInt(random.nextBoolean() ? 20 : 700);
-    return switch (random.nextInt(6)) {
-      case 0 -> ScaleGrid.single(matrices * rows * columns);
-      case 1 -> new ScaleGrid(matrices, rows, columns, 1, columns);
-      case 2 -> new ScaleGrid(matrices, rows, columns, rows, 1);
-      case 3 -> new ScaleGrid(matrices, rows, columns, 128, 128);
-      case 4 -> new ScaleGrid(matrices, rows, columns, 1, 32);
-      default ->
-          new ScaleGrid(
-              matrices,
-              rows,
-              columns,
-              1 + random.nextInt((int) rows),
-              1 + random.nextInt((int) columns));
-    };
-  }
-
-  /// Mostly near 1, and some of any bits.
-  private static byte[] scales(Conversion what, Random random) {
-    if (what.scaleType() == null) {
-      return new byte[0];
-    }
-    ByteBuffer scales = ByteBuffer.allocate((int) what.scaleBytes()).order(ByteOrder.LITTLE_ENDIAN);
-    while (scales.hasRemaining()) {
-      int any = random.nextInt();
-      float value =
-          random.nextInt(20) == 0
-              ? Float.intBitsToFloat(any)
-              : Math.scalb(random.nextFloat() + 1, random.nextInt(20) - 10);
-      switch (what.scaleType()) {
-        case F32 -> scales.putFloat(value);
-        case BF16 -> scales.putShort((short) (Float.floatToRawIntBits(value) >>> 16));
-        case F16 -> scales.putShort(Float.floatToFloat16(value));
-        default -> scales.put((byte) any);
-      }
-    }
-    return scales.array();
-  }
-
-  /// As the definition says, without a thought for speed.
-  private static byte[] naive(Conversion what, byte[] source, byte[] scales) {
-    ByteBuffer made = ByteBuffer.allocate((int) what.targetBytes()).order(ByteOrder.LITTLE_ENDIAN);
-    ScaleGrid grid = what.grid();
-    float[] values = Codes.values(what.from());
-    MemorySegment all = MemorySegment.ofArray(scales);
-    for (int element = 0; element < source.length; element++) {
-      long column = element % grid.columns();
-      long row = element / grid.columns() % grid.rows();
-      long matrix = element / grid.columns() / grid.rows();
-      long scale =
-          (matrix * grid.scaleRows() + row / grid.blockRows()) * grid.scaleColumns()
-              + column / grid.blockColumns();
-      float factor = what.scaleType() == null ? 1 : Codes.scale(all, what.scaleType(), scale);
-      int bits = Codes.bits(what.to(), values[source[element] & 0xFF] * factor);
-      if (what.to() == DType.F32) {
-        made.putInt(bits);
-      } else {
-        made.putShort((short) bits);
-      }
-    }
-    return made.array();
   }
 
   /// Longer than what a thread takes at once, and with a launch of many blocks.
   @Test
   void largeTensors() {
     Random random = new Random(9);
-    ScaleGrid[] grids = {
-      new ScaleGrid(1, 1500, 2051, 128, 128),
-      new ScaleGrid(3, 300, 3000, 128, 128),
-      ScaleGrid.single(3_000_001),
-      new ScaleGrid(1, 2, 1_500_000, 1, 100),
-      new ScaleGrid(1, 1_000_000, 3, 1, 3)
-    };
-    for (ScaleGrid grid : grids) {
-      Conversion what = new Conversion(DType.F8_E4M3, DType.BF16, grid, DType.F32);
-      byte[] source = new byte[(int) what.sourceBytes()];
-      random.nextBytes(source);
-      byte[] scales = scales(what, random);
-      assertThat(
-              Arrays.mismatch(convert(what, source, 3, scales, 1, 0), naive(what, source, scales)))
-          .as("%s", grid)
-          .isEqualTo(-1);
+    for (int[] size :
+        new int[][] {{1, 1500, 2051}, {3, 300, 3000}, {1, 1, 3_000_001}, {1, 1_000_000, 3}}) {
+      RandomLayout layout = RandomLayout.ofBlockScales(random, size[0], size[1], size[2]);
+      Dequantisation what = layout.dequantisation(DType.BF16);
+      byte[] made = convert(what, layout.parts(), List.of(3, 1), 0);
+      assertThat(Arrays.mismatch(made, layout.naive(what))).as("%s", layout).isEqualTo(-1);
     }
   }
 
   @Test
   void nothingIsConvertedToNothing() {
-    for (ScaleGrid grid : List.of(ScaleGrid.single(0), new ScaleGrid(3, 0, 7, 1, 7))) {
-      Conversion what = new Conversion(DType.I8, DType.F16, grid, DType.F32);
-      assertThat(convert(what, new byte[0], 0, new byte[0], 0, 0)).isEmpty();
-    }
+    RandomLayout layout = RandomLayout.ofBlockScales(new Random(1), 3, 0, 7);
+    assertThat(convert(layout.dequantisation(DType.F16), layout.parts(), List.of(0, 0), 0))
+        .isEmpty();
   }
 
   @Test
@@ -256,13 +182,13 @@ abstract class ConversionContract {
     try (Bytes source = bytes(codes);
         Bytes one = bytes(new byte[10]);
         Bytes other = bytes(new byte[20])) {
-      session.prepareConversions(DType.F32, device());
+      session.prepareConversion(plain(DType.F32, 5), device());
       session.convert(
           List.of(
-              new Conversion.Task(
-                  Conversion.plain(DType.I8, DType.BF16, 5), source.address(), 0, one.address()),
-              new Conversion.Task(
-                  Conversion.plain(DType.I8, DType.F32, 5), source.address(), 0, other.address())),
+              new Dequantisation.Task(
+                  plain(DType.BF16, 5), List.of(source.address()), one.address()),
+              new Dequantisation.Task(
+                  plain(DType.F32, 5), List.of(source.address()), other.address())),
           device(),
           new Cancellation());
       for (int i = 0; i < codes.length; i++) {
@@ -272,26 +198,42 @@ abstract class ConversionContract {
     }
   }
 
+  /// Integers of eight bits without scales.
+  static Dequantisation plain(DType to, int elements) {
+    return new Dequantisation(
+        Formula.real(0, DType.I8, Formula.Axis.COLUMN),
+        to,
+        new Dequantisation.Box(
+            new Dequantisation.Indexes(0, 0, 0), new Dequantisation.Indexes(1, 1, elements)),
+        List.of(new Dequantisation.Input(elements, List.of(1L), 0)),
+        List.of());
+  }
+
   /// With each at this many bytes from where aligned memory begins.
   private byte[] convert(
-      Conversion what, byte[] source, int at, byte[] scales, int scalesAt, int targetAt) {
+      Dequantisation what, List<byte[]> sources, List<Integer> shifts, int targetAt) {
     int start = MARGIN + targetAt;
     int end = start + (int) what.targetBytes();
     byte[] before = new byte[end + MARGIN];
     Arrays.fill(before, UNTOUCHED);
-    try (Bytes from = bytes(shifted(source, at));
-        Bytes by = bytes(shifted(scales, scalesAt));
-        Bytes to = bytes(before)) {
+    List<Bytes> inputs = new ArrayList<>();
+    List<Long> addresses = new ArrayList<>();
+    try (Bytes to = bytes(before)) {
+      for (int i = 0; i < sources.size(); i++) {
+        Bytes input = bytes(shifted(sources.get(i), shifts.get(i)));
+        inputs.add(input);
+        addresses.add(input.address() + shifts.get(i));
+      }
       session.convert(
-          List.of(
-              new Conversion.Task(
-                  what, from.address() + at, by.address() + scalesAt, to.address() + start)),
+          List.of(new Dequantisation.Task(what, addresses, to.address() + start)),
           device(),
           new Cancellation());
       byte[] after = to.content();
       assertThat(Arrays.copyOf(after, start)).containsOnly(UNTOUCHED);
       assertThat(Arrays.copyOfRange(after, end, after.length)).containsOnly(UNTOUCHED);
       return Arrays.copyOfRange(after, start, end);
+    } finally {
+      inputs.forEach(Bytes::close);
     }
   }
 

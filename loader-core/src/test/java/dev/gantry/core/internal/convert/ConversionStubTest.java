@@ -46,9 +46,10 @@ class ConversionStubTest {
     assertThat(cuda.count("modules")).isZero();
   }
 
-  private Conversion.Task task(DType to) {
+  private Dequantisation.Task task(DType to) {
     long address = slabs.getFirst().address();
-    return new Conversion.Task(Conversion.plain(DType.F8_E4M3, to, 64), address, 0, address + 1024);
+    return new Dequantisation.Task(
+        ConversionContract.plain(to, 64), List.of(address), address + 1024);
   }
 
   private void convert(DType... to) {
@@ -58,7 +59,7 @@ class ConversionStubTest {
   @Test
   void aKernelIsLoadedOnceForEachDtypeAndUnloadedAtTheEnd() {
     cuda.clear();
-    session.prepareConversions(DType.F16, device);
+    session.prepareConversion(ConversionContract.plain(DType.F16, 64), device);
     assertThat(cuda.count("modules")).isEqualTo(1);
     convert(DType.F16, DType.BF16);
     convert(DType.F16, DType.BF16);
@@ -74,7 +75,7 @@ class ConversionStubTest {
     assertThatThrownBy(() -> convert(DType.BF16))
         .isInstanceOf(TransferException.class)
         .hasMessageContaining("cuModuleLoadData")
-        .hasMessageContaining("convert_to_bf16");
+        .hasMessageContaining("dequantise");
     convert(DType.BF16);
   }
 

@@ -13,17 +13,9 @@ import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
 
 public class KernelSourceTest {
   /// Else make-ptx.sh was not run after a change.
-  @ParameterizedTest
-  @ValueSource(strings = {"bf16", "f16", "f32"})
-  void thePtxWasMadeOfTheSource(String type) throws IOException, NoSuchAlgorithmException {
-    requireMade(CudaConverter.class, "convert.cu", "convert_to_" + type);
-  }
-
   @Test
   void thePtxThatNormalisesWasMadeOfItsSource() throws IOException, NoSuchAlgorithmException {
     requireMade(CudaNormalizer.class, "normalize.cu", "normalize");

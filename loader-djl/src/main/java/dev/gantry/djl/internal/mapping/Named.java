@@ -10,7 +10,6 @@ import ai.djl.nn.ParameterList;
 import ai.djl.util.Pair;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.weights.BlockShapes;
-import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -18,6 +17,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
+import java.util.stream.Stream;
 
 /// A parameter or a tensor.
 ///
@@ -53,10 +53,16 @@ public record Named(String name, Optional<TensorShape> shape) {
 
   /// The tensors, without those that are scales of others.
   public static List<Named> tensors(SequencedMap<String, StoredTensor> tensors) {
-    Scales scales = Scales.of(tensors, Optional::empty);
     return tensors.values().stream()
-        .filter(tensor -> scales.tensorOf(tensor.name()).isEmpty())
+        .filter(tensor -> !isScale(tensor.name(), tensors))
         .map(tensor -> new Named(tensor.name(), Optional.of(tensor.shape())))
         .toList();
+  }
+
+  private static boolean isScale(String name, SequencedMap<String, StoredTensor> tensors) {
+    return Stream.of("_scale_inv", "_scale")
+        .anyMatch(suffix ->
+            name.endsWith(suffix)
+                && tensors.containsKey(name.substring(0, name.length() - suffix.length())));
   }
 }

@@ -13,7 +13,6 @@ import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.ndarray.ArrayKind;
 import dev.gantry.djl.internal.weights.LoadSettings;
 import dev.gantry.djl.internal.weights.ParameterLoad;
-import dev.gantry.djl.internal.weights.Scales;
 import dev.gantry.djl.internal.weights.TensorLoad;
 import dev.gantry.formats.internal.checkpoint.CheckpointFolder;
 import dev.gantry.formats.internal.checkpoint.StoreFolder;
@@ -82,7 +81,7 @@ public record TrainingRestore(
     }
     verify(chosen.values());
     var _ =
-        new ParameterLoad(session, model.getNDManager(), settings, chosen.values(), Scales.NONE)
+        new ParameterLoad(session, model.getNDManager(), settings, chosen.values())
             .into(parameters, NameRules.SAME);
   }
 
@@ -132,7 +131,7 @@ public record TrainingRestore(
     verify(replicas);
     try (StateReplacement replacement = replacing.get();
         NDManager temporary = trainer.getManager().newSubManager()) {
-      TensorLoad load = new TensorLoad(session, temporary, settings, Scales.NONE);
+      TensorLoad load = new TensorLoad(session, temporary, settings);
       load.eachPart(List.copyOf(values.values()), new ArrayTargets(parameters.targets()));
       all.clearGradients();
       load.eachPart(List.copyOf(states.values()), new ArrayTargets(replacement.targets()));

@@ -38,10 +38,10 @@ record LoadPart(List<List<TensorRequest>> requests) {
     return new LoadPart(requests.stream().map(each -> each.subList(from, to)).toList());
   }
 
-  /// The tensors of each device.
+  /// The stored tensors of each device.
   List<List<StoredTensor>> tensors() {
     return requests.stream()
-        .map(each -> each.stream().map(TensorRequest::tensor).toList())
+        .map(each -> each.stream().flatMap(request -> request.inputs().stream()).toList())
         .toList();
   }
 
@@ -52,7 +52,7 @@ record LoadPart(List<List<TensorRequest>> requests) {
     return requests.stream()
         .limit(replicated ? 1 : requests.size())
         .flatMap(List::stream)
-        .mapToLong(request -> request.tensor().bytes())
+        .mapToLong(TensorRequest::readBytes)
         .sum();
   }
 }

@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -38,11 +39,7 @@ public record ParameterFit(
   /// @param otherwise the type where `types` says none; empty for the stored one
   /// @throws MisuseException if a tensor does not fit its parameter
   static ParameterFit of(
-      ParameterPlan plan,
-      boolean skipMismatched,
-      TypePolicy types,
-      Optional<DataType> otherwise,
-      Scales scales) {
+      ParameterPlan plan, boolean skipMismatched, TypePolicy types, Optional<DataType> otherwise) {
     SequencedMap<String, Target> targets = new LinkedHashMap<>();
     SequencedMap<String, Mismatch> mismatched = new LinkedHashMap<>();
     plan.fills()
@@ -60,7 +57,7 @@ public record ParameterFit(
               return;
             }
             requireFit(path, made, shape);
-            DataType type = type(path, made, types, otherwise, scales);
+            DataType type = type(path, made, types, otherwise);
             targets.put(path, new Target(parameter, made, shape, type));
           }
         });
@@ -152,11 +149,7 @@ public record ParameterFit(
   }
 
   private static DataType type(
-      String path,
-      ParameterPlan.Tensors fill,
-      TypePolicy types,
-      Optional<DataType> otherwise,
-      Scales scales) {
+      String path, ParameterPlan.Tensors fill, TypePolicy types, Optional<DataType> otherwise) {
     Parameter parameter = fill.parameter();
     Optional<DataType> type = Optional.empty();
     for (StoredTensor tensor : fill.tensors()) {
@@ -166,7 +159,7 @@ public record ParameterFit(
               ? Optional.of(parameter.getArray().getDataType())
               : types.of(tensor.name()).or(() -> types.asStored() ? Optional.empty() : otherwise);
       DataType found =
-          switch (TensorRequest.kind(tensor.dtype(), scales.has(tensor.name()))) {
+          switch (TensorRequest.kind(tensor)) {
             case CAST -> wanted.filter(DataType::isFloating).or(() -> stored).orElseThrow();
             case CONVERT ->
                 wanted
@@ -210,7 +203,7 @@ public record ParameterFit(
   }
 
   /// Describes what a load of this does, for the [LoadReport][dev.gantry.djl.LoadReport].
-  Outcome outcome(Scales scales) {
+  Outcome outcome() {
     SequencedMap<String, String> loaded = new LinkedHashMap<>();
     SequencedMap<String, String> transformed = new LinkedHashMap<>();
     SequencedMap<String, String> cast = new LinkedHashMap<>();
@@ -227,10 +220,14 @@ public record ParameterFit(
       if (!steps.isEmpty()) {
         transformed.put(path, String.join(", ", steps));
       }
-      DType stored = fill.tensors().getFirst().dtype();
-      if (stored != PyTorch.dtype(target.type())) {
-        boolean scaled = scales.has(fill.tensors().getFirst().name());
-        cast.put(path, stored + (scaled ? " with scales" : "") + " to " + target.type().name());
+      StoredTensor first = fill.tensors().getFirst();
+      boolean quantised = first.encoding() instanceof Encoding.Quantised;
+      if (quantised || first.dtype() != PyTorch.dtype(target.type())) {
+        String stored =
+            first.encoding() instanceof Encoding.Quantised layout
+                ? layout.layout()
+                : first.dtype().name();
+        cast.put(path, stored + " to " + target.type().name());
       }
     });
     return new Outcome(

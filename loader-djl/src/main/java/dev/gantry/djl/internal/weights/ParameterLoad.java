@@ -15,6 +15,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.names.NameRules;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
 import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -30,20 +31,17 @@ public final class ParameterLoad {
   private final NDManager manager;
   private final LoadSettings settings;
   private final SequencedMap<String, StoredTensor> tensors;
-  private final Scales scales;
   private final TensorLoad load;
 
   public ParameterLoad(
       GantrySession session,
       NDManager manager,
       LoadSettings settings,
-      SequencedMap<String, StoredTensor> tensors,
-      Scales scales) {
+      SequencedMap<String, StoredTensor> tensors) {
     this.manager = manager;
     this.settings = settings;
     this.tensors = tensors;
-    this.scales = scales;
-    this.load = new TensorLoad(session, manager, settings, scales);
+    this.load = new TensorLoad(session, manager, settings);
   }
 
   /// Whether a parameter that had an array has other values now, all of them or some.
@@ -70,7 +68,7 @@ public final class ParameterLoad {
             }
           });
       load(fit, arrays, type);
-      return fit.outcome(scales);
+      return fit.outcome();
     }
   }
 
@@ -80,12 +78,12 @@ public final class ParameterLoad {
     try (NewArrays arrays = new NewArrays(manager)) {
       load(fit, arrays, settings.types().others().orElse(DataType.FLOAT32));
     }
-    return fit.outcome(scales);
+    return fit.outcome();
   }
 
   private ParameterFit fit(ParameterList parameters, NameRules rules, Optional<DataType> type) {
-    ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, scales, settings.partial());
-    return ParameterFit.of(plan, settings.skipMismatched(), settings.types(), type, scales);
+    ParameterPlan plan = ParameterPlan.of(tensors, parameters, rules, settings.partial());
+    return ParameterFit.of(plan, settings.skipMismatched(), settings.types(), type);
   }
 
   /// Parameters that share one new array: tied ones.
@@ -117,8 +115,7 @@ public final class ParameterLoad {
         .forEach(shared ->
             asStored(shared)
                 .ifPresent(tensor ->
-                    direct.put(
-                        shared, TensorRequest.of(tensor, Optional.of(shared.type()), scales))));
+                    direct.put(shared, TensorRequest.of(tensor, Optional.of(shared.type())))));
     addDirect(direct, fresh, arrays);
     fresh.forEach((shared, parameters) -> {
       if (!direct.containsKey(shared)) {
@@ -158,7 +155,8 @@ public final class ParameterLoad {
       return Optional.empty();
     }
     StoredTensor tensor = shared.tensors().getFirst();
-    boolean cuttable = !scales.has(tensor.name()) && tensor.dtype().bits() >= Byte.SIZE;
+    boolean cuttable =
+        !(tensor.encoding() instanceof Encoding.Quantised) && tensor.dtype().bits() >= Byte.SIZE;
     for (TensorTransform transform : shared.transforms()) {
       switch (transform) {
         case TensorTransform.Part(int axis, int index, int count) when axis == 0 && cuttable -> {
@@ -206,8 +204,7 @@ public final class ParameterLoad {
             List<RowCopy> copies = byTensor.get(tensor);
             if (copies != null) {
               byName.put(tensor.name(), copies);
-              requests.add(
-                  TensorRequest.of(tensor, Optional.ofNullable(types.get(tensor)), scales));
+              requests.add(TensorRequest.of(tensor, Optional.ofNullable(types.get(tensor))));
             }
           });
       load.eachPart(

@@ -71,9 +71,8 @@ record ParameterPlan(
       SequencedMap<String, StoredTensor> tensors,
       ParameterList parameters,
       NameRules rules,
-      Scales scales,
       boolean partial) {
-    return new Maker(tensors, parameters, rules, scales).make(partial);
+    return new Maker(tensors, parameters, rules).make(partial);
   }
 
   /// Applies rules to the parameters of a block and the tensors of a catalogue. For one plan.
@@ -81,21 +80,15 @@ record ParameterPlan(
     private final SequencedMap<String, StoredTensor> tensors;
     private final SequencedMap<String, Parameter> parameters = new LinkedHashMap<>();
     private final NameRules rules;
-    private final Scales scales;
     private final TensorNames names;
     private final SequencedMap<String, Fill> fills = new LinkedHashMap<>();
     private final SequencedMap<String, String> ties = new LinkedHashMap<>();
     private final List<String> reasons = new ArrayList<>();
     private final Set<String> used = new HashSet<>();
 
-    Maker(
-        SequencedMap<String, StoredTensor> tensors,
-        ParameterList parameters,
-        NameRules rules,
-        Scales scales) {
+    Maker(SequencedMap<String, StoredTensor> tensors, ParameterList parameters, NameRules rules) {
       this.tensors = tensors;
       this.rules = rules;
-      this.scales = scales;
       this.names = new TensorNames(tensors.keySet(), rules);
       for (Pair<String, Parameter> pair : parameters) {
         this.parameters.put(pair.getKey(), pair.getValue());
@@ -148,13 +141,9 @@ record ParameterPlan(
       return rules.ignored().stream().anyMatch(pattern -> all.stream().anyMatch(pattern::matches));
     }
 
-    /// All names of a tensor; for scales, also those of the tensor that they are for.
     private Set<String> allNames(String name) {
-      Set<String> all = new HashSet<>();
-      for (String each : List.of(name, scales.tensorOf(name).orElse(name))) {
-        all.add(each);
-        all.addAll(names.aliases(each));
-      }
+      Set<String> all = new HashSet<>(names.aliases(name));
+      all.add(name);
       return all;
     }
 
@@ -195,7 +184,6 @@ record ParameterPlan(
     private void add(String path, Tensors fill) {
       for (StoredTensor tensor : fill.tensors()) {
         used.add(tensor.name());
-        scales.scalesOf(tensor.name()).ifPresent(scale -> used.add(scale.name()));
       }
       fills.put(path, fill);
     }

@@ -4,7 +4,6 @@ package dev.gantry.djl.internal.weights;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
@@ -40,7 +39,6 @@ public final class TensorLoad {
   private final GantrySession session;
   private final NDManager manager;
   private final LoadSettings settings;
-  private final Scales scales;
   private final List<Device> devices;
 
   /// Whether all devices get the same tensors.
@@ -53,15 +51,9 @@ public final class TensorLoad {
   private long placedBytes;
 
   /// Loads onto the settings' device, or the manager's.
-  public TensorLoad(
-      GantrySession session, NDManager manager, LoadSettings settings, Scales scales) {
+  public TensorLoad(GantrySession session, NDManager manager, LoadSettings settings) {
     this(
-        session,
-        manager,
-        List.of(settings.device().orElseGet(manager::getDevice)),
-        true,
-        settings,
-        scales);
+        session, manager, List.of(settings.device().orElseGet(manager::getDevice)), true, settings);
   }
 
   /// Loads onto each of several devices. Each byte is read once.
@@ -72,12 +64,10 @@ public final class TensorLoad {
       NDManager manager,
       List<ai.djl.Device> devices,
       boolean replicated,
-      LoadSettings settings,
-      Scales scales) {
+      LoadSettings settings) {
     this.session = session;
     this.manager = manager;
     this.settings = settings;
-    this.scales = scales;
     this.replicated = replicated;
     devices.forEach(asked -> {
       if (settings.lazy() && !PyTorch.device(asked).equals(Device.HOST)) {
@@ -107,10 +97,7 @@ public final class TensorLoad {
   private List<TensorRequest> requests(SequencedMap<String, StoredTensor> tensors) {
     List<TensorRequest> requests = new ArrayList<>();
     for (StoredTensor tensor : tensors.values()) {
-      Optional<DataType> type = settings.types().of(tensor.name());
-      if (type.isEmpty() || !scales.areOfCast(tensor.name(), settings.types())) {
-        requests.add(TensorRequest.of(tensor, type, scales));
-      }
+      requests.add(TensorRequest.of(tensor, settings.types().of(tensor.name())));
     }
     return requests;
   }
@@ -146,7 +133,7 @@ public final class TensorLoad {
             each.clear();
           }
         };
-    List<LoadPart> parts = LoadPart.of(requests, slabBytes(), request -> request.tensor().bytes());
+    List<LoadPart> parts = LoadPart.of(requests, slabBytes(), TensorRequest::readBytes);
     Cleanup.orUndo(() -> eachPart(parts, requests, () -> {}, cast), arrays::close);
     return arrays;
   }
@@ -159,7 +146,7 @@ public final class TensorLoad {
   /// @throws TransferException as a load does; if tensors have been taken already, the message says so
   public void eachPart(List<StoredTensor> tensors, TensorTaker taker) {
     eachPart(
-        tensors.stream().map(one -> TensorRequest.of(one, Optional.empty(), scales)).toList(),
+        tensors.stream().map(one -> TensorRequest.of(one, Optional.empty())).toList(),
         _ -> true,
         taker,
         () -> {});
@@ -201,7 +188,7 @@ public final class TensorLoad {
           }
         });
     if (!places.isEmpty()) {
-      readInto(places, beside.stream().mapToLong(one -> one.tensor().bytes()).sum());
+      readInto(places, beside.stream().mapToLong(TensorRequest::readBytes).sum());
       beforeLast.run();
     }
   }
@@ -212,8 +199,6 @@ public final class TensorLoad {
     if (bytes <= slabBytes()
         || tensor.shape().rank() == 0
         || !tensor.isPlain()
-        // A piece would divide the blocks that have a scale.
-        || scales.has(tensor.name())
         || !splits.test(tensor)) {
       return Stream.of(request);
     }
@@ -268,8 +253,7 @@ public final class TensorLoad {
             placedBytes,
             (part, options) -> loaded(parts.get(part), options))) {
       for (int i = 0; i < devices.size(); i++) {
-        changes.add(
-            new TypeChanges(session, manager, devices.get(i), settings, scales, requests.get(i)));
+        changes.add(new TypeChanges(session, manager, devices.get(i), settings, requests.get(i)));
       }
       for (int i = 0; i < parts.size(); i++) {
         try (PipelinedLoad.Arrays arrays = next(ahead)) {
@@ -285,8 +269,6 @@ public final class TensorLoad {
           user.use(parts.get(i), arrays);
         }
       }
-    } finally {
-      Cleanup.runAll(changes.stream().<Runnable>map(each -> each::close).toList());
     }
     if (parts.isEmpty()) {
       beforeLast.run();

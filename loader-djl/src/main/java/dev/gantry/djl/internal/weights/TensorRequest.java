@@ -4,8 +4,14 @@ package dev.gantry.djl.internal.weights;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.convert.Dequantisation;
 import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.formats.internal.quantised.QuantisedWeights;
+import dev.gantry.formats.internal.weights.Dequantised;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.QuantisedInput;
 import dev.gantry.formats.spi.StoredTensor;
+import java.util.List;
 import java.util.Optional;
 
 /// A tensor that a load makes an array of.
@@ -27,28 +33,52 @@ record TensorRequest(StoredTensor tensor, long first, Optional<DataType> type, K
     IMPOSSIBLE
   }
 
-  /// @param scaled whether the tensor has scales
-  static Kind kind(DType dtype, boolean scaled) {
-    return switch (dtype) {
+  static Kind kind(StoredTensor tensor) {
+    if (tensor.encoding() instanceof Encoding.Quantised) {
+      return Kind.CONVERT;
+    }
+    return switch (tensor.dtype()) {
       case F16, BF16, F32, F64 -> Kind.CAST;
-      case I8 -> scaled ? Kind.CONVERT : Kind.NONE;
-      case BOOL, U8, I16, U16, I32, U32, I64, U64, C64 -> Kind.NONE;
+      case BOOL, U8, I8, I16, U16, I32, U32, I64, U64, C64 -> Kind.NONE;
       case F8_E5M2, F8_E4M3, F8_E4M3FNUZ, F8_E5M2FNUZ -> Kind.CONVERT;
       case F4, F6_E2M3, F6_E3M2, F8_E8M0 -> Kind.IMPOSSIBLE;
     };
   }
 
   /// @throws MisuseException if there is no such cast
-  static TensorRequest of(StoredTensor tensor, Optional<DataType> type, Scales scales) {
-    Kind change =
-        type.isEmpty() || PyTorch.dataType(tensor.dtype()).equals(type)
-            ? Kind.NONE
-            : kind(tensor.dtype(), scales.has(tensor.name()));
-    if (change == Kind.IMPOSSIBLE) {
+  static TensorRequest of(StoredTensor tensor, Optional<DataType> type) {
+    Kind kind = kind(tensor);
+    if (type.isEmpty() || (kind != Kind.CONVERT && PyTorch.dataType(tensor.dtype()).equals(type))) {
+      return new TensorRequest(tensor, 0, type, Kind.NONE);
+    }
+    if (kind == Kind.IMPOSSIBLE) {
       throw new MisuseException(
           "tensor '" + tensor.name() + "' is " + tensor.dtype() + ", which cannot be cast");
     }
-    return new TensorRequest(tensor, 0, type, change);
+    boolean codes = kind == Kind.CONVERT && !(tensor.encoding() instanceof Encoding.Quantised);
+    return new TensorRequest(codes ? QuantisedWeights.unscaled(tensor) : tensor, 0, type, kind);
+  }
+
+  /// The stored tensors that are loaded for this one.
+  List<StoredTensor> inputs() {
+    return isConverted() && tensor.encoding() instanceof Encoding.Quantised quantised
+        ? quantised.inputs().stream().map(QuantisedInput::tensor).toList()
+        : List.of(tensor);
+  }
+
+  /// How the values are computed of the inputs.
+  Dequantisation dequantisation() {
+    return Dequantised.of(tensor.shape(), (Encoding.Quantised) tensor.encoding(), target());
+  }
+
+  /// The type that a conversion makes: F32 instead of F64, since it holds all of their values.
+  DType target() {
+    return isDouble() ? DType.F32 : PyTorch.dtype(type.orElseThrow());
+  }
+
+  /// How many bytes are read.
+  long readBytes() {
+    return inputs().stream().mapToLong(StoredTensor::bytes).sum();
   }
 
   TensorRequest rows(long from, long to) {
@@ -69,7 +99,6 @@ record TensorRequest(StoredTensor tensor, long first, Optional<DataType> type, K
 
   /// How many bytes the tensor takes while it is loaded: a converted one also takes its result.
   long memoryBytes() {
-    long bytes = tensor.bytes();
-    return isConverted() ? bytes + bytes * type.orElseThrow().getNumOfBytes() : bytes;
+    return readBytes() + (isConverted() ? dequantisation().targetBytes() : 0);
   }
 }

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.json;
+
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.spi.FileBytes;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+
+/// A small JSON document, kept whole, such as a model's configuration. Values are a JsonTree for an object, a List, a
+/// String, a Boolean or a Double; null is absent. Immutable.
+///
+/// @param members of the object
+public record JsonTree(Map<String, Object> members) {
+  private static final long MAX_BYTES = 16 << 20;
+
+  public static final JsonTree EMPTY = new JsonTree(Map.of());
+
+  public JsonTree {
+    members = Collections.unmodifiableMap(new LinkedHashMap<>(members));
+  }
+
+  /// Reads a whole file.
+  ///
+  /// @throws MalformedFileException if the file is no JSON object, or too large to be kept
+  public static JsonTree read(FileBytes file) {
+    return read(file, 0, file.length());
+  }
+
+  /// Reads a section of a file.
+  public static JsonTree read(FileBytes file, long from, long to) {
+    if (to - from > MAX_BYTES) {
+      throw new MalformedFileException(
+          file.file(), from, "too-large", "more than " + MAX_BYTES + " bytes of JSON");
+    }
+    JsonReader json = new JsonReader(file, from, to);
+    json.require(JsonReader.Kind.OBJECT, "no-object", "this must be a JSON object");
+    JsonTree tree = object(json);
+    json.end();
+    return tree;
+  }
+
+  private static JsonTree object(JsonReader json) {
+    Map<String, Object> members = new LinkedHashMap<>();
+    for (boolean more = json.beginObject(); more; more = json.nextMember()) {
+      json.countEntry();
+      String name = json.memberName();
+      value(json).ifPresent(value -> members.put(name, value));
+    }
+    return new JsonTree(members);
+  }
+
+  private static Optional<Object> value(JsonReader json) {
+    return switch (json.peek()) {
+      case OBJECT -> Optional.of(object(json));
+      case ARRAY -> {
+        List<Object> elements = new ArrayList<>();
+        for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+          json.countEntry();
+          value(json).ifPresent(elements::add);
+        }
+        yield Optional.of(List.copyOf(elements));
+      }
+      case STRING -> Optional.of(json.string());
+      case NUMBER -> Optional.of(Double.valueOf(json.number()));
+      case BOOLEAN -> Optional.of(json.flag());
+      default -> {
+        json.skip();
+        yield Optional.empty();
+      }
+    };
+  }
+
+  /// Returns a member if it is of this type.
+  public <T> Optional<T> get(String name, Class<T> type) {
+    return Optional.ofNullable(members.get(name)).filter(type::isInstance).map(type::cast);
+  }
+
+  public Optional<String> text(String name) {
+    return get(name, String.class);
+  }
+
+  /// Returns a whole number.
+  public Optional<Long> count(String name) {
+    return get(name, Double.class)
+        .filter(number -> number == Math.rint(number))
+        .map(Double::longValue);
+  }
+
+  public boolean says(String name) {
+    return get(name, Boolean.class).orElse(false);
+  }
+
+  /// Returns an object; an empty one if there is none.
+  public JsonTree object(String name) {
+    return get(name, JsonTree.class).orElse(EMPTY);
+  }
+
+  /// Returns the whole numbers of an array; empty if there is none.
+  public List<Long> counts(String name) {
+    List<Long> counts = new ArrayList<>();
+    for (Object element : get(name, List.class).orElse(List.of())) {
+      if (element instanceof Double number && number == Math.rint(number)) {
+        counts.add(number.longValue());
+      }
+    }
+    return counts;
+  }
+}

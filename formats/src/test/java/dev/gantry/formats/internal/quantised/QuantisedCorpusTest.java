@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.quantised;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.json.JsonTree;
+import dev.gantry.formats.internal.weights.TensorSlice;
+import dev.gantry.formats.internal.weights.TensorValues;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.QuantisedInput;
+import dev.gantry.formats.spi.StoredTensor;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.List;
+import java.util.SequencedMap;
+import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+/// The values of each folder of quantised weights are those that its publisher's own code computes, to the bit.
+class QuantisedCorpusTest {
+  private static final Path CORPUS = Path.of("src/test/resources/corpus/quantised");
+
+  private static List<Path> folders(boolean damaged) throws IOException {
+    try (Stream<Path> all = Files.list(CORPUS)) {
+      return all.filter(
+              folder -> expected(folder).text("status").orElseThrow().equals("damaged") == damaged)
+          .sorted()
+          .toList();
+    }
+  }
+
+  static List<Path> good() throws IOException {
+    return folders(false);
+  }
+
+  static List<Path> damaged() throws IOException {
+    return folders(true);
+  }
+
+  private static JsonTree expected(Path folder) {
+    try (FileBytes file = FileBytes.open(GantrySession.shared(), folder.resolve("expected.json"))) {
+      return JsonTree.read(file);
+    }
+  }
+
+  private static SequencedMap<String, StoredTensor> open(Path folder) {
+    GantrySession session = GantrySession.shared();
+    return QuantisedWeights.tensors(session, WeightsFormats.open(session, Location.of(folder)));
+  }
+
+  private static Stream<StoredTensor> quantised(Path folder) {
+    return open(folder).values().stream()
+        .filter(tensor -> tensor.encoding() instanceof Encoding.Quantised);
+  }
+
+  @ParameterizedTest
+  @MethodSource("good")
+  void valuesAreThoseOfTheReference(Path folder) {
+    SequencedMap<String, StoredTensor> tensors = open(folder);
+    JsonTree expected = expected(folder).object("tensors");
+    assertThat(tensors.keySet()).isEqualTo(expected.members().keySet());
+    tensors.forEach((name, tensor) -> {
+      JsonTree one = expected.object(name);
+      assertThat(LongStream.of(tensor.shape().toArray()).boxed().toList())
+          .as(name)
+          .isEqualTo(one.counts("shape"));
+      boolean dequantised = one.text("kind").orElseThrow().equals("dequantised");
+      assertThat(tensor.encoding() instanceof Encoding.Quantised).isEqualTo(dequantised);
+      if (dequantised) {
+        assertThat(TensorValues.sha256(TensorValues.bytes(tensor)))
+            .as(name)
+            .isEqualTo(one.text("float32_sha256").orElseThrow());
+      }
+    });
+  }
+
+  @ParameterizedTest
+  @MethodSource("damaged")
+  void damageIsRefused(Path folder) {
+    assertThatThrownBy(() -> open(folder)).isInstanceOf(MalformedFileException.class);
+  }
+
+  /// Each rank's part is what the whole tensor has there, and the parts of the inputs are not larger than they must be.
+  @ParameterizedTest
+  @MethodSource("good")
+  void slicesAreThoseOfTheWhole(Path folder) {
+    quantised(folder)
+        .forEach(tensor -> {
+          for (int axis = 0; axis < tensor.shape().rank(); axis++) {
+            for (int world = 2; world <= 4; world++) {
+              if (tensor.shape().dimension(axis) % world == 0) {
+                requireSlices(tensor, axis, world);
+              }
+            }
+          }
+        });
+  }
+
+  private static void requireSlices(StoredTensor tensor, int axis, int world) {
+    byte[] whole = bytes(tensor);
+    long[] shape = tensor.shape().toArray();
+    int outer = (int) Arrays.stream(shape, 0, axis).reduce(1, (a, b) -> a * b);
+    int row = whole.length / outer;
+    for (int rank = 0; rank < world; rank++) {
+      StoredTensor slice = new TensorSlice(axis, List.of(1)).of(tensor, rank, world);
+      byte[] part = bytes(slice);
+      int width = row / world;
+      for (int i = 0; i < outer; i++) {
+        int from = i * row + rank * width;
+        assertThat(Arrays.copyOfRange(part, i * width, (i + 1) * width))
+            .as("%s, axis %s, rank %s of %s", tensor.name(), axis, rank, world)
+            .isEqualTo(Arrays.copyOfRange(whole, from, from + width));
+      }
+      requireSmaller(
+          (Encoding.Quantised) tensor.encoding(), (Encoding.Quantised) slice.encoding(), world);
+    }
+  }
+
+  /// The codes are the largest input; a part may have one of their elements more on each side.
+  private static void requireSmaller(Encoding.Quantised whole, Encoding.Quantised part, int world) {
+    QuantisedInput codes = whole.inputs().getFirst();
+    if (codes.axes().stream().anyMatch(axis -> axis.of() == null)) {
+      return;
+    }
+    long edges = 2 * codes.tensor().bytes() / codes.tensor().shape().toArray()[0];
+    long columns = codes.tensor().shape().toArray()[codes.tensor().shape().rank() - 1];
+    assertThat(part.inputs().getFirst().tensor().bytes())
+        .isLessThanOrEqualTo(
+            codes.tensor().bytes() / world + Math.max(edges, 2 * codes.tensor().bytes() / columns));
+  }
+
+  private static byte[] bytes(StoredTensor tensor) {
+    return TensorValues.bytes(tensor);
+  }
+}
