@@ -12,6 +12,8 @@ import dev.gantry.cli.internal.convert.ShardsToRecords;
 import dev.gantry.cli.internal.convert.WeightsConversion;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.cli.internal.parquet.ParquetRows;
+import dev.gantry.cli.internal.parquet.ParquetToShards;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -42,7 +44,7 @@ import picocli.CommandLine.Parameters;
       "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
       "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord.",
       "Writes a folder with a folder of JPEG and PNG pictures for each class as raw tensor shards.",
-      "Writes texts as raw tensor shards of their tokens."
+      "Writes texts as raw tensor shards of their tokens, and rows of Parquet as raw tensor shards."
     })
 final class ConvertCommand extends ReportCommand {
   /// The kinds of files that weights become.
@@ -58,6 +60,7 @@ final class ConvertCommand extends ReportCommand {
   private static final String PAD = "--pad";
   private static final String SIZE = "--size";
   private static final String STRETCH = "--stretch";
+  private static final String COLUMNS = "--columns";
   private static final String SHARDS = "--shards";
   private static final String COMPRESSION = "--compression";
 
@@ -75,6 +78,7 @@ final class ConvertCommand extends ReportCommand {
           PAD,
           SIZE,
           STRETCH,
+          COLUMNS,
           SHARDS,
           COMPRESSION,
           TextOptions.TOKENS,
@@ -115,7 +119,8 @@ final class ConvertCommand extends ReportCommand {
       names = SAMPLES,
       paramLabel = "N",
       description =
-          "TFRecord, pictures or texts IN: so many samples in each raw tensor shard but the last.")
+          "TFRecord, Parquet, pictures or texts IN: so many samples in each raw tensor shard but"
+              + " the last.")
   private @Nullable Long samplesPerShard;
 
   @Option(
@@ -151,6 +156,13 @@ final class ConvertCommand extends ReportCommand {
       description = "Pictures IN: change their proportions instead of cropping them.")
   private boolean stretch;
 
+  @Option(
+      names = COLUMNS,
+      paramLabel = "NAME",
+      split = ",",
+      description = "Parquet IN: the columns that become fields; all by default.")
+  private List<String> columns = new ArrayList<>();
+
   @Mixin private TextOptions texts;
 
   @Option(
@@ -167,9 +179,9 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   void checkOptions() {
-    if (paths.size() > 2 && !texts.given()) {
+    if (paths.size() > 2 && !texts.given() && !isParquet()) {
       throw new MisuseException(
-          "only texts, with " + TextOptions.TOKENS + ", may be several files");
+          "only texts, with " + TextOptions.TOKENS + ", and Parquet may be several files");
     }
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
@@ -194,12 +206,17 @@ final class ConvertCommand extends ReportCommand {
               TextOptions.EOS,
               TextOptions.U16));
       return texts
-          .conversion(paths.subList(0, paths.size() - 1), localOutput(), pad)
+          .conversion(localInputs(), localOutput(), pad)
           .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
     }
     if (size != null) {
       allow("pictures", Set.of(SHARD_BYTES, SAMPLES, SIZE, STRETCH));
       return images(session, stretch ? size.stretch() : size);
+    }
+    if (isParquet()) {
+      allow("Parquet", Set.of(SHARD_BYTES, SAMPLES, COLUMNS));
+      return new ParquetToShards(localInputs(), columns, localOutput())
+          .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
     }
     if (input() instanceof Location.Local(Path path, _) && ImageFolder.isOne(path)) {
       throw new MisuseException(
@@ -250,6 +267,23 @@ final class ConvertCommand extends ReportCommand {
       }
       throw fault;
     }
+  }
+
+  /// Tells Parquet by the names of the files.
+  private boolean isParquet() {
+    return paths.subList(0, paths.size() - 1).stream()
+        .allMatch(path -> path.fileName().endsWith(ParquetRows.SUFFIX));
+  }
+
+  private List<Path> localInputs() {
+    List<Path> files = new ArrayList<>();
+    for (Location path : paths.subList(0, paths.size() - 1)) {
+      if (!(path instanceof Location.Local(Path file, _))) {
+        throw new MisuseException("IN must be local files (was " + path + ")");
+      }
+      files.add(file);
+    }
+    return List.copyOf(files);
   }
 
   private Path localOutput() {

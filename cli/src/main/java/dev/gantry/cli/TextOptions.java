@@ -4,10 +4,8 @@ package dev.gantry.cli;
 import dev.gantry.cli.internal.text.TextToShards;
 import dev.gantry.cli.internal.text.TokenOptions;
 import dev.gantry.core.DType;
-import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Option;
@@ -26,7 +24,8 @@ final class TextOptions {
       names = TOKENS,
       paramLabel = "N",
       description =
-          "Texts IN, JSON lines, also as GZIP: write their tokens as blocks of N, end to end.")
+          "Texts IN, JSON lines, also as GZIP, or Parquet: write their tokens as blocks of N, end"
+              + " to end.")
   private @Nullable Integer tokens;
 
   @Option(names = TOKENIZER, paramLabel = "FILE", description = "Texts IN: a tokenizer.json.")
@@ -36,7 +35,7 @@ final class TextOptions {
       names = TEXT,
       paramLabel = "NAME",
       defaultValue = "text",
-      description = "Texts IN: the member that has the text; 'text' by default.")
+      description = "Texts IN: the member or column that has the text; 'text' by default.")
   private String text;
 
   @Option(
@@ -56,21 +55,14 @@ final class TextOptions {
     return tokens != null;
   }
 
-  /// @throws MisuseException if an option is missing or of a wrong value, or a file is not local
-  TextToShards conversion(List<Location> inputs, Path output, boolean padded) {
+  /// @throws MisuseException if an option is missing or of a wrong value
+  TextToShards conversion(List<Path> files, Path output, boolean padded) {
     if (tokens == null || tokenizer == null) {
       throw new MisuseException("texts need " + TOKENS + " and " + TOKENIZER);
     }
     MisuseException.requireRange(TOKENS, tokens, 1, MAX_TOKENS);
-    List<Path> files = new ArrayList<>();
-    for (Location input : inputs) {
-      if (!(input instanceof Location.Local(Path file, _))) {
-        throw new MisuseException("texts must be local files (was " + input + ")");
-      }
-      files.add(file);
-    }
     TokenOptions options =
         new TokenOptions(tokens, tokenizer, eos, u16 ? DType.U16 : DType.I32, padded);
-    return new TextToShards(List.copyOf(files), text, options, output);
+    return new TextToShards(files, text, options, output);
   }
 }

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.BufferedInputStream;
 import java.io.EOFException;
 import java.io.IOException;
@@ -34,7 +35,7 @@ final class JsonLines implements Documents {
   JsonLines(Path file, String member) throws IOException {
     this.file = file;
     this.member = member;
-    InputStream bytes = new BufferedInputStream(Files.newInputStream(file));
+    InputStream bytes = open(file);
     try {
       parser = JSON.createParser(isGzip(bytes) ? new GZIPInputStream(bytes, 1 << 16) : bytes);
     } catch (ZipException | EOFException e) {
@@ -43,6 +44,14 @@ final class JsonLines implements Documents {
     } catch (IOException e) {
       bytes.close();
       throw e;
+    }
+  }
+
+  private static InputStream open(Path file) {
+    try {
+      return new BufferedInputStream(Files.newInputStream(file));
+    } catch (IOException e) {
+      throw FileErrors.of("open", file.toString(), e);
     }
   }
 

@@ -6,6 +6,7 @@ import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
+import dev.gantry.cli.internal.parquet.ParquetRows;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
@@ -59,7 +60,9 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
   }
 
   private Documents open(Path file) throws IOException {
-    return new JsonLines(file, column);
+    return file.toString().endsWith(ParquetRows.SUFFIX)
+        ? new ParquetTexts(file, column)
+        : new JsonLines(file, column);
   }
 
   /// Adds the next texts.

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.parquet;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
+import dev.hardwood.metadata.LogicalType;
+import dev.hardwood.metadata.PhysicalType;
+import dev.hardwood.reader.ColumnReader;
+import dev.hardwood.reader.Validity;
+import dev.hardwood.schema.ColumnSchema;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// A column whose values can be a field's: numbers, bytes, or lists of numbers.
+///
+/// @param path names the column to the reader
+/// @param name the field's
+/// @param dtype the field's
+/// @param schema what the file says of it
+record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema) {
+  static ParquetColumn of(ParquetRows rows, ColumnSchema schema) {
+    List<String> parts = schema.fieldPath().elements();
+    int lists = schema.maxRepetitionLevel();
+    DType dtype = dtype(schema);
+    if (dtype == null || lists > 1 || (lists == 1 && isBytes(schema))) {
+      throw rows.malformed(
+          "unsupported-column",
+          "the column '%s' (%s%s%s) is neither of numbers, nor of bytes, nor of lists of numbers"
+              .formatted(
+                  String.join(".", parts),
+                  schema.type(),
+                  schema.logicalType() == null ? "" : ", " + schema.logicalType(),
+                  lists == 0 ? "" : ", in " + lists + " lists"));
+    }
+    // A list is a group of a group of its elements.
+    List<String> own = lists == 1 && parts.size() > 2 ? parts.subList(0, parts.size() - 2) : parts;
+    return new ParquetColumn(String.join(".", parts), String.join(".", own), dtype, schema);
+  }
+
+  private static @Nullable DType dtype(ColumnSchema schema) {
+    LogicalType logical = schema.logicalType();
+    if (logical instanceof LogicalType.DecimalType) {
+      return null;
+    }
+    return switch (schema.type()) {
+      case BOOLEAN -> DType.BOOL;
+      case INT32 ->
+          logical instanceof LogicalType.IntType(int bits, boolean signed)
+              ? switch (bits) {
+                case 8 -> signed ? DType.I8 : DType.U8;
+                case 16 -> signed ? DType.I16 : DType.U16;
+                default -> signed ? DType.I32 : DType.U32;
+              }
+              : DType.I32;
+      case INT64 ->
+          logical instanceof LogicalType.IntType(_, boolean signed) && !signed
+              ? DType.U64
+              : DType.I64;
+      case FLOAT -> DType.F32;
+      case DOUBLE -> DType.F64;
+      case FIXED_LEN_BYTE_ARRAY ->
+          logical instanceof LogicalType.Float16Type
+              ? DType.F16
+              : logical == null ? DType.U8 : null;
+      case BYTE_ARRAY -> logical == null ? DType.U8 : null;
+      case INT96 -> null;
+    };
+  }
+
+  private static boolean isBytes(ColumnSchema schema) {
+    return schema.type() == PhysicalType.BYTE_ARRAY
+        || schema.type() == PhysicalType.FIXED_LEN_BYTE_ARRAY;
+  }
+
+  /// The field, as long in each row as in the first of those that there are now.
+  Field field(ParquetRows rows) {
+    boolean scalar = schema.maxRepetitionLevel() == 0 && (!isBytes(schema) || dtype == DType.F16);
+    long bytes = scalar ? 0 : values(rows).length(0);
+    int each = dtype.bits() / Byte.SIZE;
+    return new Field(name, dtype, scalar ? TensorShape.of() : TensorShape.of(bytes / each));
+  }
+
+  /// The values of some rows.
+  static final class Values {
+    private final MemorySegment memory;
+
+    /// Where each row's values begin, in bytes, and where the last one's end.
+    private final int[] starts;
+
+    private Values(MemorySegment memory, int[] starts) {
+      this.memory = memory;
+      this.starts = starts;
+    }
+
+    int length(int row) {
+      return starts[row + 1] - starts[row];
+    }
+
+    MemorySegment of(int row) {
+      return memory.asSlice(starts[row], length(row));
+    }
+  }
+
+  /// The values of the rows that there are now.
+  Values values(ParquetRows rows) {
+    ColumnReader reader = rows.column(path);
+    requirePresent(rows, reader);
+    int each = dtype.bits() / Byte.SIZE;
+    int count = rows.count();
+    int[] starts = new int[count + 1];
+    int[] offsets =
+        schema.maxRepetitionLevel() > 0
+            ? reader.getLayerOffsets(repeatedLayer(reader))
+            : isBytes(schema) ? reader.getBinaryOffsets() : null;
+    int unit = isBytes(schema) ? 1 : each;
+    for (int i = 0; i <= count; i++) {
+      starts[i] = Math.multiplyExact(offsets == null ? i : offsets[i], unit);
+    }
+    return new Values(memory(reader), starts);
+  }
+
+  private static int repeatedLayer(ColumnReader reader) {
+    return reader.getLayerCount() - 1;
+  }
+
+  private void requirePresent(ParquetRows rows, ColumnReader reader) {
+    for (int layer = 0; layer < reader.getLayerCount(); layer++) {
+      requirePresent(rows, reader.getLayerValidity(layer), rows.count());
+    }
+    requirePresent(rows, reader.getLeafValidity(), reader.getValueCount());
+  }
+
+  private void requirePresent(ParquetRows rows, Validity validity, int count) {
+    if (validity.hasNulls()) {
+      int missing = validity.nextNull(0, count);
+      throw schema.maxRepetitionLevel() > 0
+          ? rows.malformed("null-value", 0, "or a row after it has a null in '" + name + "'")
+          : rows.malformed("null-value", missing, "'" + name + "' is null");
+    }
+  }
+
+  private MemorySegment memory(ColumnReader reader) {
+    return switch (schema.type()) {
+      case BOOLEAN -> {
+        boolean[] values = reader.getBooleans();
+        byte[] bytes = new byte[values.length];
+        for (int i = 0; i < bytes.length; i++) {
+          bytes[i] = (byte) (values[i] ? 1 : 0);
+        }
+        yield MemorySegment.ofArray(bytes);
+      }
+      case INT32 -> narrowed(reader.getInts());
+      case INT64 -> MemorySegment.ofArray(reader.getLongs());
+      case FLOAT -> MemorySegment.ofArray(reader.getFloats());
+      case DOUBLE -> MemorySegment.ofArray(reader.getDoubles());
+      case BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY -> MemorySegment.ofArray(reader.getBinaryValues());
+      case INT96 -> throw new IllegalStateException("INT96 is refused before");
+    };
+  }
+
+  private MemorySegment narrowed(int[] values) {
+    return switch (dtype.bits()) {
+      case Byte.SIZE -> {
+        byte[] bytes = new byte[values.length];
+        for (int i = 0; i < bytes.length; i++) {
+          bytes[i] = (byte) values[i];
+        }
+        yield MemorySegment.ofArray(bytes);
+      }
+      case Short.SIZE -> {
+        short[] shorts = new short[values.length];
+        for (int i = 0; i < shorts.length; i++) {
+          shorts[i] = (short) values[i];
+        }
+        yield MemorySegment.ofArray(shorts);
+      }
+      default -> MemorySegment.ofArray(values);
+    };
+  }
+}
