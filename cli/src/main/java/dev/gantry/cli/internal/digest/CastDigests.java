@@ -16,6 +16,8 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.TensorSelection;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.internal.ndarray.ArrayMemory;
+import dev.gantry.formats.internal.gguf.GgufHubNames;
+import dev.gantry.formats.internal.quantised.QuantisedWeights;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.lang.foreign.Arena;
@@ -28,7 +30,7 @@ import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicReference;
 
 /// Computes digests of the values that loads with a type give: floating-point tensors have that type, and
-/// quantised ones their true values. Each array that arrives has a digest, by its name.
+/// quantised ones their true values. Each array that arrives has a digest, by the name that the model has for it.
 public final class CastDigests {
   private static final int CHUNK_BYTES = 4 << 20;
 
@@ -43,12 +45,15 @@ public final class CastDigests {
       DataType type,
       ai.djl.Device device) {
     catalogue.verify(session);
-    List<StoredTensor> tensors = List.copyOf(catalogue.tensors().values());
+    List<StoredTensor> tensors =
+        List.copyOf(
+            QuantisedWeights.tensors(session, GgufHubNames.of(catalogue)).values());
     SequencedMap<String, TensorDigests.Digest> digests = new LinkedHashMap<>();
     AtomicReference<TransferReport> report = new AtomicReference<>(TransferReport.NOTHING);
     MessageDigest sha256 = TensorDigests.sha256();
     long bytes = 0;
-    try (Weights weights = Weights.open(text(location), session);
+    try (Weights opened = Weights.open(text(location), session);
+        Weights weights = opened.hubNames();
         NDManager manager = Engine.getEngine("PyTorch").newBaseManager(device);
         Progress bar = new Progress("digest", tensors.size());
         Arena arena = Arena.ofConfined()) {
