@@ -7,26 +7,31 @@ import dev.gantry.cli.internal.contents.IndexState;
 import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.Report;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
+import dev.gantry.formats.internal.webdataset.StoredIndex;
+import dev.gantry.formats.internal.webdataset.TarIndex;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.stream.Stream;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
-/// `index`: indexes TFRecord files, so that their records can be read by offset, and safetensors files, so
-/// that loads can be verified.
+/// `index`: indexes TFRecord files and tar archives, so that their records and samples can be read by offset,
+/// and safetensors files, so that loads can be verified.
 @Command(
     name = "index",
     description =
-        "Reads and checks TFRecord files, and writes an index beside each: FILE.gantry-index."
+        "Reads and checks TFRecord files and WebDataset archives, and writes an index beside each:"
+            + " FILE.gantry-index."
             + " Beside safetensors files it writes checksums for `load --verify`:"
             + " FILE.gantry-sums.")
 final class IndexCommand extends ReportCommand {
@@ -34,14 +39,15 @@ final class IndexCommand extends ReportCommand {
       arity = "1..*",
       paramLabel = "FILE",
       description =
-          "TFRecord files without compression, safetensors files, or folders of them. TFRecord also"
-              + " as s3 URLs: the indexes are uploaded.")
+          "TFRecord files and tar archives without compression, safetensors files, or folders of"
+              + " them. TFRecord and tar also as s3 URLs: the indexes are uploaded.")
   private List<Location> paths;
 
   @Option(
       names = "--check",
       description =
-          "Write nothing; say whether each TFRecord file has an index of it as it is now.")
+          "Write nothing; say whether each TFRecord file and archive has an index of it as it is"
+              + " now.")
   private boolean check;
 
   @Override
@@ -50,26 +56,37 @@ final class IndexCommand extends ReportCommand {
         paths.stream().filter(path -> !SafetensorsSums.isSums(path.fileName())).toList();
     List<Path> weights = new ArrayList<>();
     List<Location> records = new ArrayList<>();
+    List<Location> archives = new ArrayList<>();
     for (Location path : named.isEmpty() ? paths : named) {
       List<Path> found = Input.weightsFiles(session, path);
+      List<Location> tars = Input.archives(session, path);
       weights.addAll(found);
-      if (found.isEmpty()) {
+      archives.addAll(tars);
+      if (found.isEmpty() && tars.isEmpty()) {
         records.add(path);
       }
     }
     List<Location> files = records.isEmpty() ? List.of() : Input.recordFiles(session, records);
     if (check && !weights.isEmpty()) {
-      throw new MisuseException("--check is for TFRecord files; `load --verify` checks weights");
+      throw new MisuseException(
+          "--check is for TFRecord files and archives; `load --verify` checks weights");
     }
     if (check) {
       return new CheckedIndexes(
-          files.stream()
-              .map(file -> new CheckedIndexes.Checked(file, IndexState.of(session, file)))
+          Stream.concat(
+                  files.stream()
+                      .map(file -> new CheckedIndexes.Checked(file, IndexState.of(session, file))),
+                  archives.stream()
+                      .map(file ->
+                          new CheckedIndexes.Checked(file, IndexState.ofArchive(session, file))))
               .toList());
     }
     List<BuiltIndexes.Built> built = new ArrayList<>();
     for (Location file : files) {
       built.add(build(session, file));
+    }
+    for (Location file : archives) {
+      built.add(buildOfArchive(session, file));
     }
     List<BuiltIndexes.Summed> summed = new ArrayList<>();
     for (Path file : weights) {
@@ -89,6 +106,15 @@ final class IndexCommand extends ReportCommand {
       TfRecordIndex.Summary summary =
           TfRecordIndex.build(file, TfRecordIndex.Options.defaults().withProgress(bar), session);
       return BuiltIndexes.Built.of(file, summary, (System.nanoTime() - start) / 1e9);
+    }
+  }
+
+  private static BuiltIndexes.Built buildOfArchive(GantrySession session, Location file) {
+    long start = System.nanoTime();
+    try (Progress bar = Progress.ofRecords("index", List.of(file));
+        TarIndex index = StoredIndex.build(session, file, bar, new Cancellation())) {
+      return BuiltIndexes.Built.of(
+          file, IndexState.summary(index), (System.nanoTime() - start) / 1e9);
     }
   }
 }

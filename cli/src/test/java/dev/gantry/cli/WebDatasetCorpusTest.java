@@ -102,6 +102,22 @@ class WebDatasetCorpusTest {
   }
 
   @Test
+  void indexesAreBuiltAndChecked() throws IOException {
+    Path file = Files.copy(CORPUS.resolve("plain.tar"), temporary.resolve("a.tar"));
+    assertThat(TestSamples.fail(1, "index", "--check", file).err()).contains("is not there");
+    assertThat(TestSamples.run("index", temporary).out()).contains("12 records, 4 features");
+    assertThat(TestSamples.names(temporary)).containsExactly("a.tar", "a.tar.gantry-index");
+    assertThat(TestSamples.run("index", "--check", file).out()).contains("usable, 12 records");
+    assertThat(TestSamples.json(TestSamples.run("digest", "--json", temporary)).get("samples"))
+        .isEqualTo(samples("plain.tar"));
+    TestSamples.fail(64, "index", CORPUS.resolve("gzip.tar.gz"));
+    for (Object bad : invalid().toList()) {
+      Path copy = Files.copy(CORPUS.resolve((String) bad), temporary.resolve((String) bad));
+      TestSamples.fail(65, "index", copy);
+    }
+  }
+
+  @Test
   void theArchivesOfAFolderAreOneDataset() throws IOException {
     Files.copy(CORPUS.resolve("plain.tar"), temporary.resolve("a-1.tar"));
     Files.copy(CORPUS.resolve("gzip.tar.gz"), temporary.resolve("a-2.tar.gz"));

@@ -13,6 +13,9 @@ import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.NamePatterns;
 import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.internal.webdataset.StoredIndex;
+import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Unusable;
+import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Usable;
 import dev.gantry.formats.internal.webdataset.TarIndex;
 import dev.gantry.formats.internal.webdataset.WebDatasetCatalogue;
 import dev.gantry.formats.spi.SampleCatalogue;
@@ -26,7 +29,7 @@ import java.util.Set;
 
 /// Gives the samples of WebDataset's tar archives as batches, in any order.
 ///
-/// When it is built, the headers of all members are read. Members of one size then go from the archive to the
+/// When it is built, the headers of all members are read, or the indexes beside the archives ([IndexUse]). Members of one size then go from the archive to the
 /// device as they are; others are padded or decoded by the CPU while batches are read ahead. Archives that
 /// are compressed as a whole are refused, since their members cannot be reached by offset.
 ///
@@ -54,6 +57,8 @@ public final class WebDataset extends GantryDataset {
   public static final class Builder extends DatasetBuilder<Builder> {
     private List<String> names = List.of();
     private final List<MemberField> fields = new ArrayList<>();
+
+    private IndexUse indexUse = IndexUse.WHERE_THERE;
 
     private Builder() {}
 
@@ -86,6 +91,14 @@ public final class WebDataset extends GantryDataset {
       return this;
     }
 
+    /// Whether the indexes beside the archives are used, so that the archives' headers need not be read. By
+    /// default they are where they are there and up to date; `BUILD` writes those that are not, and
+    /// `REQUIRE` refuses archives without. The samples and their order are the same in any case.
+    public Builder optIndex(IndexUse chosen) {
+      indexUse = MisuseException.requireGiven("optIndex", chosen);
+      return this;
+    }
+
     /// @throws MisuseException if archives or batch size are missing, a field is unknown, none is a label, or
     ///     a sample lacks a field or has it in another form than was said
     /// @throws dev.gantry.core.MalformedFileException if an archive is damaged
@@ -95,11 +108,28 @@ public final class WebDataset extends GantryDataset {
       return Cleanup.orUndo(
           () -> {
             for (Location file : files()) {
-              indexes.add(TarIndex.scan(session(), file, (_, _) -> {}, new Cancellation()));
+              indexes.add(index(file));
             }
             return build(indexes, fields.isEmpty() ? inferred(indexes) : fields);
           },
           () -> Cleanup.runAll(indexes.stream().<Runnable>map(index -> index::close).toList()));
+    }
+
+    private TarIndex index(Location file) {
+      StoredIndex.Found found =
+          indexUse == IndexUse.NONE
+              ? new Unusable("no index is wanted")
+              : StoredIndex.open(session(), file);
+      return switch (found) {
+        case Usable(TarIndex index) -> index;
+        case Unusable(String reason) ->
+            switch (indexUse) {
+              case REQUIRE -> throw new MisuseException(reason + "; index the archive");
+              case BUILD -> StoredIndex.build(session(), file, (_, _) -> {}, new Cancellation());
+              case WHERE_THERE, NONE ->
+                  TarIndex.scan(session(), file, (_, _) -> {}, new Cancellation());
+            };
+      };
     }
 
     private WebDataset build(List<TarIndex> indexes, List<MemberField> known) {

@@ -178,6 +178,26 @@ class WebDatasetTest {
   }
 
   @Test
+  void indexesTellWhatTheHeadersTell() {
+    write();
+    assertThatThrownBy(() -> dataset(folder.toString()).optIndex(IndexUse.REQUIRE).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("train-000.tar.gantry-index is not there; index the archive");
+    try (NDManager manager = NDManager.newBaseManager();
+        WebDataset scanned =
+            dataset(folder.toString()).optShuffle(7).optIndex(IndexUse.NONE).build()) {
+      String state = scanned.state();
+      List<Long> expected = checkedLabels(scanned.getData(manager), SAMPLES);
+      for (IndexUse use : List.of(IndexUse.BUILD, IndexUse.REQUIRE, IndexUse.WHERE_THERE)) {
+        try (WebDataset indexed = dataset(folder.toString()).optShuffle(7).optIndex(use).build()) {
+          assertThat(indexed.state()).isEqualTo(state);
+          assertThat(checkedLabels(indexed.getData(manager), SAMPLES)).isEqualTo(expected);
+        }
+      }
+    }
+  }
+
+  @Test
   void ranksShareTheSamples() {
     write();
     List<Long> all = new ArrayList<>();

@@ -6,7 +6,10 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.TfRecordIndex;
+import dev.gantry.formats.internal.webdataset.StoredIndex;
+import dev.gantry.formats.internal.webdataset.TarIndex;
 import java.util.Optional;
+import java.util.OptionalLong;
 
 /// Whether a TFRecord file has an index that can be used.
 ///
@@ -32,6 +35,34 @@ public record IndexState(Optional<TfRecordIndex.Summary> summary, String absence
     } catch (MalformedFileException e) {
       return unusable(e.getMessage());
     }
+  }
+
+  /// Looks at the index of a tar archive, as [#of] does.
+  public static IndexState ofArchive(GantrySession session, Location file) {
+    try {
+      return switch (StoredIndex.open(session, file)) {
+        case StoredIndex.Found.Unusable(String reason) -> unusable(reason);
+        case StoredIndex.Found.Usable(TarIndex index) -> {
+          try (index) {
+            yield new IndexState(Optional.of(summary(index)), "");
+          }
+        }
+      };
+    } catch (MalformedFileException e) {
+      return unusable(e.getMessage());
+    }
+  }
+
+  /// Says of an archive what is said of TFRecord: its samples are the records, its fields the features.
+  public static TfRecordIndex.Summary summary(TarIndex index) {
+    return new TfRecordIndex.Summary(
+        index.samples(),
+        index.bytes(),
+        index.fields().stream()
+            .map(name ->
+                new TfRecordIndex.Feature(
+                    name, Optional.empty(), 0, OptionalLong.empty(), Optional.empty()))
+            .toList());
   }
 
   static IndexState unusable(String reason) {

@@ -75,6 +75,13 @@ public sealed interface Input {
     return Format.isRecordIndex(path) || Format.isList(path);
   }
 
+  /// The tar archives that a path stands for; none for a path of another format, and for an index.
+  static List<Location> archives(GantrySession session, Location path) {
+    return !isBesideRecords(path) && find(session, path) instanceof Archives(List<Location> files)
+        ? files
+        : List.of();
+  }
+
   /// The TFRecord files that some paths stand for. Indexes and lists of sets among them are passed over:
   /// a shell's `folder/*` names them too.
   ///

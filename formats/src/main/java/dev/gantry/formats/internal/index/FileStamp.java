@@ -29,12 +29,12 @@ public record FileStamp(long size, long modified, String version) {
   }
 
   /// Makes the stamp from the parts of an identity that a copy with the same times keeps.
-  static FileStamp of(SourceFile.Identity identity) {
+  public static FileStamp of(SourceFile.Identity identity) {
     return new FileStamp(identity.size(), identity.modifiedNanos(), "");
   }
 
   /// The stamp of a remote file.
-  static FileStamp of(SourceFile file) {
+  public static FileStamp of(SourceFile file) {
     return new FileStamp(
         file.size(), file.modified().map(FileStamp::nanos).orElse(0L), file.version());
   }

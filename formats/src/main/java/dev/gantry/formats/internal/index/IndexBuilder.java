@@ -4,28 +4,20 @@ package dev.gantry.formats.internal.index;
 import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
-import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.checksum.Crc32c;
-import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.internal.examples.RawRecord;
-import dev.gantry.formats.internal.files.UploadFolder;
-import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
-import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.zip.CRC32C;
 
@@ -42,6 +34,7 @@ final class IndexBuilder implements AutoCloseable {
   private final Location file;
   private final TfRecordIndex.Options options;
   private final GantrySession session;
+  private final IndexFile index;
   private final FileStamp stamp;
   private final ExampleReader reader;
   private final Column offsets = new Column();
@@ -53,10 +46,9 @@ final class IndexBuilder implements AutoCloseable {
     this.file = file;
     this.options = options;
     this.session = session;
-    if (file instanceof Location.Remote remote) {
-      // This fails before the file is read if the store takes no files.
-      var _ = session.writable(remote);
-    }
+    // This fails before the file is read if the store takes no files.
+    index = IndexFile.of(file, session);
+    index.requireWritable();
     stamp = FileStamp.of(file, session);
     reader = ExampleReader.of(options.features(), TfRecordIndex.Options.LIMITS);
     options.features().forEach(name -> features.add(new FeatureColumns(name, 0)));
@@ -64,31 +56,10 @@ final class IndexBuilder implements AutoCloseable {
 
   TfRecordIndex.Summary build() {
     read();
-    String change = FileStamp.of(file, session).changeSince(stamp, Optional.empty());
-    if (!change.isEmpty()) {
-      throw new MalformedFileException(
-          file, 0, "changed-meanwhile", "the file changed while it was indexed: " + change);
-    }
-    // The index is written without the checks for weights, since other safetensors files in this
-    // folder do
-    // not matter.
-    switch (TfRecordIndex.indexFile(file)) {
-      case Location.Local(Path target, _) -> write(target);
-      case Location.Remote target -> {
-        try (UploadFolder folder = UploadFolder.make()) {
-          Path made = folder.file(target.fileName());
-          write(made);
-          session.writable(target).upload(made, target);
-        }
-      }
-    }
+    index.requireUnchanged(stamp);
+    List<NewTensor> tensors = tensors();
+    index.write(tensors, notes(IndexFile.checksums(tensors)).toNotes(), options.cancellation());
     return notes(Map.of()).summary();
-  }
-
-  private void write(Path target) {
-    session.write(
-        index(target).files(),
-        WriteOptions.defaults().withChecksums(false).withCancellation(options.cancellation()));
   }
 
   private void read() {
@@ -133,8 +104,8 @@ final class IndexBuilder implements AutoCloseable {
     records++;
   }
 
-  /// The index as a file, whose bytes stay in memory until this closes.
-  private NewSafetensors index(Path target) {
+  /// The tensors of the index, whose bytes stay in memory until this closes.
+  private List<NewTensor> tensors() {
     List<NewTensor> tensors = new ArrayList<>();
     tensors.add(
         new NewTensor(
@@ -143,13 +114,7 @@ final class IndexBuilder implements AutoCloseable {
             TensorShape.of(records),
             new Memory.OnHost(offsets.bytes())));
     features.forEach(feature -> tensors.addAll(feature.tensors(records)));
-    Map<String, Integer> checksums = new HashMap<>();
-    for (NewTensor tensor : tensors) {
-      if (tensor.source() instanceof Memory.OnHost(var bytes)) {
-        checksums.put(tensor.name(), Crc32c.of(bytes));
-      }
-    }
-    return NewSafetensors.file(target, tensors, notes(checksums).toNotes());
+    return tensors;
   }
 
   private IndexNotes notes(Map<String, Integer> checksums) {

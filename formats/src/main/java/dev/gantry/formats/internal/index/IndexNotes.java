@@ -25,7 +25,7 @@ import java.util.TreeMap;
 /// @param stamp the stamp of the indexed file
 /// @param recordsSum the CRC32C of all records' data; empty if an older version wrote the index
 /// @param checksums the CRC32C of each tensor's bytes
-record IndexNotes(
+public record IndexNotes(
     FileStamp stamp,
     long records,
     OptionalInt recordsSum,
@@ -47,7 +47,7 @@ record IndexNotes(
   private static final String OBSTACLE = "obstacle";
   private static final String OBSTACLE_RECORD = "obstacle-record";
 
-  IndexNotes {
+  public IndexNotes {
     features = List.copyOf(features);
     checksums = Map.copyOf(checksums);
   }
@@ -55,19 +55,31 @@ record IndexNotes(
   /// Returns the notes as they are written, with their own checksum.
   SortedMap<String, String> toNotes() {
     SortedMap<String, String> notes = new TreeMap<>();
-    notes.put(FORMAT, IndexFormat.FORMAT);
-    notes.put(VERSION, Long.toString(IndexFormat.VERSION));
+    notes.put(RECORDS, Long.toString(records));
+    recordsSum.ifPresent(sum -> notes.put(RECORDS_SUM, digits(sum)));
+    for (int number = 0; number < features.size(); number++) {
+      put(notes, number, features.get(number));
+    }
+    return complete(notes, IndexFormat.FORMAT, IndexFormat.VERSION, stamp, checksums);
+  }
+
+  /// Returns notes with those that every index has: format, version, the stamp of the indexed file, and the
+  /// checksums of the tensors and of the notes.
+  public static SortedMap<String, String> complete(
+      SortedMap<String, String> own,
+      String format,
+      long version,
+      FileStamp stamp,
+      Map<String, Integer> checksums) {
+    SortedMap<String, String> notes = new TreeMap<>(own);
+    notes.put(FORMAT, format);
+    notes.put(VERSION, Long.toString(version));
     notes.put(FILE_SIZE, Long.toString(stamp.size()));
     notes.put(FILE_MODIFIED, Long.toString(stamp.modified()));
     if (!stamp.version().isEmpty()) {
       notes.put(FILE_VERSION, stamp.version());
     }
-    notes.put(RECORDS, Long.toString(records));
-    recordsSum.ifPresent(sum -> notes.put(RECORDS_SUM, digits(sum)));
     checksums.forEach((tensor, sum) -> notes.put(TENSOR_CHECKSUM + tensor, digits(sum)));
-    for (int number = 0; number < features.size(); number++) {
-      put(notes, number, features.get(number));
-    }
     notes.put(CHECKSUM, digits(checksum(notes)));
     return notes;
   }
@@ -114,49 +126,66 @@ record IndexNotes(
   }
 
   /// Parses the notes of an index, whose checksum it compares before it uses anything else.
-  static final class Parser {
+  public static final class Parser {
     private final Location index;
     private final SequencedMap<String, String> notes;
 
     /// @param notes the notes in the order of the header
-    Parser(Location index, SequencedMap<String, String> notes) {
+    public Parser(Location index, SequencedMap<String, String> notes) {
       this.index = index;
       this.notes = notes;
     }
 
     /// @throws MalformedFileException if the file is no index, or its notes are damaged; notes of an
     ///     unknown version are not parsed further
-    long version() {
-      if (!IndexFormat.FORMAT.equals(notes.get(FORMAT))) {
-        throw malformed("not-an-index", "a safetensors file, but no index of a TFRecord file");
+    public long version(String format) {
+      if (!format.equals(notes.get(FORMAT))) {
+        throw malformed("not-an-index", "a safetensors file, but none of the format " + format);
       }
       return number(VERSION, 0, Long.MAX_VALUE);
     }
 
-    /// Parses notes of [IndexFormat#VERSION].
-    IndexNotes parse() {
+    /// Compares the checksum of the notes.
+    ///
+    /// @throws MalformedFileException of kind `checksum-mismatch`
+    public void requireSum() {
       int sum = IndexNotes.checksum(notes);
       if (sum != checksum(CHECKSUM)) {
         throw malformed(
             "checksum-mismatch",
             "the notes have CRC32C " + digits(sum) + ", and say " + notes.get(CHECKSUM));
       }
-      long size = number(FILE_SIZE, 0, Long.MAX_VALUE);
-      long modified = number(FILE_MODIFIED, Long.MIN_VALUE, Long.MAX_VALUE);
-      long records = number(RECORDS, 0, size / IndexFormat.FRAMING_BYTES);
+    }
+
+    /// The stamp of the indexed file.
+    public FileStamp stamp() {
+      return new FileStamp(
+          number(FILE_SIZE, 0, Long.MAX_VALUE),
+          number(FILE_MODIFIED, Long.MIN_VALUE, Long.MAX_VALUE),
+          notes.getOrDefault(FILE_VERSION, ""));
+    }
+
+    /// The checksums of the tensors, by their names.
+    public Map<String, Integer> checksums() {
       Map<String, Integer> checksums = new HashMap<>();
       for (String note : notes.keySet()) {
         if (note.startsWith(TENSOR_CHECKSUM)) {
           checksums.put(note.substring(TENSOR_CHECKSUM.length()), checksum(note));
         }
       }
-      String fileVersion = notes.getOrDefault(FILE_VERSION, "");
-      FileStamp stamp = new FileStamp(size, modified, fileVersion);
+      return checksums;
+    }
+
+    /// Parses notes of [IndexFormat#VERSION].
+    IndexNotes parse() {
+      requireSum();
+      FileStamp stamp = stamp();
+      long records = number(RECORDS, 0, stamp.size() / IndexFormat.FRAMING_BYTES);
       OptionalInt recordsSum =
           notes.containsKey(RECORDS_SUM)
               ? OptionalInt.of(checksum(RECORDS_SUM))
               : OptionalInt.empty();
-      return new IndexNotes(stamp, records, recordsSum, features(records), checksums);
+      return new IndexNotes(stamp, records, recordsSum, features(records), checksums());
     }
 
     private List<TfRecordIndex.Feature> features(long records) {
@@ -211,7 +240,7 @@ record IndexNotes(
           .orElseThrow(() -> malformed("invalid-note", "no kind of feature: '" + text + "'"));
     }
 
-    private long number(String note, long least, long most) {
+    public long number(String note, long least, long most) {
       String text = notes.getOrDefault(note, "");
       try {
         long number = Long.parseLong(text);
@@ -234,7 +263,7 @@ record IndexNotes(
       return Integer.parseUnsignedInt(text, 16);
     }
 
-    private MalformedFileException malformed(String kind, String detail) {
+    public MalformedFileException malformed(String kind, String detail) {
       return new MalformedFileException(index, 0, kind, detail);
     }
   }

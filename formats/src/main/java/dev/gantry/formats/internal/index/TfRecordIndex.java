@@ -28,7 +28,7 @@ import java.util.OptionalLong;
 /// the file's size. Thread-safe, but [#close] must come after the last read.
 public final class TfRecordIndex implements AutoCloseable {
   /// The suffix that makes a file's name that of its index.
-  public static final String SUFFIX = ".gantry-index";
+  public static final String SUFFIX = IndexFile.SUFFIX;
 
   private final Location file;
   private final Object identity;

@@ -10,7 +10,9 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.internal.index.Column;
+import dev.gantry.formats.internal.index.FileStamp;
 import dev.gantry.formats.internal.index.MappedColumn;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -20,6 +22,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalLong;
+import java.util.function.Supplier;
 
 /// Where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
 /// the other. Thread-safe, but [#close] must come after the last read.
@@ -46,18 +49,34 @@ public final class TarIndex implements AutoCloseable {
 
   private final Location file;
   private final Object identity;
-  private final long fileBytes;
+  private final FileStamp stamp;
   private final List<String> fields;
-  private final Columns columns;
+  private final Numbers numbers;
+  private final Runnable closing;
 
-  private TarIndex(
-      Location file, Object identity, long fileBytes, List<String> fields, Columns columns) {
+  TarIndex(
+      Location file,
+      Object identity,
+      FileStamp stamp,
+      List<String> fields,
+      Numbers numbers,
+      Runnable closing) {
     this.file = file;
     this.identity = identity;
-    this.fileBytes = fileBytes;
+    this.stamp = stamp;
     this.fields = List.copyOf(fields);
-    this.columns = columns;
+    this.numbers = numbers;
+    this.closing = closing;
   }
+
+  /// The memory of an index's numbers, asked for at each use: the memory may be gone. They are what
+  /// [Columns] says.
+  record Numbers(
+      Supplier<MemorySegment> ends,
+      Supplier<MemorySegment> offsets,
+      Supplier<MemorySegment> lengths,
+      Supplier<MemorySegment> values,
+      Supplier<MemorySegment> fields) {}
 
   /// The numbers of an index.
   ///
@@ -70,6 +89,10 @@ public final class TarIndex implements AutoCloseable {
       implements AutoCloseable {
     Columns() {
       this(new Column(), new Column(), new Column(), new Column(), new Column());
+    }
+
+    Numbers numbers() {
+      return new Numbers(ends::bytes, offsets::bytes, lengths::bytes, values::bytes, fields::bytes);
     }
 
     @Override
@@ -97,11 +120,18 @@ public final class TarIndex implements AutoCloseable {
                       + " index; decompress it");
             }
             List<String> fields = scan(reader, columns, progress, cancellation);
+            SourceFile source = reader.tar().file();
             return new TarIndex(
-                file, reader.tar().file().identity(), reader.tar().file().size(), fields, columns);
+                file, source.identity(), stamp(source), fields, columns.numbers(), columns::close);
           }
         },
         columns::close);
+  }
+
+  private static FileStamp stamp(SourceFile source) {
+    return source.identity() instanceof SourceFile.Identity local
+        ? FileStamp.of(local)
+        : FileStamp.of(source);
   }
 
   private static List<String> scan(
@@ -196,7 +226,7 @@ public final class TarIndex implements AutoCloseable {
 
   /// The size of the archive in bytes.
   long fileBytes() {
-    return fileBytes;
+    return stamp.size();
   }
 
   /// The file's identity when it was read.
@@ -211,7 +241,17 @@ public final class TarIndex implements AutoCloseable {
 
   /// How many samples the archive has.
   public long samples() {
-    return columns.ends().bytes().byteSize() / Long.BYTES;
+    return numbers.ends().get().byteSize() / Long.BYTES;
+  }
+
+  /// The bytes of all members' data.
+  public long bytes() {
+    MemorySegment lengths = numbers.lengths().get();
+    long bytes = 0;
+    for (long i = 0; i < lengths.byteSize() / Long.BYTES; i++) {
+      bytes += MappedColumn.signedLong(lengths, i);
+    }
+    return bytes;
   }
 
   /// Finds the member of a sample that has one of some fields.
@@ -219,13 +259,13 @@ public final class TarIndex implements AutoCloseable {
   /// @param wanted whether each of [#fields] is one of them
   /// @return the number of the first such member; -1 if the sample has none
   long member(long sample, boolean[] wanted) {
-    MemorySegment ends = columns.ends().bytes();
-    MemorySegment numbers = columns.fields().bytes();
+    MemorySegment ends = numbers.ends().get();
+    MemorySegment extensions = numbers.fields().get();
     long end = MappedColumn.signedLong(ends, sample);
     for (long member = sample == 0 ? 0 : MappedColumn.signedLong(ends, sample - 1);
         member < end;
         member++) {
-      if (wanted[(int) MappedColumn.unsignedInt(numbers, member)]) {
+      if (wanted[(int) MappedColumn.unsignedInt(extensions, member)]) {
         return member;
       }
     }
@@ -234,22 +274,31 @@ public final class TarIndex implements AutoCloseable {
 
   /// The offset of a member's data in the file.
   long offset(long member) {
-    return MappedColumn.signedLong(columns.offsets().bytes(), member);
+    return MappedColumn.signedLong(numbers.offsets().get(), member);
   }
 
   /// The length of a member's data in bytes.
   long length(long member) {
-    return MappedColumn.signedLong(columns.lengths().bytes(), member);
+    return MappedColumn.signedLong(numbers.lengths().get(), member);
   }
 
   /// The integer that a short member is in decimal digits, or a number that stands for the header of a NumPy
   /// array; [#NO_VALUE] if it is neither.
   long value(long member) {
-    return MappedColumn.signedLong(columns.values().bytes(), member);
+    return MappedColumn.signedLong(numbers.values().get(), member);
+  }
+
+  /// The archive as it was when its members were listed.
+  FileStamp stamp() {
+    return stamp;
+  }
+
+  Numbers numbers() {
+    return numbers;
   }
 
   @Override
   public void close() {
-    columns.close();
+    closing.run();
   }
 }

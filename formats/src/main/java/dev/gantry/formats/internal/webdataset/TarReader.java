@@ -260,7 +260,9 @@ public final class TarReader implements AutoCloseable {
   /// Passes what was not read of the current member.
   private void leave() {
     passTaken();
-    if (!isCompressed && left <= window.mostLeft()) {
+    // Bytes that a request brings along are not worth another request.
+    boolean skips = file.isLocal() || left > ByteSource.REMOTE_CHUNK_BYTES;
+    if (!isCompressed && skips && left <= window.mostLeft()) {
       window.pass(left);
       left = 0;
     }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.webdataset;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.DType;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
+import dev.gantry.core.ProgressListener;
+import dev.gantry.core.TensorShape;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.index.IndexFile;
+import dev.gantry.formats.internal.index.IndexNotes;
+import dev.gantry.formats.internal.index.MappedColumn;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.spi.StoredTensor;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
+import java.util.function.Supplier;
+
+/// The index of an archive in a file beside it, `NAME.gantry-index`, so that the archive's headers need not be
+/// read again.
+public final class StoredIndex {
+  static final String FORMAT = "gantry-webdataset-index";
+  static final long VERSION = 1;
+
+  private static final String ENDS = "sample/end";
+  private static final String OFFSETS = "member/offset";
+  private static final String LENGTHS = "member/length";
+  private static final String VALUES = "member/value";
+  private static final String FIELDS = "member/field";
+
+  /// The start of a note that names an extension by its number.
+  private static final String FIELD = "field/";
+
+  private static final String FIELD_COUNT = "fields";
+
+  private StoredIndex() {}
+
+  /// What [#open] finds.
+  public sealed interface Found {
+    /// An index that matches the archive as it is now; the caller closes it.
+    record Usable(TarIndex index) implements Found {}
+
+    /// There is no index, an outdated one, or one of an unknown version.
+    ///
+    /// @param reason in words, with the name of the index
+    record Unusable(String reason) implements Found {}
+  }
+
+  /// Reads an archive's headers and writes its index in place of an older one. A failure writes nothing.
+  ///
+  /// @return the index; the caller closes it
+  /// @throws MalformedFileException as [TarIndex#scan] does, and of kind `changed-meanwhile`
+  /// @throws dev.gantry.core.MisuseException if the archive is compressed, or its store takes no files
+  /// @throws dev.gantry.core.TransferException if a file cannot be read or written, or the caller cancels
+  public static TarIndex build(
+      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+    IndexFile stored = IndexFile.of(file, session);
+    stored.requireWritable();
+    TarIndex index = TarIndex.scan(session, file, progress, cancellation);
+    return Cleanup.orUndo(
+        () -> {
+          stored.requireUnchanged(index.stamp());
+          List<NewTensor> tensors = tensors(index);
+          SortedMap<String, String> notes = new TreeMap<>();
+          notes.put(FIELD_COUNT, Integer.toString(index.fields().size()));
+          for (int i = 0; i < index.fields().size(); i++) {
+            notes.put(FIELD + i, index.fields().get(i));
+          }
+          stored.write(
+              tensors,
+              IndexNotes.complete(
+                  notes, FORMAT, VERSION, index.stamp(), IndexFile.checksums(tensors)),
+              cancellation);
+          return index;
+        },
+        index::close);
+  }
+
+  private static List<NewTensor> tensors(TarIndex index) {
+    TarIndex.Numbers numbers = index.numbers();
+    return List.of(
+        tensor(ENDS, DType.U64, numbers.ends().get()),
+        tensor(OFFSETS, DType.U64, numbers.offsets().get()),
+        tensor(LENGTHS, DType.U64, numbers.lengths().get()),
+        tensor(VALUES, DType.I64, numbers.values().get()),
+        tensor(FIELDS, DType.U32, numbers.fields().get()));
+  }
+
+  private static NewTensor tensor(String name, DType dtype, MemorySegment bytes) {
+    TensorShape shape = TensorShape.of(bytes.byteSize() / dtype.alignmentBytes());
+    return new NewTensor(name, dtype, shape, new Memory.OnHost(bytes));
+  }
+
+  /// Opens the index of an archive, if there is one that matches the archive as it is now.
+  ///
+  /// @throws MalformedFileException if the index is damaged or contradicts the archive; it names the index,
+  ///     which must be built again
+  /// @throws dev.gantry.core.TransferException if the archive is missing, or the index cannot be read
+  public static Found open(GantrySession session, Location file) {
+    IndexFile stored = IndexFile.of(file, session);
+    Optional<IndexFile.State> state = stored.look();
+    Optional<SafetensorsHeader> header = state.isEmpty() ? Optional.empty() : stored.header();
+    if (header.isEmpty()) {
+      return new Found.Unusable(stored.index() + " is not there");
+    }
+    IndexNotes.Parser notes = new IndexNotes.Parser(stored.index(), header.get().metadata());
+    long version = notes.version(FORMAT);
+    if (version != VERSION) {
+      return new Found.Unusable(
+          stored.index() + " is of version " + version + ", where only " + VERSION + " is known");
+    }
+    notes.requireSum();
+    String change = state.get().stamp().changeSince(notes.stamp(), state.get().written());
+    if (!change.isEmpty()) {
+      return new Found.Unusable(stored.index() + " is stale: " + change);
+    }
+    List<String> fields = fields(notes, header.get().metadata());
+    checkTensors(header.get());
+    IndexFile.Mapped mapped = stored.map(header.get(), notes.checksums());
+    return Cleanup.orUndo(
+        () -> {
+          Map<String, MappedColumn> columns = mapped.columns();
+          TarIndex.Numbers numbers =
+              new TarIndex.Numbers(
+                  column(columns, ENDS),
+                  column(columns, OFFSETS),
+                  column(columns, LENGTHS),
+                  column(columns, VALUES),
+                  column(columns, FIELDS));
+          checkNumbers(stored, notes.stamp().size(), fields.size(), numbers);
+          return new Found.Usable(
+              new TarIndex(
+                  file, state.get().identity(), notes.stamp(), fields, numbers, mapped::close));
+        },
+        mapped::close);
+  }
+
+  private static Supplier<MemorySegment> column(Map<String, MappedColumn> columns, String tensor) {
+    return Objects.requireNonNull(columns.get(tensor))::bytes;
+  }
+
+  private static List<String> fields(IndexNotes.Parser notes, Map<String, String> all) {
+    int count = (int) notes.number(FIELD_COUNT, 0, TarIndex.MAX_FIELDS);
+    List<String> fields = new ArrayList<>();
+    for (int i = 0; i < count; i++) {
+      String field = all.get(FIELD + i);
+      if (field == null) {
+        throw notes.malformed("invalid-note", "'" + FIELD + i + "' is missing");
+      }
+      fields.add(field);
+    }
+    return fields;
+  }
+
+  private static void checkTensors(SafetensorsHeader header) {
+    long members =
+        Optional.ofNullable(header.tensors().get(FIELDS))
+            .map(tensor -> tensor.extent().length() / Integer.BYTES)
+            .orElse(0L);
+    long samples =
+        Optional.ofNullable(header.tensors().get(ENDS))
+            .map(tensor -> tensor.extent().length() / Long.BYTES)
+            .orElse(0L);
+    require(header, ENDS, DType.U64, samples);
+    require(header, OFFSETS, DType.U64, members);
+    require(header, LENGTHS, DType.U64, members);
+    require(header, VALUES, DType.I64, members);
+    require(header, FIELDS, DType.U32, members);
+  }
+
+  private static void require(SafetensorsHeader header, String name, DType dtype, long count) {
+    StoredTensor tensor = header.tensors().get(name);
+    if (tensor == null
+        || tensor.dtype() != dtype
+        || !tensor.shape().equals(TensorShape.of(count))) {
+      throw new MalformedFileException(
+          header.file(),
+          0,
+          "invalid-tensor",
+          "the index has no tensor '" + name + "' of " + count + " " + dtype);
+    }
+  }
+
+  /// Checks that each sample has one member or more, that the members are all there are, and that each lies
+  /// in the archive.
+  private static void checkNumbers(
+      IndexFile stored, long fileBytes, int fields, TarIndex.Numbers numbers) {
+    MemorySegment ends = numbers.ends().get();
+    MemorySegment offsets = numbers.offsets().get();
+    MemorySegment lengths = numbers.lengths().get();
+    long members = offsets.byteSize() / Long.BYTES;
+    long before = 0;
+    boolean right = true;
+    for (long i = 0; i < ends.byteSize() / Long.BYTES; i++) {
+      long end = MappedColumn.signedLong(ends, i);
+      right &= end > before && end <= members;
+      before = end;
+    }
+    right &= before == members;
+    long free = 0;
+    for (long i = 0; i < members && right; i++) {
+      long offset = MappedColumn.signedLong(offsets, i);
+      long length = MappedColumn.signedLong(lengths, i);
+      right =
+          offset >= free
+              && length >= 0
+              && length <= fileBytes
+              && offset <= fileBytes - length
+              && MappedColumn.unsignedInt(numbers.fields().get(), i) < fields;
+      free = right ? offset + length : 0;
+    }
+    if (!right) {
+      throw new MalformedFileException(
+          stored.index(),
+          0,
+          "offset-out-of-range",
+          "samples or members lie where the archive has none");
+    }
+  }
+}
