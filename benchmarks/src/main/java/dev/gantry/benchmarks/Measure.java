@@ -22,6 +22,7 @@ public final class Measure {
       first-device FILE DEVICE [prepare]
       first-answer LOCATION DEVICE plain|together
       model FOLDER LAYERS
+      gguf FILE [PYTHON]
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
@@ -45,6 +46,7 @@ public final class Measure {
       case "decode" -> HostArrays.decode(rest);
       case "save-arrays" -> HostArrays.save(rest);
       case "into" -> IntoBench.main(rest);
+      case "gguf" -> GgufBench.main(rest);
       case "first" -> FirstLoads.inTurns(rest);
       case "first-device" -> FirstLoads.device(rest);
       case "first-answer" -> FirstLoads.answer(rest);
