@@ -13,10 +13,12 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Random;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// A Llama of `hub`, written as GGUF by the gguf package as llama.cpp's converter does, answers as the reference
 /// does. Its rotary embedding is stretched by factors in a tensor.
@@ -40,6 +42,15 @@ class HubGgufTest {
     }
     assertThat(hub.architecture()).isEqualTo("LlamaForCausalLM");
     assertThat(hub.endTokens()).containsExactly(2);
+  }
+
+  /// The answers are NumPy's, of the weights as the gguf package dequantises them.
+  @ParameterizedTest
+  @ValueSource(strings = {"q8_0", "q4_0"})
+  void quantisedWeightsAnswerAsTheirValuesDo(String name) throws IOException, TranslateException {
+    Path reference = Files.createDirectories(temporary.resolve("reference"));
+    Files.copy(FILES.resolve(name + ".json"), reference.resolve("expected.json"));
+    requireAnswers(FILES.resolve(name + ".gguf"), reference);
   }
 
   @Test
@@ -70,6 +81,27 @@ class HubGgufTest {
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining(file.toString())
         .hasMessageContaining(reason);
+  }
+
+  /// Damaged notes give another model or a fault, and nothing worse. `-Dgantry.mutations=100000` looks longer.
+  @Test
+  void damagedNotesAreRefusedOrRead() throws IOException {
+    byte[] whole = Files.readAllBytes(FILES.resolve("rope3.gguf"));
+    long seed = System.nanoTime();
+    Random random = new Random(seed);
+    Path file = temporary.resolve("m.gguf");
+    for (int i = 0; i < Integer.getInteger("gantry.mutations", 300); i++) {
+      byte[] damaged = whole.clone();
+      for (int change = 0; change <= random.nextInt(3); change++) {
+        damaged[random.nextInt(4500)] = (byte) random.nextInt();
+      }
+      Files.write(file, damaged);
+      try {
+        assertThat(HubModel.of(file).architecture()).isEqualTo("LlamaForCausalLM");
+      } catch (MalformedFileException fault) {
+        assertThat(fault.getMessage()).as("seed %d", seed).doesNotContain("\n");
+      }
+    }
   }
 
   @Test

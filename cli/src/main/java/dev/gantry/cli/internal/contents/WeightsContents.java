@@ -17,16 +17,14 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
   public Object json() {
     return Json.object()
         .with("format", weights.format())
-        .with(
-            "tensors",
-            Json.byName(weights.tensors().values(), StoredTensor::name, WeightsContents::json))
+        .with("tensors", Json.byName(weights.tensors().values(), StoredTensor::name, this::json))
         .with("metadata", weights.metadata());
   }
 
-  private static Object json(StoredTensor tensor) {
+  private Object json(StoredTensor tensor) {
     return Json.object()
-        .with("dtype", tensor.dtype().name())
-        .with("shape", tensor.shape())
+        .with("dtype", dtype(tensor))
+        .with("shape", value(tensor).shape())
         .with("file", tensor.extent().file())
         .with("offset", tensor.extent().offset())
         .with("length", tensor.extent().length());
@@ -56,14 +54,26 @@ public record WeightsContents(WeightsCatalogue weights) implements Report {
     for (StoredTensor tensor : weights.tensors().values()) {
       table.row(
           tensor.name(),
-          tensor.dtype().name(),
-          tensor.shape().toString(),
+          dtype(tensor),
+          value(tensor).shape().toString(),
           Long.toString(tensor.extent().offset()),
           Long.toString(tensor.extent().length()),
           encoding(tensor),
           tensor.extent().file().fileName());
     }
     table.print(out);
+  }
+
+  /// The tensor as the model has it, where the file itself says how it is quantised.
+  private StoredTensor value(StoredTensor tensor) {
+    return weights.quantised().getOrDefault(tensor.name(), tensor);
+  }
+
+  /// The dtype, or the quantised type such as `Q4_K`.
+  private String dtype(StoredTensor tensor) {
+    return value(tensor).encoding() instanceof Encoding.Quantised quantised
+        ? quantised.layout()
+        : tensor.dtype().name();
   }
 
   private static String encoding(StoredTensor tensor) {

@@ -60,8 +60,10 @@ public final class GgufFormat implements WeightsFormat {
     List<GgufHeader> headers = count <= 1 ? List.of(header) : all(file.session(), header, count);
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, String> notes = new LinkedHashMap<>();
+    List<StoredTensor> values = new ArrayList<>();
     for (GgufHeader each : headers) {
       each.notes().forEach(notes::putIfAbsent);
+      values.addAll(each.values());
       for (StoredTensor tensor : each.tensors()) {
         StoredTensor earlier = tensors.putIfAbsent(tensor.name(), tensor);
         if (earlier != null) {
@@ -78,7 +80,8 @@ public final class GgufFormat implements WeightsFormat {
         headers.stream().map(GgufHeader::file).toList(),
         tensors.values(),
         notes,
-        List.of());
+        List.of(),
+        values);
   }
 
   /// Opens the folder's only file, or its only set of numbered files.

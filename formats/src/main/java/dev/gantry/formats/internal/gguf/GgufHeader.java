@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.gguf;
 
-import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
@@ -20,8 +19,13 @@ import java.util.Set;
 /// The checked contents of one file's header.
 ///
 /// @param notes the file's notes as text, by their keys
-/// @param tensors the tensors in the order of the header
-record GgufHeader(Location file, SequencedMap<String, String> notes, List<StoredTensor> tensors) {
+/// @param tensors the tensors in the order of the header, quantised ones as their blocks
+/// @param values the same tensors with their values
+record GgufHeader(
+    Location file,
+    SequencedMap<String, String> notes,
+    List<StoredTensor> tensors,
+    List<StoredTensor> values) {
   private static final String ALIGNMENT = "general.alignment";
   private static final long USUAL_ALIGNMENT = 32;
 
@@ -95,7 +99,10 @@ record GgufHeader(Location file, SequencedMap<String, String> notes, List<Stored
       long start = Math.ceilDiv(input.offset(), alignment) * alignment;
       requireInFile(start);
       return new GgufHeader(
-          file.file(), notes, infos.stream().map(info -> tensor(info, start)).toList());
+          file.file(),
+          notes,
+          infos.stream().map(info -> tensor(info, start, false)).toList(),
+          infos.stream().map(info -> tensor(info, start, true)).toList());
     }
 
     private void requireVersion(int version) {
@@ -174,6 +181,10 @@ record GgufHeader(Location file, SequencedMap<String, String> notes, List<Stored
       if (elements > Long.MAX_VALUE / type.blockBytes()) {
         throw overflow(at, name);
       }
+      if (type.dtype().isEmpty() && !GgufBlocks.fits(shape)) {
+        throw input.malformed(
+            at, "shape-overflow", subject(name) + " has more than 2³¹ rows or elements of a row");
+      }
       long row = rank == 0 ? 1 : dimensions[rank - 1];
       if (row % type.blockElements() != 0) {
         throw input.malformed(
@@ -227,20 +238,15 @@ record GgufHeader(Location file, SequencedMap<String, String> notes, List<Stored
       }
     }
 
-    private StoredTensor tensor(Described info, long start) {
+    private StoredTensor tensor(Described info, long start, boolean value) {
       Extent extent = new Extent(file.file(), start + info.offset(), info.bytes());
       return info.type()
           .dtype()
           .map(dtype -> new StoredTensor(info.name(), dtype, info.shape(), extent))
-          .orElseGet(() -> blocks(info, extent));
-    }
-
-    /// The raw blocks: each row as the bytes of its blocks.
-    private static StoredTensor blocks(Described info, Extent extent) {
-      long[] dimensions = info.shape().toArray();
-      int last = dimensions.length - 1;
-      dimensions[last] = dimensions[last] / info.type().blockElements() * info.type().blockBytes();
-      return new StoredTensor(info.name(), DType.U8, TensorShape.of(dimensions), extent);
+          .orElseGet(() -> {
+            StoredTensor blocks = GgufBlocks.stored(info.name(), info.type(), info.shape(), extent);
+            return value ? GgufBlocks.value(blocks, info.type(), info.shape()) : blocks;
+          });
     }
 
     private static String subject(String name) {

@@ -3,11 +3,13 @@ package dev.gantry.formats.internal.gguf;
 
 import dev.gantry.core.spi.Copy2D;
 import dev.gantry.formats.spi.Encoding;
+import dev.gantry.formats.spi.QuantisedInput;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
@@ -59,12 +61,27 @@ public final class GgufHubNames {
     if (!weights.format().equals(GgufFormat.CATALOGUE) || !KNOWN.contains(architecture)) {
       return weights;
     }
-    List<StoredTensor> named =
-        weights.tensors().values().stream()
-            .map(tensor -> named(weights, architecture, tensor))
-            .toList();
+    List<StoredTensor> stored = new ArrayList<>();
+    List<StoredTensor> values = new ArrayList<>();
+    for (StoredTensor tensor : weights.quantised().values()) {
+      StoredTensor named = named(weights, architecture, tensor);
+      values.add(named);
+      stored.add(stored(Objects.requireNonNull(weights.tensors().get(tensor.name())), named));
+    }
     return new WeightsCatalogue(
-        weights.format(), weights.files(), named, weights.metadata(), weights.checksums());
+        weights.format(), weights.files(), stored, weights.metadata(), weights.checksums(), values);
+  }
+
+  /// Returns the stored tensor of a value's name, with its rows in the value's order.
+  private static StoredTensor stored(StoredTensor tensor, StoredTensor value) {
+    return value.encoding() instanceof Encoding.Quantised quantised
+        ? new StoredTensor(
+            value.name(),
+            tensor.dtype(),
+            tensor.shape(),
+            tensor.extent(),
+            quantised.inputs().getFirst().tensor().encoding())
+        : value;
   }
 
   /// Returns the hub's name of a tensor.
@@ -102,13 +119,34 @@ public final class GgufHubNames {
   }
 
   private static StoredTensor renamed(StoredTensor tensor, String name) {
-    return new StoredTensor(
-        name, tensor.dtype(), tensor.shape(), tensor.extent(), tensor.encoding());
+    Encoding encoding =
+        tensor.encoding() instanceof Encoding.Quantised quantised
+            ? of(quantised, renamed(quantised.inputs().getFirst().tensor(), name))
+            : tensor.encoding();
+    return with(tensor, name, encoding);
+  }
+
+  private static StoredTensor with(StoredTensor tensor, String name, Encoding encoding) {
+    return new StoredTensor(name, tensor.dtype(), tensor.shape(), tensor.extent(), encoding);
+  }
+
+  private static Encoding of(Encoding.Quantised quantised, StoredTensor blocks) {
+    QuantisedInput input = new QuantisedInput(blocks, quantised.inputs().getFirst().axes());
+    return new Encoding.Quantised(
+        quantised.layout(),
+        quantised.formula(),
+        List.of(input),
+        quantised.parameters(),
+        quantised.rowAxis());
   }
 
   /// Puts the rows of each head into the hub's order: first those that were at even places, then the others. Returns
   /// empty if the tensor has no such heads.
   private static Optional<StoredTensor> separated(StoredTensor tensor, int heads) {
+    if (tensor.encoding() instanceof Encoding.Quantised quantised) {
+      return separated(quantised.inputs().getFirst().tensor(), heads)
+          .map(blocks -> with(tensor, tensor.name(), of(quantised, blocks)));
+    }
     long rows = tensor.shape().rank() == 0 ? 0 : tensor.shape().dimension(0);
     if (tensor.bytes() == 0 || rows % (2L * heads) != 0 || !tensor.isPlain()) {
       return Optional.empty();
@@ -123,12 +161,6 @@ public final class GgufHubNames {
         copies.add(new Copy2D(source, 2 * width, target, width, width, half));
       }
     }
-    return Optional.of(
-        new StoredTensor(
-            tensor.name(),
-            tensor.dtype(),
-            tensor.shape(),
-            tensor.extent(),
-            new Encoding.Sliced(copies)));
+    return Optional.of(with(tensor, tensor.name(), new Encoding.Sliced(copies)));
   }
 }

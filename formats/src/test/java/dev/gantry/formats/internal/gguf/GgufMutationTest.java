@@ -40,6 +40,7 @@ class GgufMutationTest {
       try {
         WeightsCatalogue weights = WeightsFormats.open(GantrySession.shared(), Location.of(file));
         read++;
+        assertThat(GgufHubNames.of(weights).tensors()).hasSameSizeAs(weights.tensors());
         assertThat(weights.tensors().values().stream().mapToLong(t -> t.extent().length()).sum())
             .as("seed %d, mutation %d", seed, i)
             .isLessThanOrEqualTo(bytes.length);
@@ -67,9 +68,13 @@ class GgufMutationTest {
             .note("n", 9, nested)
             .note("general.alignment", 4, HandmadeGguf.number(32, 4))
             .note("split.count", 2, HandmadeGguf.number(1, 2))
+            .note("general.architecture", 8, HandmadeGguf.text("llama"))
+            .note("llama.attention.head_count", 4, HandmadeGguf.number(2, 4))
             .tensor("a", 0, new byte[96], 3, 4, 2)
             .tensor("b", 12, new byte[288], 256, 2)
             .tensor("c", 24, new byte[5], 5)
+            .tensor("blk.0.attn_q.weight", 2, new byte[144], 32, 8)
+            .tensor("blk.0.attn_k.weight", 0, new byte[32], 2, 4)
             .bytes();
     Path corpus = Path.of("src/test/resources/corpus/gguf");
     return Stream.of(
