@@ -28,6 +28,7 @@ import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.samples.files.LoadGguf;
 import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
@@ -133,6 +134,12 @@ class SamplesTest {
             "(?s).*epoch = 3\n.*model.0.weight float32 \\(8, 4\\).*",
             Path.of("..", "formats", "src", "test", "resources", "corpus", "torch", "training.pt"),
             temporary.resolve("of-pytorch.safetensors")),
+        sample(
+            "LoadGguf",
+            LoadGguf::main,
+            "(?s)architecture: llama\n.*"
+                + "model.layers.0.self_attn.q_proj.weight bfloat16 \\(64, 64\\).*",
+            Path.of("..", "models", "src", "test", "resources", "gguf", "q4_0.gguf")),
         sample(
             "SeveralGpus",
             SeveralGpus::main,
