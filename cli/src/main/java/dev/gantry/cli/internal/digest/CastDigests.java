@@ -46,8 +46,7 @@ public final class CastDigests {
       ai.djl.Device device) {
     catalogue.verify(session);
     List<StoredTensor> tensors =
-        List.copyOf(
-            QuantisedWeights.tensors(session, GgufHubNames.of(catalogue)).values());
+        List.copyOf(QuantisedWeights.tensors(session, GgufHubNames.of(catalogue)).values());
     SequencedMap<String, TensorDigests.Digest> digests = new LinkedHashMap<>();
     AtomicReference<TransferReport> report = new AtomicReference<>(TransferReport.NOTHING);
     MessageDigest sha256 = TensorDigests.sha256();
