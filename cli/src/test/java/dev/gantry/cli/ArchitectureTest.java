@@ -168,8 +168,7 @@ class ArchitectureTest {
             .that(DescribedPredicate.not(module.classes()))
             .should()
             .dependOnClassesThat(
-                resideInAPackage(packages)
-                    .and(resideOutsideOfPackages(MAPPING, GUARD, DIAGNOSIS))),
+                resideInAPackage(packages).and(resideOutsideOfPackages(MAPPING, GUARD, DIAGNOSIS))),
         PRODUCT);
   }
 
