@@ -345,6 +345,7 @@ class ArchitectureTest {
         Arguments.of(internal + ".numpy", List.of(weights, archive, spi, files, npy)),
         Arguments.of(internal + ".torch", List.of(weights, archive, safetensors, spi, files, json)),
         Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
+        Arguments.of(internal + ".quantised", List.of(weights, spi, json)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
         Arguments.of(root + ".images", List.of(root, spi, IMAGES)),
@@ -397,7 +398,8 @@ class ArchitectureTest {
                 root + "internal.weights..",
                 root + "internal.numpy..",
                 root + "internal.torch..",
-                root + "internal.gguf.."),
+                root + "internal.gguf..",
+                root + "internal.quantised.."),
             List.of(
                 root + "shards..",
                 root + "tfrecord..",
