@@ -39,6 +39,7 @@ public final class QuantisedWeights {
   private final Location location;
   private final JsonTree config;
   private final String method;
+  private final NamePatterns patterns;
   private final Set<String> used = new HashSet<>();
 
   private QuantisedWeights(
@@ -47,6 +48,7 @@ public final class QuantisedWeights {
     this.stored = stored;
     this.location = location;
     this.config = config;
+    this.patterns = new NamePatterns(location);
     this.method = config.text("quant_method").orElse("");
   }
 
@@ -181,7 +183,9 @@ public final class QuantisedWeights {
           module(name, ".qweight")
               .map(module ->
                   IntegerLayouts.gptq(
-                      of(codes, module + ".weight"), module, GroupConfig.ofGptq(config, module)));
+                      of(codes, module + ".weight"),
+                      module,
+                      GroupConfig.ofGptq(config, module, patterns)));
       case "mxfp4" ->
           module(name, "_blocks")
               .filter(_ -> codes.dtype() == DType.U8)
@@ -215,7 +219,7 @@ public final class QuantisedWeights {
       return Optional.empty();
     }
     GroupConfig group =
-        GroupConfig.ofCompressed(config, module(weight, ".weight").orElse(weight), location);
+        GroupConfig.ofCompressed(config, module(weight, ".weight").orElse(weight), patterns);
     Layout layout = of(codes, weight);
     return Optional.of(
         switch (group.format()) {
