@@ -51,8 +51,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Loads into arrays that are there take no more memory beside them than that of two slabs: one that
-/// is used and one that is read.
+/// Loads into arrays that are there take no more memory beside them than that of three slabs: one that
+/// is used and two that are read.
 @ExtendWith(NoLeaks.class)
 class PartwiseLoadTest {
   private static final long SLAB_BYTES = 64 << 10;
@@ -76,7 +76,7 @@ class PartwiseLoadTest {
 
   /// Four layers of 40 KiB, and one of 300 KiB, which comes row by row.
   @Test
-  void aLoadIntoParametersHoldsTwoSlabs() throws IOException {
+  void aLoadIntoParametersHoldsThreeSlabs() throws IOException {
     Block block = block();
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 100));
     Path file = layers(folder.resolve("model.safetensors"), 1, 5);
@@ -87,7 +87,7 @@ class PartwiseLoadTest {
           checkpoint.load(manager, block, ParameterNames.same(), observed().build());
       assertThat(report.loaded()).hasSize(5);
     }
-    assertThat(peakBytes() - before).isBetween(SLAB_BYTES / 2, 2 * (SLAB_BYTES + edgesBytes()));
+    assertThat(peakBytes() - before).isBetween(SLAB_BYTES / 2, 3 * (SLAB_BYTES + edgesBytes()));
     for (var pair : block.getParameters()) {
       int layer = Integer.parseInt(pair.getKey().substring(0, 2));
       assertThat(pair.getValue().getArray().toFloatArray())
@@ -97,7 +97,7 @@ class PartwiseLoadTest {
   }
 
   @Test
-  void aRestoreIntoATrainingHoldsTwoSlabs() throws IOException {
+  void aRestoreIntoATrainingHoldsThreeSlabs() throws IOException {
     PlainState saved;
     try (Training training = training();
         CheckpointSaver saver = CheckpointSaver.builder().setPath(folder).build()) {
@@ -109,7 +109,7 @@ class PartwiseLoadTest {
       restore(fresh);
       // Into means and variances that the optimizer does not have yet.
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);
-      assertThat(peakBytes()).isBetween(1L, 2 * (SLAB_BYTES + edgesBytes()));
+      assertThat(peakBytes()).isBetween(1L, 3 * (SLAB_BYTES + edgesBytes()));
       fresh.steps(2, 4);
       restore(fresh);
       assertThat(PlainState.of(fresh.trainer)).isEqualTo(saved);

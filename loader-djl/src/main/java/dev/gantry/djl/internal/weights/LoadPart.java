@@ -11,20 +11,27 @@ import java.util.function.ToLongFunction;
 /// @param requests of each device; each device has the same number
 record LoadPart(List<List<TensorRequest>> requests) {
   /// @param requests of each device
+  /// @param firstBytes how many bytes the first part takes at most
+  /// @param slabBytes how many bytes each other part takes at most
   /// @param memory how many bytes a tensor takes on the first device while it is used
   static List<LoadPart> of(
-      List<List<TensorRequest>> requests, long slabBytes, ToLongFunction<TensorRequest> memory) {
+      List<List<TensorRequest>> requests,
+      long firstBytes,
+      long slabBytes,
+      ToLongFunction<TensorRequest> memory) {
     List<LoadPart> parts = new ArrayList<>();
     List<TensorRequest> first = requests.getFirst();
     int begin = 0;
     long bytes = 0;
+    long room = firstBytes;
     for (int i = 0; i < first.size(); i++) {
       long more = memory.applyAsLong(first.get(i));
       // A tensor that is larger than a slab is a part of its own.
-      if (i > begin && bytes + more > slabBytes) {
+      if (i > begin && bytes + more > room) {
         parts.add(part(requests, begin, i));
         begin = i;
         bytes = 0;
+        room = slabBytes;
       }
       bytes += more;
     }

@@ -16,12 +16,12 @@ import java.util.concurrent.Future;
 import java.util.function.BiFunction;
 import java.util.stream.LongStream;
 
-/// Loads parts while earlier ones are used; two are in memory at a time. While one is awaited both are
-/// being read, so that one load's requests go on where the other's begin or end. (Measured on an H200:
-/// to begin the second one when most of the first is there is slower.) For one thread.
+/// Loads parts while earlier ones are used. Two are being read at a time, so that one load's requests go on where the
+/// other's begin or end, and a third one may be in use. (Measured on an H200: to begin the second one when most of the
+/// first is there is slower, as is to read only one while another is used.) For one thread.
 final class PipelinedLoad implements AutoCloseable {
-  /// How many parts are in memory at once.
-  static final int DEPTH = 2;
+  /// How many parts are read at once.
+  private static final int READ_AT_ONCE = 2;
 
   /// The arrays of a part, for each device.
   record Arrays(List<NDList> ofEach) implements AutoCloseable {
@@ -57,7 +57,7 @@ final class PipelinedLoad implements AutoCloseable {
     total = LongStream.of(bytes).sum() + moreBytes;
     threads =
         Executors.newFixedThreadPool(
-            DEPTH, Thread.ofPlatform().daemon().name("gantry-part-", 0).factory());
+            READ_AT_ONCE, Thread.ofPlatform().daemon().name("gantry-part-", 0).factory());
   }
 
   /// The next part; the caller has closed the one before.
@@ -67,13 +67,11 @@ final class PipelinedLoad implements AutoCloseable {
     if (bytes.length == 1) {
       return load(0);
     }
-    while (next < bytes.length && begun.size() < DEPTH) {
-      int part = next++;
-      begun.add(threads.submit(() -> load(part)));
-    }
+    begin();
     try {
       Arrays part = begun.element().get();
       begun.remove();
+      begin();
       return part;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -82,6 +80,13 @@ final class PipelinedLoad implements AutoCloseable {
       begun.remove();
       Cleanup.rethrow(e.getCause(), "a load failed");
       throw new IllegalStateException(e);
+    }
+  }
+
+  private void begin() {
+    while (next < bytes.length && begun.size() < READ_AT_ONCE) {
+      int part = next++;
+      begun.add(threads.submit(() -> load(part)));
     }
   }
 

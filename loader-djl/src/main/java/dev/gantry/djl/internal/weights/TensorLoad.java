@@ -14,6 +14,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.ReaderRule;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.djl.internal.torch.PyTorch;
@@ -117,7 +118,7 @@ public final class TensorLoad {
     return arraysOfEach(List.of(requests)).ofEach().getFirst();
   }
 
-  /// Loads and casts part by part: only two slabs of uncast tensors are in memory at a time.
+  /// Loads and casts part by part: only three slabs of uncast tensors are in memory at a time.
   private PipelinedLoad.Arrays arraysOfEach(List<List<TensorRequest>> requests) {
     if (requests.getFirst().stream().noneMatch(TensorRequest::changes)) {
       return loaded(new LoadPart(requests), settings.transfer());
@@ -133,12 +134,16 @@ public final class TensorLoad {
             each.clear();
           }
         };
-    List<LoadPart> parts = LoadPart.of(requests, slabBytes(), TensorRequest::readBytes);
+    // Two parts are read at a time. The first one is smaller, so that they end in turns, and one is
+    // always being read
+    // while another is converted.
+    List<LoadPart> parts =
+        LoadPart.of(requests, slabBytes() / 2, slabBytes(), TensorRequest::readBytes);
     Cleanup.orUndo(() -> eachPart(parts, requests, () -> {}, cast), arrays::close);
     return arrays;
   }
 
-  /// Hands all tensors to `taker`, part by part, so that they never take more memory than two slabs: a tensor
+  /// Hands all tensors to `taker`, part by part, so that they never take more memory than three slabs: a tensor
   /// that is larger than a slab comes in several pieces, unless it has scales. The tensors behind the first slab are read straight
   /// into their places, if they have one. Those of the first slab are not, so that a failure in their bytes
   /// changes nothing.
@@ -176,7 +181,7 @@ public final class TensorLoad {
     List<TensorRequest> pieces =
         beside.stream().flatMap(request -> pieces(request, splits)).toList();
     eachPart(
-        LoadPart.of(List.of(pieces), slabBytes(), TensorRequest::memoryBytes),
+        LoadPart.of(List.of(pieces), slabBytes(), slabBytes(), TensorRequest::memoryBytes),
         List.of(beside),
         places.isEmpty() ? beforeLast : () -> {},
         (part, arrays) -> {
@@ -283,10 +288,10 @@ public final class TensorLoad {
   /// room for a part's tensors and for the blocks at their edges: if the edges took a second slab, a part
   /// would take twice the memory.
   private TransferOptions partTransfer(List<LoadPart> parts) {
-    TransferOptions transfer = settings.transfer();
     if (parts.size() == 1) {
-      return transfer;
+      return settings.transfer();
     }
+    TransferOptions transfer = ReaderRule.ofTwo(devices.getFirst(), settings.transfer());
     long slab = slabBytes() + EDGES_BYTES;
     return transfer.withLimits(transfer.limits().withSlabBytes(slab)).withSlabCapacity(slab);
   }

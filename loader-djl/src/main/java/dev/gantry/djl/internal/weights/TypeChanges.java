@@ -18,7 +18,11 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// Gives loaded arrays the types that were asked for, on their device. For one thread.
@@ -80,46 +84,61 @@ final class TypeChanges {
   /// Replaces the arrays of each quantised tensor's inputs by one of its values; neighbours share memory, as those of a
   /// load do. They belong to the manager.
   void convert(List<TensorRequest> requests, NDList arrays) {
-    long end = 0;
-    for (TensorRequest request : requests) {
-      end = request.isConverted() ? endOf(end, request) : end;
-    }
-    if (requests.stream().noneMatch(TensorRequest::isConverted)) {
+    List<Optional<Dequantisation>> whats =
+        requests.stream()
+            .map(one ->
+                one.isConverted()
+                    ? Optional.of(one.dequantisation())
+                    : Optional.<Dequantisation>empty())
+            .toList();
+    if (whats.stream().noneMatch(Optional::isPresent)) {
       return;
+    }
+    long end = 0;
+    for (Optional<Dequantisation> what : whats) {
+      end = what.isPresent() ? endOf(end, what.orElseThrow()) : end;
     }
     Slab slab = end == 0 ? null : allocate(end);
     List<NDArray> results = new ArrayList<>();
     Cleanup.orUndo(
-        () -> convert(requests, arrays, slab, results),
-        () -> {
-          results.removeAll(arrays);
-          results.forEach(NDArray::close);
-        });
+        () -> convert(requests, whats, arrays, slab, results), () -> closeBut(arrays, results));
     List<NDArray> inputs = new ArrayList<>(arrays);
     arrays.clear();
     arrays.addAll(results);
-    inputs.removeAll(results);
-    inputs.forEach(NDArray::close);
+    closeBut(results, inputs);
   }
 
+  /// Closes arrays that are not in another list. Equality of arrays would compare their values.
+  private static void closeBut(List<NDArray> kept, List<NDArray> arrays) {
+    Set<NDArray> others = Collections.newSetFromMap(new IdentityHashMap<>());
+    others.addAll(kept);
+    arrays.stream().filter(array -> !others.contains(array)).forEach(NDArray::close);
+  }
+
+  /// @param whats how each request's values are computed; empty for those that are not converted
   /// @param slab gets the results; null if they are empty
   /// @param results gets an array for each request, in their order
   private void convert(
-      List<TensorRequest> requests, NDList arrays, @Nullable Slab slab, List<NDArray> results) {
+      List<TensorRequest> requests,
+      List<Optional<Dequantisation>> whats,
+      NDList arrays,
+      @Nullable Slab slab,
+      List<NDArray> results) {
     try {
       List<Dequantisation.Task> tasks = new ArrayList<>();
       long end = 0;
       int next = 0;
-      for (TensorRequest request : requests) {
+      for (int i = 0; i < requests.size(); i++) {
+        TensorRequest request = requests.get(i);
         int count = request.inputs().size();
         List<NDArray> inputs = arrays.subList(next, next + count);
         next += count;
-        if (!request.isConverted()) {
+        if (whats.get(i).isEmpty()) {
           results.add(inputs.getFirst());
           continue;
         }
-        end = endOf(end, request);
-        Dequantisation what = request.dequantisation();
+        Dequantisation what = whats.get(i).orElseThrow();
+        end = endOf(end, what);
         Region region = new Region(slab, end - what.targetBytes(), what.targetBytes());
         StoredTensor tensor = request.tensor();
         results.add(
@@ -163,9 +182,7 @@ final class TypeChanges {
   /// Returns the offset at which one more result ends in the memory of a part's results, in bytes.
   ///
   /// @param end of the result before
-  private static long endOf(long end, TensorRequest request) {
-    return Math.addExact(
-        Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES,
-        request.dequantisation().targetBytes());
+  private static long endOf(long end, Dequantisation what) {
+    return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, what.targetBytes());
   }
 }
