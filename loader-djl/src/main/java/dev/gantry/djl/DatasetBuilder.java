@@ -13,29 +13,32 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.djl.internal.datasets.ChosenSamples;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
-import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.datasets.Normalizations;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.EpochBatches;
-import dev.gantry.formats.internal.batches.FieldNormalization;
 import dev.gantry.formats.internal.batches.NormalizedBatches;
+import dev.gantry.formats.internal.batches.Selection;
+import dev.gantry.formats.internal.batches.Weighting;
 import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.EnumSet;
-import java.util.LinkedHashMap;
-import java.util.LinkedHashSet;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Predicate;
+import java.util.function.ToDoubleFunction;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
@@ -49,12 +52,11 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   private static final int DEFAULT_SLOTS = 2;
 
-  private static final Set<DataType> RESULTS =
-      EnumSet.of(DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16);
-
   private int batchSize;
   private LastBatch lastBatch = LastBatch.KEEP;
   private Shuffle shuffle = new Shuffle.None();
+  private final List<Selection> selections = new ArrayList<>();
+  private @Nullable Weighting weighting;
   private int interleave = 1;
   private int interleaveBlock = 1;
   private int rank;
@@ -64,8 +66,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   private List<Device> devices = List.of();
   private @Nullable List<String> data;
   private @Nullable List<String> labels;
-  private final Map<String, FieldNormalization> normalizations = new LinkedHashMap<>();
-  private final Set<String> channelsFirst = new LinkedHashSet<>();
+  private final Normalizations normalizations = new Normalizations();
   private UnaryOperator<NDList> transform = UnaryOperator.identity();
   private UnaryOperator<NDList> labelTransform = UnaryOperator.identity();
   private TransferOptions transfer = TransferOptions.defaults().withLimits(EpochBatches.LIMITS);
@@ -120,6 +121,76 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     MisuseException.requireRange("optInterleave: samples", samples, 1, Integer.MAX_VALUE);
     interleave = files;
     interleaveBlock = samples;
+    return self();
+  }
+
+  /// Keeps the samples from `from` up to the one before `to`, in the order of the files.
+  ///
+  /// This call and [#optSubset], [#optSplit] and [#optFilter] may be used together: each chooses from the samples
+  /// that the calls before it kept, which are numbered from 0. All other options, and positions of a resumed
+  /// training, see only what is kept. They need samples that are reached by number: raw shards, WebDataset,
+  /// or TFRecord with an index.
+  public T optRange(long from, long to) {
+    return select(new Selection.Range(from, to));
+  }
+
+  /// Keeps the samples of these numbers, each once, in the order of the files.
+  public T optSubset(long... numbers) {
+    long[] copy = MisuseException.requireGiven("optSubset", numbers).clone();
+    return select(new Selection.Numbers(() -> LongStream.of(copy)));
+  }
+
+  /// Keeps one of several parts into which the samples fall at random, such as those for training and
+  /// validation: `optSplit(42, 0, 9, 1)` keeps nine samples of ten, and `optSplit(42, 1, 9, 1)` the others. With the
+  /// same seed and ratio no sample is in two parts, and each is in one.
+  ///
+  /// @param part the part's number, from 0
+  /// @param ratio the sizes of the parts in relation to each other
+  public T optSplit(long seed, int part, int... ratio) {
+    List<Integer> sizes =
+        IntStream.of(MisuseException.requireGiven("optSplit: ratio", ratio)).boxed().toList();
+    return select(new Selection.Part(seed, part, sizes));
+  }
+
+  /// Keeps the samples whose field has one of some values. Building reads this field of all samples, and no
+  /// other.
+  ///
+  /// @param field a field of one number, which need be neither data nor a label
+  /// @param keep is given a [Long] for integers and booleans, else a [Double]
+  public T optFilter(String field, Predicate<Number> keep) {
+    return select(
+        new Selection.Where(
+            MisuseException.requireGiven("optFilter: field", field),
+            MisuseException.requireGiven("optFilter: keep", keep)));
+  }
+
+  private T select(Selection selection) {
+    selections.add(selection);
+    return self();
+  }
+
+  /// Draws each class equally often, whatever the number of its samples; see [#optWeights].
+  ///
+  /// @param field the class of each sample, one number
+  public T optBalanced(long seed, String field) {
+    weighting =
+        new Weighting.Balanced(seed, MisuseException.requireGiven("optBalanced: field", field));
+    return self();
+  }
+
+  /// Draws samples as often as their weights say, instead of [#optShuffle]. An epoch has as many draws as there
+  /// are samples; a sample may come several times in it, or not at all. Building reads this field of all samples,
+  /// and no other.
+  ///
+  /// @param field a field of one number, which need be neither data nor a label
+  /// @param weight makes a sample's weight, in any unit, of the field's value: a [Long] for integers and
+  ///     booleans, else a [Double]
+  public T optWeights(long seed, String field, ToDoubleFunction<Number> weight) {
+    weighting =
+        new Weighting.ByValue(
+            seed,
+            MisuseException.requireGiven("optWeights: field", field),
+            MisuseException.requireGiven("optWeights: weight", weight));
     return self();
   }
 
@@ -197,11 +268,11 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  private static List<String> names(String option, String... fields) {
-    for (String name : MisuseException.requireGiven(option, fields)) {
-      String _ = MisuseException.requireGiven(option + ": a field's name", name);
+  static List<String> names(String option, String... names) {
+    for (String name : MisuseException.requireGiven(option, names)) {
+      String _ = MisuseException.requireGiven(option + ": a name", name);
     }
-    return List.of(fields);
+    return List.of(names);
   }
 
   /// Turns a field into FLOAT32: `value · scale + shift`. See [#optNormalize(String, float\[\], float\[\], DataType)].
@@ -227,34 +298,15 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param shift as many as there are scales
   /// @param type FLOAT32, FLOAT16 or BFLOAT16
   public T optNormalize(String field, float[] scale, float[] shift, DataType type) {
-    String name = MisuseException.requireGiven("optNormalize: field", field);
-    List<Float> scales = floats("optNormalize: scale", scale);
-    List<Float> shifts = floats("optNormalize: shift", shift);
-    if (!RESULTS.contains(MisuseException.requireGiven("optNormalize: type", type))) {
-      throw new MisuseException(
-          "optNormalize: type must be one of " + RESULTS + " (was " + type + ")");
-    }
-    normalizations.put(name, new FieldNormalization(scales, shifts, PyTorch.dtype(type), false));
+    normalizations.put(field, scale, shift, type);
     return self();
-  }
-
-  private static List<Float> floats(String what, float[] values) {
-    List<Float> floats = new ArrayList<>();
-    for (float value : MisuseException.requireGiven(what, values)) {
-      if (!Float.isFinite(value)) {
-        throw new MisuseException(
-            what + "[" + floats.size() + "] must be finite (was " + value + ")");
-      }
-      floats.add(value);
-    }
-    return floats;
   }
 
   /// Moves the last axis of a field's samples to the front: an image of (height, width, channels) becomes
   /// (channels, height, width), as DJL's blocks take it. Only for fields of [#optNormalize]; both are done at
   /// once.
   public T optChannelsFirst(String field) {
-    channelsFirst.add(MisuseException.requireGiven("optChannelsFirst: field", field));
+    normalizations.putChannelsFirst(field);
     return self();
   }
 
@@ -320,6 +372,11 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
           batchSize,
           block);
     }
+    if (weighting != null && !(shuffle instanceof Shuffle.None)) {
+      throw new MisuseException(
+          "optShuffle was called, and optBalanced or optWeights: samples that are drawn by weights"
+              + " come in random order anyway; call one of the two");
+    }
     return new OrderOptions(
         batchSize, lastBatch, shuffle, interleave, interleaveBlock, rank, world);
   }
@@ -332,21 +389,21 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @param available the names of the dataset's fields
   FieldRoles roles(List<String> available) {
     return FieldRoles.of(
-        available, Optional.ofNullable(data), Optional.ofNullable(labels), normalizations());
+        available, Optional.ofNullable(data), Optional.ofNullable(labels), normalizations.all());
   }
 
-  private Map<String, FieldNormalization> normalizations() {
-    Map<String, FieldNormalization> all = new LinkedHashMap<>(normalizations);
-    for (String field : channelsFirst) {
-      FieldNormalization normalization = all.get(field);
-      if (normalization == null) {
-        throw new MisuseException(
-            "optChannelsFirst names the field '%s'; it must be one that optNormalize names: %s"
-                .formatted(field, all.keySet()));
-      }
-      all.put(field, normalization.withChannelsFirst());
-    }
-    return all;
+  /// The samples that batches are made of.
+  ChosenSamples chosen() {
+    return new ChosenSamples(selections, Optional.ofNullable(weighting));
+  }
+
+  /// Makes batches of samples that are reached by number.
+  ///
+  /// @param store has the fields of the roles first, and is closed if this throws
+  Batches batches(SampleCatalogue store, FieldRoles roles) {
+    return Cleanup.orUndo(
+        () -> chosen().batches(session, store, roles.all().size(), order(), limits()),
+        store::close);
   }
 
   /// Returns batches whose fields are normalised as `roles` say.

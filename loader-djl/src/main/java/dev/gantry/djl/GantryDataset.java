@@ -13,10 +13,15 @@ import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.StatisticsListener;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
+import dev.gantry.formats.internal.batches.FieldNumbers;
+import dev.gantry.formats.internal.batches.SelectedSamples;
+import dev.gantry.formats.spi.SampleCatalogue;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
 /// Gives the samples of files as batches. It reads them ahead into memory of the device, and the batches'
@@ -112,6 +117,34 @@ public abstract sealed class GantryDataset implements ResumableDataset
   /// How many batches an epoch has, the same on every rank; empty if only reading the files would tell.
   public OptionalLong batchesPerEpoch() {
     return batches.batchesPerEpoch();
+  }
+
+  /// How many samples an epoch has, over all ranks: those that the builder's options keep, each counted once.
+  /// Empty if only reading the files would tell, as for streams of TFRecord.
+  public OptionalLong size() {
+    return batches.catalogue().stream().mapToLong(SelectedSamples::count).findFirst();
+  }
+
+  /// Weights for a loss in which each class counts the same: the number of samples, divided by the number of
+  /// classes and by that of the class's own samples, as scikit-learn's `balanced` has it. Reads the field of all
+  /// samples that the builder's options keep.
+  ///
+  /// @param field an integer of the batches' data or labels
+  /// @return by class
+  /// @throws MisuseException if there is no such field, or samples are not reached by number
+  public SortedMap<Long, Double> classWeights(String field) {
+    SampleCatalogue samples =
+        batches
+            .catalogue()
+            .orElseThrow(() ->
+                new MisuseException(
+                    "classWeights needs records that are reached by number, and streams have none:"
+                        + " index the files, by optIndex(IndexUse.BUILD)"));
+    SortedMap<Long, Long> counts = FieldNumbers.counts(settings.session(), samples, field);
+    double share = (double) SelectedSamples.count(samples) / counts.size();
+    SortedMap<Long, Double> weights = new TreeMap<>();
+    counts.forEach((number, count) -> weights.put(number, share / count));
+    return weights;
   }
 
   /// How many batches an iteration that begins with an epoch has.

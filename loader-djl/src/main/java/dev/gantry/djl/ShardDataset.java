@@ -3,14 +3,17 @@ package dev.gantry.djl;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
-import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.files.NamePatterns;
 import dev.gantry.formats.shards.ShardSet;
 import java.nio.file.Path;
-import org.jspecify.annotations.Nullable;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Function;
 
 /// Gives the samples of raw tensor shards as batches. Unshuffled, a batch is one aligned read for each field,
 /// and its arrays lie where the read put the bytes.
@@ -28,7 +31,7 @@ public final class ShardDataset extends GantryDataset {
 
   /// Makes [ShardDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    private @Nullable Location path;
+    private Function<GantrySession, List<Location>> paths = _ -> List.of();
     private boolean verify;
 
     private Builder() {}
@@ -40,13 +43,17 @@ public final class ShardDataset extends GantryDataset {
 
     /// The folder, or its `shards.json`.
     public Builder setPath(Path chosen) {
-      path = Location.of(MisuseException.requireGiven("setPath", chosen));
+      Location path = Location.of(MisuseException.requireGiven("setPath", chosen));
+      paths = _ -> List.of(path);
       return this;
     }
 
-    /// The folder, or its `shards.json`, by a path or a URL such as `s3://bucket/folder/`.
-    public Builder setPath(String chosen) {
-      path = Location.of(MisuseException.requireGiven("setPath", chosen));
+    /// The folders, or their `shards.json`, by paths or URLs such as `s3://bucket/folder/`. Several are read one
+    /// after the other, and must have the same fields. A name may stand for several, as in `day-*` and
+    /// `day-{01..31}`; `*` and `?` match local folders only.
+    public Builder setPath(String... chosen) {
+      List<String> names = names("setPath", chosen);
+      paths = session -> NamePatterns.expand(session, "setPath", names, true);
       return this;
     }
 
@@ -63,18 +70,24 @@ public final class ShardDataset extends GantryDataset {
     ///     are not what it says
     /// @throws dev.gantry.core.TransferException if a file cannot be read
     public ShardDataset build() {
-      if (path == null) {
+      List<ShardSet> sets = new ArrayList<>();
+      for (Location path : paths.apply(session())) {
+        if (path instanceof Location.Local(Path local, _)) {
+          requireThere("setPath", local);
+        }
+        sets.add(ShardSet.open(session(), path));
+      }
+      if (sets.isEmpty()) {
         throw new MisuseException("setPath was not called; it says where the shards are");
       }
-      if (path instanceof Location.Local(Path local, _)) {
-        requireThere("setPath", local);
-      }
-      ShardSet shards = ShardSet.open(session(), path);
-      FieldRoles roles = roles(shards.fields().stream().map(Field::name).toList());
+      ShardSet shards = sets.getFirst();
+      List<String> available = shards.fields().stream().map(Field::name).toList();
+      FieldRoles roles = roles(available);
       DatasetSettings settings = settings(roles);
-      Batches batches = EpochBatches.of(shards.catalogue(roles.all()), order(), limits());
+      List<String> fields = chosen().fields(roles.all(), available);
+      Batches batches = batches(ShardSet.catalogue(sets, fields), roles);
       if (verify) {
-        shards.verify(session());
+        sets.forEach(set -> set.verify(session()));
       }
       return new ShardDataset(normalized(batches, shards.fields(), roles), settings);
     }

@@ -13,6 +13,7 @@ import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.FieldNormalization;
 import dev.gantry.formats.internal.examples.ExampleParser;
 import dev.gantry.formats.internal.examples.Schema;
+import dev.gantry.formats.internal.files.NamePatterns;
 import dev.gantry.formats.internal.index.TfRecordIndex;
 import dev.gantry.formats.internal.streams.StreamedBatches;
 import dev.gantry.formats.tfrecord.FeatureSpec;
@@ -20,7 +21,6 @@ import dev.gantry.formats.tfrecord.TfRecordOptions;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -60,16 +60,16 @@ public final class TfRecordDataset extends GantryDataset {
   /// @throws MisuseException if a file is compressed: its records cannot be reached by offset
   /// @throws dev.gantry.core.TransferException if a file cannot be read, or its index not written
   public static void buildIndexes(List<Path> files) {
-    buildIndexesOf(locations("buildIndexes: files", files, Location::of));
+    buildIndexesOf(locations("buildIndexes: files", files));
   }
 
-  /// Does what [#buildIndexes(List)] does, for files and folders named by paths or by URLs such as
+  /// Does what [#buildIndexes(List)] does, for files and folders named by paths, patterns or URLs such as
   /// `s3://bucket/folder/`. The index of a remote file is uploaded.
   ///
   /// @throws MisuseException also if a store takes no files
   public static void buildIndexes(String... names) {
-    MisuseException.requireGiven("buildIndexes", names);
-    buildIndexesOf(locations("buildIndexes", Arrays.asList(names), Location::of));
+    List<String> given = DatasetBuilder.names("buildIndexes", names);
+    buildIndexesOf(NamePatterns.expand(GantrySession.shared(), "buildIndexes", given, false));
   }
 
   private static void buildIndexesOf(List<Location> locations) {
@@ -77,10 +77,9 @@ public final class TfRecordDataset extends GantryDataset {
         .forEach(TfRecordDataset::buildIndex);
   }
 
-  private static <T> List<Location> locations(
-      String option, List<T> files, Function<T, Location> location) {
+  private static List<Location> locations(String option, List<Path> files) {
     return MisuseException.requireGiven(option, files).stream()
-        .map(file -> location.apply(MisuseException.requireGiven(option + ": a file", file)))
+        .map(file -> Location.of(MisuseException.requireGiven(option + ": a file", file)))
         .toList();
   }
 
@@ -104,7 +103,7 @@ public final class TfRecordDataset extends GantryDataset {
 
   /// Makes [TfRecordDataset]s. For one thread.
   public static final class Builder extends DatasetBuilder<Builder> {
-    private List<Location> given = List.of();
+    private Function<GantrySession, List<Location>> given = _ -> List.of();
 
     private final List<FeatureSpec> features = new ArrayList<>();
     private IndexUse indexUse = IndexUse.WHERE_THERE;
@@ -120,7 +119,7 @@ public final class TfRecordDataset extends GantryDataset {
 
     /// One file, or a folder: then its files, in the order of their names, but for indexes and names that begin with
     /// `.` or `_`; where Spark wrote a set into the folder, the files of that set. Folders below it are not read, and a
-    /// name is no pattern: `*` and `?` stand for themselves.
+    /// [Path] is no pattern: `*` and `?` stand for themselves.
     public Builder setPath(Path chosen) {
       return setPath(List.of(MisuseException.requireGiven("setPath", chosen)));
     }
@@ -129,16 +128,18 @@ public final class TfRecordDataset extends GantryDataset {
     /// files of a set without the others; but [#build] refuses them if any file is missing that the set's list beside them
     /// (`_gantry-files-NAME`) names.
     public Builder setPath(List<Path> chosen) {
-      given = locations("setPath", chosen, Location::of);
+      List<Location> files = locations("setPath", chosen);
+      given = _ -> files;
       return this;
     }
 
-    /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A local
+    /// The files, in their order, by their paths or by URLs such as `s3://bucket/folder/a.tfrecord`. A name may
+    /// stand for several, as in `train-*.tfrecord` and `train-{000..127}.tfrecord`. A local
     /// folder, and a remote one whose name ends in a slash, stands for the files in it, as [#setPath(Path)] says.
     /// Folders are listed by [#build], which refuses a set that is not whole.
     public Builder setPath(String... chosen) {
-      MisuseException.requireGiven("setPath", chosen);
-      given = locations("setPath", Arrays.asList(chosen), Location::of);
+      List<String> names = names("setPath", chosen);
+      given = session -> NamePatterns.expand(session, "setPath", names, false);
       return this;
     }
 
@@ -174,7 +175,7 @@ public final class TfRecordDataset extends GantryDataset {
     ///     written
     public TfRecordDataset build() {
       // Found here: the session that lists them may be chosen after them.
-      List<Location> files = RecordFolder.files(session(), "setPath", given);
+      List<Location> files = RecordFolder.files(session(), "setPath", given.apply(session()));
       if (files.isEmpty()) {
         throw new MisuseException("setPath was not called, or with no file; it says what to read");
       }
@@ -193,15 +194,18 @@ public final class TfRecordDataset extends GantryDataset {
       }
       known.forEach(feature -> byField.put(feature.name(), feature));
       List<Field> fields = new ExampleParser(known).fields();
-      FieldRoles roles = roles(fields.stream().map(Field::name).toList());
+      List<String> available = fields.stream().map(Field::name).toList();
+      FieldRoles roles = roles(available);
       DatasetSettings settings = settings(roles);
       List<FeatureSpec> read =
-          roles.all().stream()
+          chosen().fields(roles.all(), available).stream()
               .map(name -> Objects.requireNonNull(byField.get(name)))
               .distinct()
               .toList();
       read.forEach(feature -> requireOneScale(feature, roles.normalizations().get(feature.name())));
-      RecordBatches source = new RecordBatches(session(), files, read, order(), limits(), options);
+      RecordBatches source =
+          new RecordBatches(
+              session(), files, read, chosen(), roles.all().size(), order(), limits(), options);
       Batches batches =
           switch (indexUse) {
             case NONE -> source.streamed();

@@ -9,10 +9,8 @@ import dev.gantry.djl.internal.datasets.DatasetSettings;
 import dev.gantry.djl.internal.datasets.FieldRoles;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
-import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.NamePatterns;
-import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.internal.webdataset.StoredIndex;
 import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Unusable;
 import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Usable;
@@ -22,7 +20,6 @@ import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.webdataset.MemberField;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -77,10 +74,7 @@ public final class WebDataset extends GantryDataset {
     /// `{train,extra}-0.tar` and `train-*.tar`: those of braces in the order in which they are written, those
     /// of `*` and `?` in the order of their names.
     public Builder setPath(String... chosen) {
-      for (String name : MisuseException.requireGiven("setPath", chosen)) {
-        String _ = MisuseException.requireGiven("setPath: a name", name);
-      }
-      names = List.copyOf(Arrays.asList(chosen));
+      names = names("setPath", chosen);
       return this;
     }
 
@@ -143,8 +137,7 @@ public final class WebDataset extends GantryDataset {
       }
       FieldRoles roles = roles(available);
       DatasetSettings settings = settings(roles);
-      OrderOptions order = order();
-      List<String> read = roles.all();
+      List<String> read = chosen().fields(roles.all(), available);
       List<MemberField> wanted =
           known.stream()
               .filter(field ->
@@ -153,19 +146,17 @@ public final class WebDataset extends GantryDataset {
               .toList();
       SampleCatalogue store = WebDatasetCatalogue.of(session(), indexes, wanted, read);
       List<Field> fields = store.fields();
-      Batches batches = Cleanup.orUndo(() -> EpochBatches.of(store, order, limits()), store::close);
+      Batches batches = batches(store, roles);
       return new WebDataset(normalized(batches, fields, roles), settings);
     }
 
     private List<Location> files() {
       List<Location> files = new ArrayList<>();
-      for (String name : names) {
-        for (Location file : NamePatterns.expand(session(), "setPath", name)) {
-          Optional<Folder> folder = Folder.at(session(), file);
-          folder.ifPresentOrElse(found -> files.addAll(found.named(TAR)), () -> files.add(file));
-          if (file instanceof Location.Local(Path path, _)) {
-            requireThere("setPath", path);
-          }
+      for (Location file : NamePatterns.expand(session(), "setPath", names, false)) {
+        Optional<Folder> folder = Folder.at(session(), file);
+        folder.ifPresentOrElse(found -> files.addAll(found.named(TAR)), () -> files.add(file));
+        if (file instanceof Location.Local(Path path, _)) {
+          requireThere("setPath", path);
         }
       }
       if (files.isEmpty()) {

@@ -275,4 +275,23 @@ class WebDatasetTest {
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("train-002.tar: offset 2048: header-checksum");
   }
+
+  @Test
+  void someSamplesAreChosen() {
+    write();
+    try (NDManager manager = NDManager.newBaseManager();
+        WebDataset train =
+            dataset(folder.toString())
+                .optFilter("cls", label -> label.intValue() >= 20)
+                .optSplit(3, 0, 3, 1)
+                .optShuffle(4)
+                .build()) {
+      assertThat(train.size()).hasValue(60);
+      assertThat(checkedLabels(train.getData(manager), Integer.MAX_VALUE))
+          .hasSize(60)
+          .doesNotHaveDuplicates()
+          .allMatch(label -> label >= 20);
+      assertThat(train.classWeights("cls")).hasSize(60).containsValue(1.0);
+    }
+  }
 }

@@ -28,6 +28,7 @@ import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.samples.datasets.TrainAndValidate;
 import dev.gantry.samples.files.LoadGguf;
 import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
@@ -207,6 +208,11 @@ class SamplesTest {
         sample("WriteShards", WriteShards::main, "2000 samples in 4 files: .*\n", shards),
         sample(
             "TrainFromShards", TrainFromShards::main, "accuracy: (0\\.[89]\\d*|1\\.0)\n", shards),
+        sample(
+            "TrainAndValidate",
+            TrainAndValidate::main,
+            "(?s)\\d+ samples, and \\d+\n.*accuracy: (0\\.[89]\\d*|1\\.0)\n",
+            shards),
         sample(
             "TrainFromImages",
             TrainFromImages::main,

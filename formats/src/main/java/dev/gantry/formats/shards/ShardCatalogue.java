@@ -12,16 +12,18 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 
-/// The samples of a set, with some of their fields. A field's values in a run of samples are one piece of a
+/// The samples of one or more sets, with some of their fields. A field's values in a run of samples are one piece of a
 /// file, and the CPU writes none.
 final class ShardCatalogue implements SampleCatalogue {
-  private final ShardSet set;
+  private final List<Shard> shards;
 
   /// The number within the set of each chosen field.
   private final int[] chosen;
@@ -33,10 +35,27 @@ final class ShardCatalogue implements SampleCatalogue {
 
   private final List<Long> fileSamples;
   private final List<Location> files;
+
+  /// For each file, the set that knows it.
+  private final Map<Location, ShardSet> sets = new HashMap<>();
+
   private final String identity;
 
-  ShardCatalogue(ShardSet set, List<String> names) {
-    this.set = set;
+  ShardCatalogue(List<ShardSet> all, List<String> names) {
+    ShardSet set = all.getFirst();
+    for (ShardSet each : all) {
+      if (!each.fields().equals(set.fields())) {
+        throw new MisuseException(
+            "%s has the fields %s, and %s has %s"
+                .formatted(set.location(), set.fields(), each.location(), each.fields()));
+      }
+      for (Shard shard : each.shards()) {
+        if (sets.put(shard.location(), each) != null) {
+          throw new MisuseException("the shard " + shard.location() + " is given twice");
+        }
+      }
+    }
+    shards = all.stream().flatMap(each -> each.shards().stream()).toList();
     chosen = names.stream().mapToInt(name -> number(set, name)).toArray();
     Set<String> distinct = new HashSet<>();
     for (String name : names) {
@@ -46,9 +65,9 @@ final class ShardCatalogue implements SampleCatalogue {
     }
     fields = names.stream().map(name -> set.fields().get(number(set, name))).toList();
     valueBytes = fields.stream().mapToLong(Field::sampleBytes).toArray();
-    fileSamples = set.shards().stream().map(Shard::samples).toList();
-    files = set.shards().stream().map(Shard::location).toList();
-    identity = identity(set);
+    fileSamples = shards.stream().map(Shard::samples).toList();
+    files = shards.stream().map(Shard::location).toList();
+    identity = identity(set.fields(), shards);
   }
 
   private static int number(ShardSet set, String name) {
@@ -61,13 +80,13 @@ final class ShardCatalogue implements SampleCatalogue {
   }
 
   /// A digest of all that `shards.json` says of the samples, checksums included.
-  private static String identity(ShardSet set) {
+  private static String identity(List<Field> fields, List<Shard> shards) {
     MessageDigest digest = OrderIdentity.sha256();
-    for (Field field : set.fields()) {
+    for (Field field : fields) {
       text(digest, field.name());
       text(digest, field.dtype() + " " + field.shape());
     }
-    for (Shard shard : set.shards()) {
+    for (Shard shard : shards) {
       text(digest, shard.name());
       ByteBuffer numbers = ByteBuffer.allocate(2 * Long.BYTES + shard.blocks() * Integer.BYTES);
       numbers.putLong(shard.samples()).putLong(shard.bytes());
@@ -109,7 +128,7 @@ final class ShardCatalogue implements SampleCatalogue {
 
   @Override
   public void pieces(int field, SampleRun run, PieceSink sink) {
-    Shard shard = set.shards().get(run.file());
+    Shard shard = shards.get(run.file());
     Objects.checkFromIndexSize(run.first(), run.count(), shard.samples());
     long offset = shard.offset(chosen[field]) + run.first() * valueBytes[field];
     sink.piece(files.get(run.file()), offset, run.count());
@@ -117,7 +136,10 @@ final class ShardCatalogue implements SampleCatalogue {
 
   @Override
   public void opened(Location file, Object identity) {
-    set.files().check(file, identity);
+    ShardSet set = sets.get(file);
+    if (set != null) {
+      set.files().check(file, identity);
+    }
   }
 
   @Override

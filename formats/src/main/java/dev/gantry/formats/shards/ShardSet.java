@@ -196,7 +196,15 @@ public final class ShardSet {
   /// @param names the fields' names, in the order that batches are to have
   /// @throws MisuseException if no field has a name, or a name comes twice
   public SampleCatalogue catalogue(List<String> names) {
-    return new ShardCatalogue(this, names);
+    return catalogue(List.of(this), names);
+  }
+
+  /// Returns the samples of several sets, one after the other, for batches; closing it does nothing.
+  ///
+  /// @param sets one or more, with equal fields
+  /// @throws MisuseException also if the sets' fields differ
+  public static SampleCatalogue catalogue(List<ShardSet> sets, List<String> names) {
+    return new ShardCatalogue(sets, names);
   }
 
   /// Reads all shards and compares their checksums, with as many threads as suit the machine.

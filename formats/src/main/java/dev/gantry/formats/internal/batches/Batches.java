@@ -3,7 +3,9 @@ package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.formats.spi.SampleCatalogue;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalLong;
 
 /// A dataset as this rank sees it: the batches of each epoch, in an order that depends on nothing
@@ -19,6 +21,11 @@ public interface Batches extends AutoCloseable {
 
   /// How many batches each epoch has on each rank, where that is known without reading it.
   OptionalLong batchesPerEpoch();
+
+  /// The samples, where they are reached by number.
+  default Optional<SampleCatalogue> catalogue() {
+    return Optional.empty();
+  }
 
   /// The state in which a training begins.
   DatasetState start();

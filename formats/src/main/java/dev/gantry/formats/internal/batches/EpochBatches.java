@@ -85,6 +85,11 @@ public final class EpochBatches implements Batches {
   }
 
   @Override
+  public Optional<SampleCatalogue> catalogue() {
+    return Optional.of(store);
+  }
+
+  @Override
   public DatasetState start() {
     return new DatasetState(order, 0, 0, "");
   }

@@ -10,6 +10,7 @@ import dev.gantry.core.internal.batch.Normalization;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.spi.SampleCatalogue;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -83,6 +84,11 @@ public final class NormalizedBatches implements Batches {
   @Override
   public OptionalLong batchesPerEpoch() {
     return batches.batchesPerEpoch();
+  }
+
+  @Override
+  public Optional<SampleCatalogue> catalogue() {
+    return batches.catalogue();
   }
 
   @Override

@@ -7,14 +7,19 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /// Names that stand for several files, as shells write them: `train-{000..127}.tar`, `{train,extra}.tar`,
 /// `part-*.tar`.
 public final class NamePatterns {
+  /// The ending of an index's name, which is that of its file before it.
+  public static final String INDEX_SUFFIX = ".gantry-index";
+
   /// The most files that one name may stand for.
   static final int MAX_FILES = 1_000_000;
 
@@ -25,14 +30,28 @@ public final class NamePatterns {
 
   private NamePatterns() {}
 
-  /// Returns the files that a name stands for, in order: those of braces in the order in which they are
+  /// Returns the files that names stand for, in order: those of braces in the order in which they are
   /// written, and those of `*` and `?` in the last part of a path, ordered by name. A local file or folder of
-  /// just this name is that file or folder.
+  /// just this name is that file or folder. What begins with `.` or `_`, and indexes, match no `*` or `?` at the
+  /// beginning; in a URL of the web, `?` begins the query.
   ///
+  /// @param folders whether patterns stand for local folders, too
   /// @param option that names the files, for errors
   /// @throws MisuseException if no file has such a name, or a store cannot list files
-  public static List<Location> expand(GantrySession session, String option, String name) {
-    if (Location.of(name) instanceof Location.Local(Path path, _) && Files.exists(path)) {
+  public static List<Location> expand(
+      GantrySession session, String option, List<String> names, boolean folders) {
+    return names.stream().flatMap(name -> expand(session, option, name, folders).stream()).toList();
+  }
+
+  private static List<Location> expand(
+      GantrySession session, String option, String name, boolean folders) {
+    boolean remote = name.contains("://");
+    if (remote && name.startsWith("http") && name.contains("?")) {
+      return List.of(Location.of(name));
+    }
+    if (!remote
+        && Location.of(name) instanceof Location.Local(Path path, _)
+        && Files.exists(path)) {
       return List.of(Location.of(path));
     }
     List<String> names = new ArrayList<>();
@@ -41,7 +60,7 @@ public final class NamePatterns {
     for (String each : names) {
       String last = each.substring(each.lastIndexOf('/') + 1);
       if (last.indexOf('*') >= 0 || last.indexOf('?') >= 0) {
-        files.addAll(matching(session, option, each, last));
+        files.addAll(matching(session, option, each, last, folders));
       } else {
         files.add(Location.of(each));
       }
@@ -80,12 +99,21 @@ public final class NamePatterns {
   }
 
   private static List<Location> matching(
-      GantrySession session, String option, String name, String last) {
+      GantrySession session, String option, String name, String last, boolean folders) {
     String parent = name.substring(0, name.length() - last.length());
+    Location location = Location.of(parent.isEmpty() ? "." : parent);
+    Stream<Location> files =
+        Folder.at(session, location).stream().flatMap(folder -> folder.files().stream());
+    Stream<Location> below =
+        folders && location instanceof Location.Local(Path path, _)
+            ? FolderEntries.of(path).stream().filter(Files::isDirectory).map(Location::of)
+            : Stream.empty();
+    Pattern wanted = regex(last);
     List<Location> found =
-        Folder.at(session, Location.of(parent.isEmpty() ? "." : parent)).stream()
-            .flatMap(folder -> folder.files().stream())
-            .filter(file -> regex(last).matcher(file.fileName()).matches())
+        Stream.concat(files, below)
+            .filter(file -> wanted.matcher(file.fileName()).matches())
+            .filter(file -> !file.fileName().endsWith(INDEX_SUFFIX))
+            .sorted(Comparator.comparing(Location::fileName))
             .toList();
     if (found.isEmpty()) {
       throw new MisuseException(option + " is " + name + "; there is no such file");
@@ -94,7 +122,7 @@ public final class NamePatterns {
   }
 
   private static Pattern regex(String glob) {
-    StringBuilder regex = new StringBuilder();
+    StringBuilder regex = new StringBuilder("*?".indexOf(glob.charAt(0)) < 0 ? "" : "(?![._])");
     glob.chars()
         .forEach(c ->
             regex.append(

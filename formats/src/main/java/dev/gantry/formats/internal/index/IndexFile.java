@@ -15,6 +15,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.files.NamePatterns;
 import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.internal.safetensors.NewTensor;
@@ -35,7 +36,7 @@ import java.util.SortedMap;
 /// @param index the location of its index
 public record IndexFile(Location file, Location index, GantrySession session) {
   /// The suffix that makes a file's name that of its index.
-  public static final String SUFFIX = ".gantry-index";
+  public static final String SUFFIX = NamePatterns.INDEX_SUFFIX;
 
   /// The index of a file, which need not be there.
   public static IndexFile of(Location file, GantrySession session) {

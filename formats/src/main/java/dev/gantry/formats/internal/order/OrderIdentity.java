@@ -31,7 +31,7 @@ public final class OrderIdentity {
         + ",last="
         + options.lastBatch()
         + ",shuffle="
-        + text(options.shuffle())
+        + options.weights().map(SampleWeights::identity).orElseGet(() -> text(options.shuffle()))
         + ",interleave="
         + options.interleave()
         + "x"
@@ -52,7 +52,7 @@ public final class OrderIdentity {
     }
     if (!was[0].equals(is[0])) {
       throw new MisuseException(
-          "state of another dataset, or its files have changed since: "
+          "state of another dataset or of other samples of it, or its files have changed since: "
               + was[0]
               + ", not "
               + is[0]);

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.order;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.LastBatch;
 import dev.gantry.formats.Shuffle;
+import java.util.Optional;
 
 /// The options that decide the order of samples and the rank that gets each.
 ///
@@ -13,6 +14,7 @@ import dev.gantry.formats.Shuffle;
 ///     mixes all files already
 /// @param rank this rank's number, from 0
 /// @param world how many ranks there are; all have the same number of batches
+/// @param weights by which samples are drawn; then `shuffle` and `interleave` have no effect
 public record OrderOptions(
     int batchSize,
     LastBatch lastBatch,
@@ -20,7 +22,8 @@ public record OrderOptions(
     int interleave,
     int interleaveBlock,
     int rank,
-    int world) {
+    int world,
+    Optional<SampleWeights> weights) {
   /// The most samples that a batch may have.
   public static final int MAX_BATCH_SIZE = 1 << 24;
 
@@ -30,6 +33,31 @@ public record OrderOptions(
     MisuseException.requireRange("interleave block", interleaveBlock, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("world", world, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("rank of " + world, rank, 0, world - 1);
+  }
+
+  /// Makes the options of samples that all come once.
+  public OrderOptions(
+      int batchSize,
+      LastBatch lastBatch,
+      Shuffle shuffle,
+      int interleave,
+      int interleaveBlock,
+      int rank,
+      int world) {
+    this(batchSize, lastBatch, shuffle, interleave, interleaveBlock, rank, world, Optional.empty());
+  }
+
+  /// Returns the same options for samples that are drawn by their weights.
+  public OrderOptions withWeights(SampleWeights chosen) {
+    return new OrderOptions(
+        batchSize,
+        lastBatch,
+        shuffle,
+        interleave,
+        interleaveBlock,
+        rank,
+        world,
+        Optional.of(chosen));
   }
 
   /// Returns the options of part `part` if each rank is split into `parts` ranks, which share its batches
@@ -52,7 +80,8 @@ public record OrderOptions(
         interleave,
         interleaveBlock,
         Math.addExact(Math.multiplyExact(rank, parts), part),
-        Math.multiplyExact(world, parts));
+        Math.multiplyExact(world, parts),
+        weights);
   }
 
   /// Keeps the order of the files, for one rank.

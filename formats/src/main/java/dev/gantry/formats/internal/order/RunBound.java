@@ -14,7 +14,7 @@ record RunBound(List<Long> sizes, long total, OrderOptions options) {
   static int of(List<Long> fileSamples, OrderOptions options, int samples) {
     List<Long> sizes = fileSamples.stream().filter(size -> size > 0).toList();
     RunBound bound = new RunBound(sizes, sizes.stream().mapToLong(Long::longValue).sum(), options);
-    boolean any = samples < 2 || samples > bound.total;
+    boolean any = samples < 2 || samples > bound.total || options.weights().isPresent();
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 

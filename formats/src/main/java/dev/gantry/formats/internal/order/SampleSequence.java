@@ -7,7 +7,8 @@ import java.util.List;
 import java.util.stream.IntStream;
 
 /// Gives all samples of a dataset in the order of one epoch. Immutable.
-sealed interface SampleSequence permits FileSequence, BlockSequence, InterleavedSequence {
+sealed interface SampleSequence
+    permits FileSequence, BlockSequence, InterleavedSequence, WeightedSequence {
   /// The number of samples.
   long size();
 
@@ -21,6 +22,10 @@ sealed interface SampleSequence permits FileSequence, BlockSequence, Interleaved
   static SampleSequence of(List<Long> fileSamples, OrderOptions options, long epoch) {
     int[] files =
         IntStream.range(0, fileSamples.size()).filter(i -> fileSamples.get(i) != 0).toArray();
+    if (options.weights().isPresent()) {
+      FileSequence all = new FileSequence(files, fileSamples);
+      return new WeightedSequence(all, options.weights().get(), epoch);
+    }
     return switch (options.shuffle()) {
       case Shuffle.None _, Shuffle.Shards _ -> {
         int[] order = EpochOrder.files(files.length, options.shuffle(), epoch);

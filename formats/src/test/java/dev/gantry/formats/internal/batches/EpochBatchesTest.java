@@ -180,7 +180,7 @@ class EpochBatchesTest {
         EpochBatches.of(store(List.of(20L, 10L)), options(4, new Shuffle.Blocks(7, 2), 1));
     assertThatThrownBy(() -> moreSamples.from(start))
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("another dataset, or its files have changed");
+        .hasMessageContaining("another dataset or of other samples of it");
     assertThatThrownBy(() -> batches.from(new DatasetState("stream", 0, 0, "")))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("another kind of dataset");

@@ -3,12 +3,10 @@ package dev.gantry.djl.internal.datasets;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Shuffle;
 import dev.gantry.formats.internal.batches.Batches;
-import dev.gantry.formats.internal.batches.EpochBatches;
 import dev.gantry.formats.internal.index.TfRecordCatalogue;
 import dev.gantry.formats.internal.index.TfRecordField;
 import dev.gantry.formats.internal.index.TfRecordIndex;
@@ -26,16 +24,25 @@ import org.slf4j.event.Level;
 /// Opens TFRecord files as batches, by their indexes or as streams, and chooses between the two.
 ///
 /// @param features in the order of the fields
+/// @param chosen the samples of indexed files
+/// @param count how many of the fields batches have; the others only choose samples
 /// @param limits of the reads by an index
 /// @param options of streams
 public record RecordBatches(
     GantrySession session,
     List<Location> files,
     List<FeatureSpec> features,
+    ChosenSamples chosen,
+    int count,
     OrderOptions order,
     PlanLimits limits,
     TfRecordOptions options) {
   private static final Logger LOG = LoggerFactory.getLogger(RecordBatches.class);
+
+  private static final String STREAMED =
+      "optRange, optSubset, optSplit, optFilter, optBalanced and optWeights need records that are"
+          + " reached by number, and streams have none: index the files, by"
+          + " optIndex(IndexUse.BUILD)";
 
   /// Builds the indexes that are missing, and reads by them.
   public Batches built() {
@@ -49,9 +56,13 @@ public record RecordBatches(
   /// @throws MisuseException if streams are needed and not asked for, and ranks that have indexes would
   ///     shuffle into another order
   public Batches preferablyIndexed(boolean isChosen) {
+    SampleCatalogue store;
     try {
-      return indexed();
+      store = catalogue();
     } catch (MisuseException e) {
+      if (!chosen.isAll()) {
+        throw new MisuseException(e.getMessage() + ". " + STREAMED);
+      }
       if (order.shuffle() instanceof Shuffle.Blocks) {
         throw e;
       }
@@ -67,6 +78,7 @@ public record RecordBatches(
           .log("TFRecord files are read as streams: {}", e.getMessage());
       return streamed();
     }
+    return chosen.batches(session, store, count, order, limits);
   }
 
   /// Builds the index unless it is usable and holds all features: it may have been built with only some of
@@ -99,13 +111,20 @@ public record RecordBatches(
         .toList();
   }
 
+  /// @throws MisuseException if only some records are wanted, or some more often
   public Batches streamed() {
+    if (!chosen.isAll()) {
+      throw new MisuseException(STREAMED);
+    }
     return StreamedBatches.open(session, files, features, order, options);
   }
 
   public Batches indexed() {
-    SampleCatalogue store = TfRecordCatalogue.open(files, fields(), session);
-    return Cleanup.orUndo(() -> EpochBatches.of(store, order, limits), store::close);
+    return chosen.batches(session, catalogue(), count, order, limits);
+  }
+
+  private SampleCatalogue catalogue() {
+    return TfRecordCatalogue.open(files, fields(), session);
   }
 
   private List<TfRecordField> fields() {

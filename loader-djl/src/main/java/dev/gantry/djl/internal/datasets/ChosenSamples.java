@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.datasets;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.batches.EpochBatches;
+import dev.gantry.formats.internal.batches.SelectedSamples;
+import dev.gantry.formats.internal.batches.Selection;
+import dev.gantry.formats.internal.batches.Weighting;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.spi.SampleCatalogue;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.SequencedSet;
+import java.util.stream.Stream;
+
+/// The samples of a dataset that batches are made of.
+///
+/// @param selections each of which chooses from the samples that the one before it keeps
+/// @param weighting by which samples are drawn; empty if each comes once
+public record ChosenSamples(List<Selection> selections, Optional<Weighting> weighting) {
+  public ChosenSamples {
+    selections = List.copyOf(selections);
+  }
+
+  /// Whether these are all samples, each of them once.
+  public boolean isAll() {
+    return selections.isEmpty() && weighting.isEmpty();
+  }
+
+  /// Returns the fields that must be known: those of batches and, behind them, those by which samples are
+  /// chosen.
+  ///
+  /// @param available the names of the dataset's fields
+  /// @throws MisuseException if samples are chosen by a field that the dataset does not have
+  public List<String> fields(List<String> ofBatches, List<String> available) {
+    SequencedSet<String> fields = new LinkedHashSet<>(ofBatches);
+    Stream.concat(
+            selections.stream()
+                .flatMap(one ->
+                    one instanceof Selection.Where(String field, _)
+                        ? Stream.of(field)
+                        : Stream.empty()),
+            weighting.map(Weighting::field).stream())
+        .forEach(field -> {
+          if (!available.contains(field)) {
+            throw new MisuseException(
+                "optFilter, optBalanced or optWeights names the field '%s'; it must be one of %s"
+                    .formatted(field, available));
+          }
+          fields.add(field);
+        });
+    return List.copyOf(fields);
+  }
+
+  /// Makes batches of the samples.
+  ///
+  /// @param store has the fields of [#fields], and is closed if this throws
+  /// @param count how many of the fields batches have
+  public EpochBatches batches(
+      GantrySession session,
+      SampleCatalogue store,
+      int count,
+      OrderOptions order,
+      PlanLimits limits) {
+    return Cleanup.orUndo(() -> openBatches(session, store, count, order, limits), store::close);
+  }
+
+  private EpochBatches openBatches(
+      GantrySession session,
+      SampleCatalogue store,
+      int count,
+      OrderOptions order,
+      PlanLimits limits) {
+    SampleCatalogue chosen = store;
+    for (Selection selection : selections) {
+      chosen = selection.of(session, chosen);
+    }
+    SampleCatalogue all = chosen;
+    OrderOptions drawn =
+        weighting.map(how -> order.withWeights(how.of(session, all))).orElse(order);
+    return EpochBatches.of(SelectedSamples.withFirstFields(all, count), drawn, limits);
+  }
+}
