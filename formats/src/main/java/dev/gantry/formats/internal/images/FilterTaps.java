@@ -17,8 +17,11 @@ final class FilterTaps {
   /// Those of output pixel `i` from `i * most` on, as fixed-point numbers.
   final int[] weights;
 
-  /// The most input pixels that count for an output pixel.
+  /// The weights that each output pixel has room for.
   final int most;
+
+  /// The most input pixels that count for an output pixel.
+  private int used;
 
   private FilterTaps(int count, int most) {
     this.most = most;
@@ -47,6 +50,7 @@ final class FilterTaps {
       int taps = Math.min(size, (int) (center + support + 0.5)) - first;
       all.first[i] = first;
       all.end[i] = first + taps;
+      all.used = Math.max(all.used, taps);
       double sum = 0;
       for (int t = 0; t < taps; t++) {
         double distance = (t + first - center + 0.5) * (1 / widened);
@@ -59,5 +63,16 @@ final class FilterTaps {
       }
     }
     return all;
+  }
+
+  /// How much an input pixel counts for an output pixel; 0 if it does not.
+  int weight(int output, int input) {
+    return input < first[output] || input >= end[output]
+        ? 0
+        : weights[output * most + input - first[output]];
+  }
+
+  int used() {
+    return used;
   }
 }

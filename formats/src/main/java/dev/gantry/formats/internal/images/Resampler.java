@@ -10,16 +10,23 @@ import java.util.Arrays;
 
 /// Resizes a part of a picture to rows of RGB of 8 bits: along rows first, then along columns, rounding to
 /// 8 bits in between. Each input row is read once and added to the output rows that it counts for, so that
-/// memory depends on the output's size only.
+/// memory depends on the output's size and on one input row only.
+///
+/// Input rows are taken in pairs. Two of the six values that a pair has at one column lie in each of three
+/// longs, so that one multiplication serves both; the sums of each stay within 32 bits.
 final class Resampler {
   private static final int HALF = 1 << (FRACTION_BITS - 1);
+  private static final long HALVES = ((long) HALF << Integer.SIZE) + HALF;
 
   private final int width;
   private final int height;
   private final Kernel kernel;
-  private final int[] sums;
-  private final int[] line;
+  private final int[] upper;
+  private final int[] lower;
   private final byte[] bytes;
+
+  /// The output rows that have begun, each in the place of its number modulo how many begin before one ends.
+  private int[][] sums = {};
 
   /// @param width of the output
   /// @param height of the output
@@ -27,8 +34,8 @@ final class Resampler {
     this.width = width;
     this.height = height;
     this.kernel = kernel;
-    sums = new int[Math.multiplyExact(Math.multiplyExact(width, height), CHANNELS)];
-    line = new int[width * CHANNELS];
+    upper = new int[width * CHANNELS];
+    lower = new int[width * CHANNELS];
     bytes = new byte[width * CHANNELS];
   }
 
@@ -58,66 +65,122 @@ final class Resampler {
             sampling.height(),
             sampling.top(),
             height);
-    byte[] input = new byte[(right - x) * CHANNELS];
-    Arrays.fill(sums, HALF);
+    int count = right - x;
+    byte[] first = new byte[count * CHANNELS];
+    byte[] second = new byte[count * CHANNELS];
+    // Taps that an output pixel has not count nothing, but are read.
+    long[] pairs = new long[(count + columns.most) * CHANNELS];
+    int slots = slots(rows);
+    if (sums.length < slots) {
+      sums = new int[slots][upper.length];
+    }
+    int begun = 0;
     int next = 0;
-    for (int row = rows.first[0]; row < rows.end[height - 1]; row++) {
-      pixels.rows().read(y + row, x, right - x, input);
-      resizeLine(input, columns);
-      for (int out = next; out < height && rows.first[out] <= row; out++) {
-        if (row < rows.end[out]) {
-          add(rows.weights[out * rows.most + row - rows.first[out]], out);
-        }
-        if (row + 1 >= rows.end[out] && out == next) {
-          next++;
-        }
+    int end = rows.end[height - 1];
+    for (int row = rows.first[0]; row < end; row += 2) {
+      pixels.rows().read(y + row, x, count, first);
+      if (row + 1 < end) {
+        pixels.rows().read(y + row + 1, x, count, second);
       }
-    }
-    for (int out = 0; out < height; out++) {
-      write(out, sampling.mirrored(), target);
+      pair(first, second, pairs);
+      resizeLines(pairs, columns, sampling.mirrored());
+      while (begun < height && rows.first[begun] <= row + 1) {
+        Arrays.fill(sums[begun++ % slots], HALF);
+      }
+      for (int out = next; out < begun; out++) {
+        add(rows.weight(out, row), rows.weight(out, row + 1), sums[out % slots]);
+      }
+      for (; next < begun && rows.end[next] <= row + 2; next++) {
+        write(sums[next % slots], next, target);
+      }
     }
   }
 
-  private void resizeLine(byte[] input, FilterTaps columns) {
+  /// How many output rows begin before the first of them has ended, where input rows come in pairs.
+  private static int slots(FilterTaps rows) {
+    int most = 1;
+    int begun = 0;
+    for (int out = 0; out < rows.end.length; out++) {
+      while (begun < rows.end.length && rows.first[begun] <= rows.end[out]) {
+        begun++;
+      }
+      most = Math.max(most, begun - out);
+    }
+    return most;
+  }
+
+  private static void pair(byte[] first, byte[] second, long[] pairs) {
+    for (int i = 0; i < first.length; i += CHANNELS) {
+      pairs[i] = (first[i] & 0xFF) | (first[i + 1] & 0xFFL) << Integer.SIZE;
+      pairs[i + 1] = (first[i + 2] & 0xFF) | (second[i] & 0xFFL) << Integer.SIZE;
+      pairs[i + 2] = (second[i + 1] & 0xFF) | (second[i + 2] & 0xFFL) << Integer.SIZE;
+    }
+  }
+
+  private void resizeLines(long[] pairs, FilterTaps columns, boolean mirrored) {
     int[] weights = columns.weights;
+    int used = columns.used();
     for (int out = 0; out < width; out++) {
-      int red = HALF;
-      int green = HALF;
-      int blue = HALF;
-      int at = columns.first[out] * CHANNELS;
-      int from = out * columns.most;
-      int to = from + columns.end[out] - columns.first[out];
-      for (int tap = from; tap < to; tap++, at += CHANNELS) {
-        int weight = weights[tap];
-        red += (input[at] & 0xFF) * weight;
-        green += (input[at + 1] & 0xFF) * weight;
-        blue += (input[at + 2] & 0xFF) * weight;
+      int from = columns.first[out] * CHANNELS;
+      int weightsFrom = out * columns.most;
+      // Each kernel has three taps at least.
+      long w0 = weights[weightsFrom];
+      long w1 = weights[weightsFrom + 1];
+      long w2 = weights[weightsFrom + 2];
+      long one =
+          HALVES + pairs[from] * w0 + pairs[from + CHANNELS] * w1 + pairs[from + 2 * CHANNELS] * w2;
+      long two =
+          HALVES
+              + pairs[from + 1] * w0
+              + pairs[from + CHANNELS + 1] * w1
+              + pairs[from + 2 * CHANNELS + 1] * w2;
+      long three =
+          HALVES
+              + pairs[from + 2] * w0
+              + pairs[from + CHANNELS + 2] * w1
+              + pairs[from + 2 * CHANNELS + 2] * w2;
+      for (int tap = 3; tap < used; tap++) {
+        long weight = weights[weightsFrom + tap];
+        one += pairs[from + tap * CHANNELS] * weight;
+        two += pairs[from + tap * CHANNELS + 1] * weight;
+        three += pairs[from + tap * CHANNELS + 2] * weight;
       }
-      line[out * CHANNELS] = clip(red);
-      line[out * CHANNELS + 1] = clip(green);
-      line[out * CHANNELS + 2] = clip(blue);
+      int to = (mirrored ? width - 1 - out : out) * CHANNELS;
+      upper[to] = (int) one;
+      upper[to + 1] = high(one);
+      upper[to + 2] = (int) two;
+      lower[to] = high(two);
+      lower[to + 1] = (int) three;
+      lower[to + 2] = high(three);
+    }
+    clip(upper);
+    clip(lower);
+  }
+
+  /// The sum in the upper half; a negative one in the lower half has borrowed from it.
+  private static int high(long sums) {
+    return (int) ((sums - (int) sums) >> Integer.SIZE);
+  }
+
+  /// The compiler turns this loop into vector instructions, and that of [#clip]: all arrays have one index.
+  private void add(int weight, int weightBelow, int[] row) {
+    int[] above = upper;
+    int[] below = lower;
+    for (int i = 0; i < row.length; i++) {
+      row[i] += above[i] * weight + below[i] * weightBelow;
     }
   }
 
-  /// The compiler turns this loop into vector instructions.
-  private void add(int weight, int out) {
-    int at = out * line.length;
-    for (int i = 0; i < line.length; i++) {
-      sums[at + i] += line[i] * weight;
+  private static void clip(int[] row) {
+    for (int i = 0; i < row.length; i++) {
+      row[i] = Math.max(0, Math.min(255, row[i] >> FRACTION_BITS));
     }
   }
 
-  private static int clip(int sum) {
-    return Math.clamp(sum >> FRACTION_BITS, 0, 255);
-  }
-
-  private void write(int out, boolean mirrored, MemorySegment target) {
-    int at = out * line.length;
-    for (int column = 0; column < width; column++) {
-      int to = (mirrored ? width - 1 - column : column) * CHANNELS;
-      for (int c = 0; c < CHANNELS; c++) {
-        bytes[to + c] = (byte) clip(sums[at++]);
-      }
+  private void write(int[] row, int out, MemorySegment target) {
+    clip(row);
+    for (int i = 0; i < bytes.length; i++) {
+      bytes[i] = (byte) row[i];
     }
     MemorySegment.copy(
         bytes, 0, target, ValueLayout.JAVA_BYTE, (long) out * bytes.length, bytes.length);
