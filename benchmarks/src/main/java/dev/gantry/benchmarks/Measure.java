@@ -3,6 +3,7 @@ package dev.gantry.benchmarks;
 
 import dev.gantry.benchmarks.datasets.DatasetBench;
 import dev.gantry.benchmarks.datasets.HostDatasetBench;
+import dev.gantry.benchmarks.datasets.PicturesBench;
 import dev.gantry.benchmarks.datasets.TwoGpuBench;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
 import java.nio.file.Path;
@@ -29,6 +30,7 @@ public final class Measure {
       several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first FOLDER BYTES
       host-datasets make|records|decode|shards|small FOLDER BYTES
+      pictures FOLDER [PYTHON [PICTURES]]
       two-gpus FOLDER BYTES
       """;
 
@@ -57,6 +59,7 @@ public final class Measure {
       case "several-gpus" -> SeveralGpusBench.main(rest);
       case "datasets" -> DatasetBench.main(rest);
       case "host-datasets" -> HostDatasetBench.main(rest);
+      case "pictures" -> PicturesBench.main(rest);
       case "two-gpus" -> TwoGpuBench.main(rest);
       default -> throw new IllegalArgumentException(name);
     }
