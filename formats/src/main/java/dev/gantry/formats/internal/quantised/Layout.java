@@ -4,7 +4,6 @@ package dev.gantry.formats.internal.quantised;
 import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.spi.Formula;
@@ -188,16 +187,11 @@ final class Layout {
   }
 
   StoredTensor tensor(String layout, Formula value, int rowAxis, TensorShape shape) {
-    try {
-      Encoding.Quantised encoding =
-          new Encoding.Quantised(layout, value, inputs, parameters, rowAxis);
-      StoredTensor tensor = new StoredTensor(name, DType.F32, shape, codes.extent(), encoding);
-      var _ = Dequantised.of(shape, encoding, DType.F32);
-      used.add(codes.name());
-      return tensor;
-    } catch (MisuseException | ArithmeticException e) {
-      throw malformed(
-          codes, "too-large", "'" + name + "' of shape " + shape + ": " + e.getMessage());
-    }
+    Encoding.Quantised encoding =
+        new Encoding.Quantised(layout, value, inputs, parameters, rowAxis);
+    StoredTensor tensor = new StoredTensor(name, DType.F32, shape, codes.extent(), encoding);
+    var _ = Dequantised.of(shape, encoding, DType.F32);
+    used.add(codes.name());
+    return tensor;
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.quantised;
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.formats.internal.json.JsonTree;
@@ -102,7 +103,7 @@ public final class QuantisedWeights {
     SequencedMap<String, StoredTensor> found = new LinkedHashMap<>();
     stored
         .values()
-        .forEach(tensor -> layout(tensor).ifPresent(made -> found.put(tensor.name(), made)));
+        .forEach(tensor -> counted(tensor).ifPresent(made -> found.put(tensor.name(), made)));
     SequencedMap<String, StoredTensor> all = new LinkedHashMap<>();
     stored.forEach((name, tensor) -> {
       StoredTensor made = found.get(name);
@@ -169,6 +170,20 @@ public final class QuantisedWeights {
               ? "'%s' is quantised, and %s does not say how (quant_method '%s')"
                   .formatted(name, location, method)
               : "'" + name + "' is " + tensor.dtype() + ", and there are no scales for it");
+    }
+  }
+
+  /// Does what [#layout] does, and refuses sizes with which it cannot count.
+  private Optional<StoredTensor> counted(StoredTensor codes) {
+    try {
+      return layout(codes);
+    } catch (MisuseException | ArithmeticException e) {
+      throw new MalformedFileException(
+          codes.extent().file(),
+          codes.extent().offset(),
+          "too-large",
+          "'%s' of shape %s, or its groups: %s"
+              .formatted(codes.name(), codes.shape(), e.getMessage()));
     }
   }
 

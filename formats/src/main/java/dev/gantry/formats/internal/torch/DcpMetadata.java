@@ -38,6 +38,11 @@ final class DcpMetadata {
   /// @param item the place of its archive in a file
   record Chunk(TensorShape offsets, TensorShape shape, Extent item) {}
 
+  /// A value that is no tensor, pickled.
+  ///
+  /// @param item the place of its archive in a file
+  record Value(String name, Extent item) {}
+
   /// A chunk's name: that of the tensor, and its offsets.
   private record Key(String name, TensorShape offsets) implements Comparable<Key> {
     @Override
@@ -49,13 +54,20 @@ final class DcpMetadata {
 
   private final FileBytes bytes;
   private final Map<Key, Extent> items = new HashMap<>();
+  private final Map<String, Extent> valueItems = new HashMap<>();
+  private final List<Value> values = new ArrayList<>();
   private final Map<String, Location> files = new HashMap<>();
 
   DcpMetadata(FileBytes bytes) {
     this.bytes = bytes;
   }
 
-  /// Returns the tensors in the order of the metadata. Values that are no tensors are left out.
+  /// The values that are no tensors, when [#read] has found them.
+  List<Value> values() {
+    return values;
+  }
+
+  /// Returns the tensors in the order of the metadata.
   List<Tensor> read() {
     try (PickleInput input = PickleInput.of(bytes, new Extent(bytes.file(), 0, bytes.length()))) {
       PickleReader reader = new PickleReader(input, DcpMetadata::isKnown);
@@ -66,10 +78,14 @@ final class DcpMetadata {
       List<Tensor> tensors = new ArrayList<>();
       dict(metadata, "state_dict_metadata")
           .forEach((name, described) -> {
-            if (name instanceof Text(String text)
-                && described instanceof Instance tensor
-                && is(tensor, "metadata.TensorStorageMetadata")) {
-              tensors.add(tensor(text, tensor));
+            if (!(name instanceof Text(String text) && described instanceof Instance storage)) {
+              return;
+            }
+            Extent item = valueItems.get(text);
+            if (is(storage, "metadata.TensorStorageMetadata")) {
+              tensors.add(tensor(text, storage));
+            } else if (item != null) {
+              values.add(new Value(text, item));
             }
           });
       return tensors;
@@ -92,11 +108,11 @@ final class DcpMetadata {
       throw malformed(0, "invalid-metadata", "storage_data does not map indexes to places");
     }
     PickleValue offset = fields(index).getOrDefault(new Text("offset"), Constant.NONE);
-    if (offset == Constant.NONE) {
-      return;
-    }
     if (fields(info).get(new Text("transform_descriptors")) instanceof Items(var transforms)
         && !transforms.isEmpty()) {
+      if (offset == Constant.NONE) {
+        return;
+      }
       throw malformed(
           info.offset(), "unsupported-transform", "an item was transformed when it was written");
     }
@@ -105,7 +121,12 @@ final class DcpMetadata {
             file(text(info, "relative_path"), info),
             number(info, "offset"),
             number(info, "length"));
-    items.put(new Key(text(index, "fqn"), shape(index, offset)), place);
+    String name = text(index, "fqn");
+    if (offset == Constant.NONE) {
+      valueItems.put(name, place);
+    } else {
+      items.put(new Key(name, shape(index, offset)), place);
+    }
   }
 
   private Location file(String name, Instance info) {

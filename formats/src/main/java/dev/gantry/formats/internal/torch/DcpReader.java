@@ -19,15 +19,22 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.IdentityHashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.stream.Collectors;
 
 /// Finds the bytes of the tensors of a distributed checkpoint, which lie in as many files and pieces as the
 /// ranks that saved them had.
 final class DcpReader {
   /// The most copies of rows in one checkpoint: each takes some hundred bytes of memory.
   private static final int MAX_COPIES = 1_000_000;
+
+  /// How many values that are no tensors are read, and how long each may be: others are data of a program's own.
+  private static final int MAX_VALUES = 4096;
+
+  private static final long MAX_VALUE_BYTES = 1 << 16;
 
   /// How many pairs of chunks are compared. Chunks that are cut along one axis need one comparison each.
   private static final long MAX_COMPARISONS = 50_000_000;
@@ -43,7 +50,8 @@ final class DcpReader {
   }
 
   WeightsCatalogue read() {
-    List<Tensor> tensors = new DcpMetadata(metadata).read();
+    DcpMetadata described = new DcpMetadata(metadata);
+    List<Tensor> tensors = described.read();
     Map<String, List<Chunk>> byFile = new TreeMap<>();
     for (Tensor tensor : tensors) {
       requireWhole(tensor);
@@ -61,7 +69,41 @@ final class DcpReader {
         throw malformed("size-overflow", "the tensors have more bytes than can be counted");
       }
     }
-    return new WeightsCatalogue(DcpFormat.NAME, files, joined, Map.of(), checksums);
+    return new WeightsCatalogue(
+        DcpFormat.NAME, files, joined, notes(described.values()), checksums);
+  }
+
+  /// Reads the values that are no tensors, such as an epoch, as far as they are numbers, strings and the like.
+  private Map<String, String> notes(List<DcpMetadata.Value> values) {
+    Map<Location, List<DcpMetadata.Value>> byFile =
+        values.stream()
+            .filter(value -> value.item().length() <= MAX_VALUE_BYTES)
+            .limit(MAX_VALUES)
+            .collect(Collectors.groupingBy(value -> value.item().file(), LinkedHashMap::new, Collectors.toList()));
+    Map<String, String> notes = new LinkedHashMap<>();
+    byFile.forEach((location, ofFile) -> {
+      try (FileBytes file = FileBytes.open(metadata.session(), location)) {
+        for (DcpMetadata.Value value : ofFile) {
+          requireWithin(file, value.item());
+          archive(file, value.item()).note().ifPresent(note -> notes.put(value.name(), note));
+        }
+      }
+    });
+    return notes;
+  }
+
+  private static TorchArchive archive(FileBytes file, Extent item) {
+    return new TorchArchive(file, new Extent(file.file(), item.offset(), item.length()));
+  }
+
+  private static void requireWithin(FileBytes file, Extent item) {
+    if (item.end() > file.length()) {
+      throw new MalformedFileException(
+          file.file(),
+          file.length(),
+          "item-past-end",
+          "an item ends at byte " + item.end() + ", and the file before");
+    }
   }
 
   /// Requires that each element is in one chunk.
@@ -147,15 +189,8 @@ final class DcpReader {
               file.file(), item.offset(), "items-overlap", "an item begins inside another");
         }
         end = item.end();
-        if (end > file.length()) {
-          throw new MalformedFileException(
-              file.file(),
-              file.length(),
-              "item-past-end",
-              "an item ends at byte " + item.end() + ", and the file before");
-        }
-        TorchArchive archive =
-            new TorchArchive(file, new Extent(file.file(), item.offset(), item.length()));
+        requireWithin(file, item);
+        TorchArchive archive = archive(file, item);
         StateDict found = archive.read();
         StoredTensor tensor = found.tensors().get("");
         if (tensor == null || !tensor.shape().equals(chunk.shape())) {

@@ -17,9 +17,11 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.HashSet;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
+import java.util.SequencedMap;
 
 /// A folder of `torch.distributed.checkpoint` to be written, as one rank writes it: each tensor is one chunk.
 public final class NewDcp {
@@ -36,21 +38,23 @@ public final class NewDcp {
     this.totalBytes = totalBytes;
   }
 
-  /// The place of a tensor's archive in the data file.
-  private record Item(NewTensor tensor, long offset, long length) {}
+  /// The place of an archive in the data file.
+  private record Place(long offset, long length) {}
+
+  /// Lays out the files of tensors alone; throws as [#of(Path, List, Map)].
+  public static NewDcp of(Path folder, List<NewTensor> tensors) {
+    return of(folder, tensors, Map.of());
+  }
 
   /// Lays out the files.
   ///
+  /// @param values what is no tensor, by name: Longs, Doubles and Strings
   /// @throws MisuseException if a name comes twice, or PyTorch has no dtype for a tensor
-  public static NewDcp of(Path folder, List<NewTensor> tensors) {
-    Set<String> names = new HashSet<>();
+  public static NewDcp of(Path folder, List<NewTensor> tensors, Map<String, Object> values) {
+    SequencedMap<String, Place> places = new LinkedHashMap<>();
     List<Source> parts = new ArrayList<>();
-    List<Item> items = new ArrayList<>();
     long offset = 0;
     for (NewTensor tensor : tensors) {
-      if (!names.add(tensor.name())) {
-        throw new MisuseException("two tensors have the name '" + tensor.name() + "'");
-      }
       if (TorchTypes.name(tensor.dtype()).isEmpty()) {
         throw new MisuseException(
             "tensor '" + tensor.name() + "': PyTorch has no dtype for " + tensor.dtype());
@@ -59,75 +63,95 @@ public final class NewDcp {
       parts.add(archive.head());
       parts.add(tensor.source());
       parts.add(archive.tail());
-      long length = archive.bytes() + tensor.source().length();
-      items.add(new Item(tensor, offset, length));
-      offset += length;
+      offset =
+          place(places, tensor.name(), offset, archive.bytes() + tensor.source().length());
+    }
+    for (Map.Entry<String, Object> value : values.entrySet()) {
+      Memory.OnHost archive = TensorArchive.ofValue(value.getValue());
+      parts.add(archive);
+      offset = place(places, value.getKey(), offset, archive.length());
     }
     // The metadata gets its name last: a folder without it is none.
     return new NewDcp(
         folder,
         List.of(
             new NewFile(folder.resolve(DATA_FILE), parts),
-            new NewFile(folder.resolve(DcpFormat.METADATA), List.of(part(metadata(items))))),
+            new NewFile(
+                folder.resolve(DcpFormat.METADATA), List.of(part(metadata(places, tensors))))),
         tensors.stream().mapToLong(tensor -> tensor.source().length()).sum());
+  }
+
+  /// Adds an item, and returns where the next one begins.
+  private static long place(Map<String, Place> places, String name, long offset, long length) {
+    if (places.put(name, new Place(offset, length)) != null) {
+      throw new MisuseException("two tensors or values have the name '" + name + "'");
+    }
+    return offset + length;
   }
 
   private static Source part(byte[] bytes) {
     return new Memory.OnHost(MemorySegment.ofArray(bytes));
   }
 
-  private static byte[] metadata(List<Item> items) {
+  private static byte[] metadata(SequencedMap<String, Place> places, List<NewTensor> tensors) {
+    Map<String, NewTensor> byName = new HashMap<>();
+    tensors.forEach(tensor -> byName.put(tensor.name(), tensor));
     PickleWriter pickle = new PickleWriter();
     var _ = pickle.object(METADATA, "Metadata").text("state_dict_metadata").op('}').op('(');
-    for (Item item : items) {
-      TensorShape shape = item.tensor().shape();
-      var _ =
-          pickle
-              .text(item.tensor().name())
-              .object(METADATA, "TensorStorageMetadata")
-              .text("properties");
-      properties(pickle, TorchTypes.name(item.tensor().dtype()));
-      var _ =
-          pickle
-              .text("size")
-              .size(shape)
-              .text("chunks")
-              .op(']')
-              .object(METADATA, "ChunkStorageMetadata")
-              .text("offsets")
-              .size(origin(shape))
-              .text("sizes")
-              .size(shape)
-              .endObject()
-              .op('a')
-              .endObject();
+    for (String name : places.keySet()) {
+      var _ = pickle.text(name);
+      NewTensor tensor = byName.get(name);
+      if (tensor == null) {
+        var _ = pickle.global(METADATA, "BytesStorageMetadata").op(')').op(0x81);
+      } else {
+        storage(pickle, tensor);
+      }
     }
     var _ = pickle.op('u').text("planner_data").op('}').op('(');
-    for (Item item : items) {
-      var _ = pickle.text(item.tensor().name()).text(item.tensor().name()).op(0x85);
+    for (String name : places.keySet()) {
+      var _ = pickle.text(name).text(name).op(0x85);
     }
     var _ = pickle.op('u').text("storage_data").op('}').op('(');
-    for (Item item : items) {
+    places.forEach((name, place) -> {
+      var _ = pickle.object(METADATA, "MetadataIndex").text("fqn").text(name).text("offset");
+      NewTensor tensor = byName.get(name);
+      if (tensor == null) {
+        var _ = pickle.op('N').text("index").op('N');
+      } else {
+        var _ = pickle.size(origin(tensor.shape())).text("index").integer(0);
+      }
       var _ =
           pickle
-              .object(METADATA, "MetadataIndex")
-              .text("fqn")
-              .text(item.tensor().name())
-              .text("offset")
-              .size(origin(item.tensor().shape()))
-              .text("index")
-              .integer(0)
               .endObject()
               .object("torch.distributed.checkpoint.filesystem", "_StorageInfo")
               .text("relative_path")
               .text(DATA_FILE)
               .text("offset")
-              .integer(item.offset())
+              .integer(place.offset())
               .text("length")
-              .integer(item.length())
+              .integer(place.length())
               .endObject();
-    }
+    });
     return pickle.op('u').endObject().end();
+  }
+
+  private static void storage(PickleWriter pickle, NewTensor tensor) {
+    var _ = pickle.object(METADATA, "TensorStorageMetadata").text("properties");
+    properties(pickle, TorchTypes.name(tensor.dtype()));
+    var _ =
+        pickle
+            .text("size")
+            .size(tensor.shape())
+            .text("chunks")
+            .op(']')
+            .object(METADATA, "ChunkStorageMetadata")
+            .text("offsets")
+            .size(origin(tensor.shape()))
+            .text("sizes")
+            .size(tensor.shape())
+            .endObject()
+            .op('a')
+            .endObject();
   }
 
   private static void properties(PickleWriter pickle, String dtype) {

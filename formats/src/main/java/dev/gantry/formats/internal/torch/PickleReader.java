@@ -23,6 +23,9 @@ final class PickleReader {
 
   private static final int MAX_PROTOCOL = 5;
 
+  /// The kind of the fault that a function or class is not known.
+  static final String UNSAFE = "unsafe-global";
+
   private final PickleInput input;
   private final PickleScalars scalars;
   private final Predicate<Global> known;
@@ -149,7 +152,7 @@ final class PickleReader {
     Global global = new Global(module.equals("__builtin__") ? "builtins" : module, name);
     if (!known.test(global)) {
       throw input.fault(
-          "unsafe-global",
+          UNSAFE,
           "the pickle refers to "
               + global.path()
               + ", which is no tensor, storage or plain container; nothing of it was run");

@@ -57,6 +57,22 @@ final class PickleWriter {
     return op('t');
   }
 
+  /// An integer, a number or a text.
+  ///
+  /// @param value a Long, a Double or a String
+  PickleWriter value(Object value) {
+    return switch (value) {
+      case Long integer -> integer(integer);
+      case Double number -> {
+        op('G');
+        out.writeBytes(ByteBuffer.allocate(Double.BYTES).putDouble(number).array());
+        yield this;
+      }
+      case String text -> text(text);
+      default -> throw new IllegalArgumentException("no value of a pickle: " + value.getClass());
+    };
+  }
+
   /// A `torch.Size`.
   PickleWriter size(TensorShape shape) {
     return global("torch", "Size").integers(shape.toArray()).op(0x85).op('R');

@@ -13,6 +13,7 @@ import dev.gantry.formats.internal.torch.PickleValue.Real;
 import dev.gantry.formats.internal.torch.PickleValue.Text;
 import dev.gantry.formats.spi.StoredTensor;
 import java.util.ArrayDeque;
+import java.util.ArrayList;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -22,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The tensors and notes in nested dictionaries and lists, by dotted names such as `model.0.weight`. A
 /// tensor that is the whole pickle has an empty name. Numbers, strings and truth values of small
-/// dictionaries are notes.
+/// dictionaries, and short lists of these, are notes.
 final class StateDict {
   /// The deepest nesting. A container that holds itself is refused by it.
   private static final int MAX_DEPTH = 64;
@@ -35,6 +36,9 @@ final class StateDict {
 
   /// The most entries of a dictionary whose entries become notes: a larger one is a vocabulary or the like.
   private static final int MAX_NOTES = 64;
+
+  /// The most items of a list that is a note.
+  private static final int MAX_ITEMS = 16;
 
   private final Location file;
   private final long offset;
@@ -154,12 +158,26 @@ final class StateDict {
     return name.toString();
   }
 
-  /// The name of a dictionary's key, as Python's `str` gives it; null if the key has none.
-  private static @Nullable String nameOf(PickleValue key) {
-    return key instanceof Real ? null : note(key);
+  /// Writes a list or tuple as Python writes a list; null if it is long, or has other values than notes.
+  private static @Nullable String note(List<PickleValue> items) {
+    List<String> notes = new ArrayList<>();
+    for (PickleValue item : items) {
+      String note = item instanceof Items || notes.size() == MAX_ITEMS ? null : note(item);
+      if (note == null) {
+        return null;
+      }
+      notes.add(item instanceof Text ? "'" + note + "'" : note);
+    }
+    return notes.toString();
   }
 
-  private static @Nullable String note(PickleValue value) {
+  /// The name of a dictionary's key, as Python's `str` gives it; null if the key has none.
+  private static @Nullable String nameOf(PickleValue key) {
+    return key instanceof Real || key instanceof Items ? null : note(key);
+  }
+
+  /// Returns a value as Python's `str` gives it; null if it is no note.
+  static @Nullable String note(PickleValue value) {
     return switch (value) {
       case Constant.NONE -> "None";
       case Constant.TRUE -> "True";
@@ -168,6 +186,7 @@ final class StateDict {
       case PickleValue.BigInt(var number) -> number.toString();
       case Real(double number) -> Double.toString(number);
       case Text(String text) -> text;
+      case Items(List<PickleValue> items) -> note(items);
       default -> null;
     };
   }

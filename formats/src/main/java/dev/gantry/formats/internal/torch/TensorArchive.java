@@ -51,6 +51,18 @@ record TensorArchive(Memory.OnHost head, Memory.OnHost tail) {
         memory(written(head)), memory(directory(entries, head.position() + size)));
   }
 
+  /// Returns the whole archive of a value that is no tensor, see [PickleWriter#value].
+  static Memory.OnHost ofValue(Object value) {
+    byte[] pickle = new PickleWriter().value(value).end();
+    List<Entry> entries = new ArrayList<>();
+    ByteBuffer archive = buffer(8192 + pickle.length);
+    member(archive, entries, "data.pkl", pickle);
+    member(archive, entries, "byteorder", bytes("little"));
+    member(archive, entries, "version", bytes("3\n"));
+    archive.put(directory(entries, archive.position()));
+    return memory(written(archive));
+  }
+
   private static Memory.OnHost memory(byte[] bytes) {
     return new Memory.OnHost(MemorySegment.ofArray(bytes));
   }

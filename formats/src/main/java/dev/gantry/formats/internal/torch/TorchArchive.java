@@ -82,9 +82,26 @@ final class TorchArchive {
     }
     ByteOrder order = order();
     TorchTensors tensors = new TorchTensors(bytes.file(), (key, _) -> storage(key, order));
+    return new StateDict(bytes.file(), pickle.extent().offset(), tensors).add(value(pickle));
+  }
+
+  /// Reads the pickle as a note; there is none if the value is no number, string or the like, or no short list of
+  /// these, or Python would need a class for it.
+  Optional<String> note() {
+    ZipMember pickle = members.get(PICKLE);
+    try {
+      return Optional.ofNullable(pickle).map(this::value).map(StateDict::note);
+    } catch (MalformedFileException fault) {
+      if (fault.kind().equals(PickleReader.UNSAFE)) {
+        return Optional.empty();
+      }
+      throw fault;
+    }
+  }
+
+  private PickleValue value(ZipMember pickle) {
     try (PickleInput input = PickleInput.of(bytes, pickle)) {
-      PickleValue value = new PickleReader(input, TorchTypes::isKnown).read();
-      return new StateDict(bytes.file(), pickle.extent().offset(), tensors).add(value);
+      return new PickleReader(input, TorchTypes::isKnown).read();
     }
   }
 

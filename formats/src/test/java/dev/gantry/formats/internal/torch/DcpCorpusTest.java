@@ -4,13 +4,18 @@ package dev.gantry.formats.internal.torch;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.Verdict;
 import dev.gantry.formats.internal.weights.LoadedTensors;
 import dev.gantry.formats.internal.weights.TensorSlice;
@@ -106,6 +111,35 @@ class DcpCorpusTest {
         .containsExactly("view");
     assertThat(open(CORPUS.resolve("grid-4")).tensors().get("w0").encoding())
         .isInstanceOf(Encoding.Joined.class);
+  }
+
+  @Test
+  void numbersAndStringsAreNotes() {
+    assertThat(open(CORPUS.resolve("one")).metadata())
+        .containsEntry("epoch", "3")
+        .containsEntry("note", "text")
+        .containsEntry("optim.param_groups.0.betas", "[0.9, 0.999]")
+        .containsEntry("optim.param_groups.0.amsgrad", "False");
+  }
+
+  @Test
+  void whatIsWrittenIsRead() {
+    Path folder = temporary.resolve("written");
+    MemorySegment data = MemorySegment.ofArray(new byte[] {1, 2, 3, 4, 5, 6});
+    NewTensor tensor =
+        new NewTensor("a.b", DType.I16, TensorShape.of(3), new Memory.OnHost(data));
+    Map<String, Object> values = new TreeMap<>();
+    values.put("epoch", 1L << 40);
+    values.put("loss", -0.25);
+    values.put("name", "ü");
+    GantrySession session = GantrySession.shared();
+    var _ =
+        NewDcp.of(folder, List.of(tensor), values).write(session, WriteOptions.defaults());
+    WeightsCatalogue weights = open(folder);
+    assertThat(weights.tensors().keySet()).containsExactly("a.b");
+    assertThat(TensorValues.bytes(weights.tensors().get("a.b"))).containsExactly(1, 2, 3, 4, 5, 6);
+    assertThat(weights.metadata())
+        .isEqualTo(Map.of("epoch", "1099511627776", "loss", "-0.25", "name", "ü"));
   }
 
   /// Ranks of another world take other parts than those that were saved.
