@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import ai.djl.training.Trainer;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Session;
@@ -15,6 +16,7 @@ import dev.gantry.formats.internal.checkpoint.CheckpointStore;
 import dev.gantry.formats.internal.checkpoint.SavedGroup;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SortedSet;
 import java.util.TreeSet;
@@ -23,6 +25,8 @@ import java.util.function.Function;
 /// Reads the checkpoints that a [CheckpointSaver] saved into a folder. A training may have the folder open
 /// and save meanwhile. If it removes an old checkpoint before that is loaded, the load fails with ENOENT:
 /// open the latest anew. Nothing is held open between calls. Immutable.
+///
+/// [#saveDcp] and [#restoreDcp] exchange trainings with PyTorch.
 public final class Checkpoints {
   private final Location folder;
   private final GantrySession session;
@@ -111,6 +115,44 @@ public final class Checkpoints {
   private Optional<Weights> open(Function<CheckpointListing, Optional<CheckpointFolder>> choice) {
     return SavedGroup.choose(session, local(), TrainingContents.MODEL, choice)
         .map(saved -> new Weights(new OpenWeights(saved.tensors(), saved.sums(), false), session));
+  }
+
+  /// Saves a training as a folder of `torch.distributed.checkpoint` (DCP), from which PyTorch continues it. The tensors have
+  /// the names of PyTorch's `get_state_dict`, under `model` and `optimizer`: rules give the names of the model's tensors,
+  /// such as `fc.weight` for the parameter `01Linear_weight`. Step, epoch, metrics and notes become values `step`, `epoch`,
+  /// `metrics.NAME` and `notes.NAME`. Optimizers are DJL's Adam and AdamW, whose state is that of PyTorch's, and Sgd
+  /// without momentum, which has none.
+  ///
+  /// This returns when the folder is on the disk; a crash before leaves none that passes for whole.
+  ///
+  /// @param request says a trainer, too, unless the model is saved without its optimizer
+  /// @param folder has no such files yet; it is made where it is missing
+  /// @throws MisuseException if the folder has such files, a parameter has no array or no rule, two tensors would
+  ///     have one name, or PyTorch's optimizer of this kind keeps another state
+  /// @throws dev.gantry.core.TransferException if a file or device fails; the folder is as it was
+  public static void saveDcp(SaveRequest request, ParameterNames names, Path folder) {
+    MisuseException.requireGiven("request", request);
+    MisuseException.requireGiven("names", names);
+    MisuseException.requireGiven("folder", folder);
+    DcpTraining.save(request, names, folder);
+  }
+
+  /// Sets the trainer's model and optimizer to what PyTorch saved with `get_state_dict`, on any number of ranks. The
+  /// model and the optimizer may have other names than `model` and `optimizer` there. All tensors are loaded to
+  /// the host's memory before anything changes.
+  ///
+  /// @param folder with its `.metadata`
+  /// @param trainer that has been initialised
+  /// @return the folder's values that are no tensors, such as an epoch, by their names
+  /// @throws dev.gantry.core.MalformedFileException if the folder is damaged
+  /// @throws MisuseException if tensors and parameters do not fit each other by the rules, or PyTorch's optimizer
+  ///     of this kind keeps another state
+  /// @throws dev.gantry.core.TransferException if a file or device fails
+  public static Map<String, String> restoreDcp(Path folder, Trainer trainer, ParameterNames names) {
+    MisuseException.requireGiven("folder", folder);
+    MisuseException.requireGiven("trainer", trainer);
+    MisuseException.requireGiven("names", names);
+    return DcpTraining.restore(folder, trainer, names);
   }
 
   private Path local() {

@@ -29,7 +29,9 @@ import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.shards.ShardOptions;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.samples.datasets.TrainAndValidate;
+import dev.gantry.samples.files.ContinueFromPyTorch;
 import dev.gantry.samples.files.LoadGguf;
+import dev.gantry.samples.files.LoadQuantised;
 import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
@@ -141,6 +143,18 @@ class SamplesTest {
             "(?s)architecture: llama\n.*"
                 + "model.layers.0.self_attn.q_proj.weight bfloat16 \\(64, 64\\).*",
             Path.of("..", "models", "src", "test", "resources", "gguf", "q4_0.gguf")),
+        sample(
+            "LoadQuantised",
+            LoadQuantised::main,
+            "(?s).*model.layers.0.mlp.up_proj.weight bfloat16 \\(\\d+, \\d+\\).*",
+            Path.of("..", "formats", "src", "test", "resources", "corpus", "quantised")
+                .resolve("awq-gemm-g32")),
+        sample(
+            "ContinueFromPyTorch",
+            ContinueFromPyTorch::main,
+            "epochs: 3\n",
+            Path.of("..", "loader-djl", "src", "test", "resources", "dcp-training", "saved"),
+            temporary.resolve("for-pytorch")),
         sample(
             "SeveralGpus",
             SeveralGpus::main,

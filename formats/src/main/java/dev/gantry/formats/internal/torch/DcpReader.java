@@ -79,7 +79,9 @@ final class DcpReader {
         values.stream()
             .filter(value -> value.item().length() <= MAX_VALUE_BYTES)
             .limit(MAX_VALUES)
-            .collect(Collectors.groupingBy(value -> value.item().file(), LinkedHashMap::new, Collectors.toList()));
+            .collect(
+                Collectors.groupingBy(
+                    value -> value.item().file(), LinkedHashMap::new, Collectors.toList()));
     Map<String, String> notes = new LinkedHashMap<>();
     byFile.forEach((location, ofFile) -> {
       try (FileBytes file = FileBytes.open(metadata.session(), location)) {

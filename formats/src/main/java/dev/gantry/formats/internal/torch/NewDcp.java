@@ -63,8 +63,7 @@ public final class NewDcp {
       parts.add(archive.head());
       parts.add(tensor.source());
       parts.add(archive.tail());
-      offset =
-          place(places, tensor.name(), offset, archive.bytes() + tensor.source().length());
+      offset = place(places, tensor.name(), offset, archive.bytes() + tensor.source().length());
     }
     for (Map.Entry<String, Object> value : values.entrySet()) {
       Memory.OnHost archive = TensorArchive.ofValue(value.getValue());

@@ -126,15 +126,13 @@ class DcpCorpusTest {
   void whatIsWrittenIsRead() {
     Path folder = temporary.resolve("written");
     MemorySegment data = MemorySegment.ofArray(new byte[] {1, 2, 3, 4, 5, 6});
-    NewTensor tensor =
-        new NewTensor("a.b", DType.I16, TensorShape.of(3), new Memory.OnHost(data));
+    NewTensor tensor = new NewTensor("a.b", DType.I16, TensorShape.of(3), new Memory.OnHost(data));
     Map<String, Object> values = new TreeMap<>();
     values.put("epoch", 1L << 40);
     values.put("loss", -0.25);
     values.put("name", "ü");
     GantrySession session = GantrySession.shared();
-    var _ =
-        NewDcp.of(folder, List.of(tensor), values).write(session, WriteOptions.defaults());
+    var _ = NewDcp.of(folder, List.of(tensor), values).write(session, WriteOptions.defaults());
     WeightsCatalogue weights = open(folder);
     assertThat(weights.tensors().keySet()).containsExactly("a.b");
     assertThat(TensorValues.bytes(weights.tensors().get("a.b"))).containsExactly(1, 2, 3, 4, 5, 6);

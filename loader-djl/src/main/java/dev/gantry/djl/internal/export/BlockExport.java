@@ -69,16 +69,12 @@ public final class BlockExport implements AutoCloseable {
   /// The tensors that are no parameter's own array.
   private final List<NDArray> made = new ArrayList<>();
 
-  private BlockExport(ParameterList list, NameRules rules, Map<String, TensorShape> known) {
+  private BlockExport(
+      SequencedMap<String, NDArray> arrays, NameRules rules, Map<String, TensorShape> known) {
     this.rules = rules;
     this.known = known;
     this.names = new TensorNames(known.keySet(), rules);
-    for (Pair<String, Parameter> pair : list) {
-      if (!pair.getValue().isInitialized()) {
-        throw new MisuseException("parameter '" + pair.getKey() + "' has no array to be written");
-      }
-      parameters.put(pair.getKey(), pair.getValue().getArray());
-    }
+    parameters.putAll(arrays);
   }
 
   /// @param known shapes of tensors by their names, where the rules alone do not say them; a tensor
@@ -88,7 +84,20 @@ public final class BlockExport implements AutoCloseable {
   ///     known
   public static BlockExport of(
       ParameterList list, NameRules rules, Map<String, TensorShape> known) {
-    BlockExport export = new BlockExport(list, rules, known);
+    SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
+    for (Pair<String, Parameter> pair : list) {
+      if (!pair.getValue().isInitialized()) {
+        throw new MisuseException("parameter '" + pair.getKey() + "' has no array to be written");
+      }
+      arrays.put(pair.getKey(), pair.getValue().getArray());
+    }
+    return of(arrays, rules, known);
+  }
+
+  /// Does what [#of(ParameterList, NameRules, Map)] does, for arrays by the paths of parameters.
+  public static BlockExport of(
+      SequencedMap<String, NDArray> arrays, NameRules rules, Map<String, TensorShape> known) {
+    BlockExport export = new BlockExport(arrays, rules, known);
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
       export.addTensors();
@@ -115,9 +124,7 @@ public final class BlockExport implements AutoCloseable {
     parameters.forEach((path, array) -> {
       switch (matching.get(path)) {
         case NameRules.Rule.Tensors made -> {
-          Map<String, String> captured = made.parameter().match(path).orElseThrow();
-          List<String> filled =
-              made.tensors().stream().map(name -> NamePattern.fill(name, captured)).toList();
+          List<String> filled = rules.tensors(path, made);
           String key = filled + "\0" + made.axis() + made.transforms();
           String owner = owners.putIfAbsent(key, path);
           if (owner != null && (!rules.strict() || haveSameMemory(array(owner), array))) {

@@ -7,9 +7,11 @@ import java.util.Collection;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /// The rules by which parameters get their tensors. Immutable.
 ///
@@ -131,6 +133,29 @@ public record NameRules(
 
   public NameRules withComplete() {
     return new NameRules(rules, aliases, ignored, refused, rest, strict, true);
+  }
+
+  /// Returns these rules without those that match none of these parameters.
+  public NameRules of(Collection<String> parameters) {
+    List<Rule> some =
+        rules.stream()
+            .filter(rule -> parameters.stream().anyMatch(rule.parameter()::matches))
+            .toList();
+    return new NameRules(some, aliases, ignored, refused, rest, strict, complete);
+  }
+
+  /// Returns the names of the tensors that a parameter is made of; empty if it is made of none.
+  ///
+  /// @param rule the parameter's rule, if it has one
+  public List<String> tensors(String parameter, @Nullable Rule rule) {
+    return switch (rule) {
+      case Rule.Tensors made -> {
+        Map<String, String> captured = made.parameter().match(parameter).orElseThrow();
+        yield made.tensors().stream().map(name -> NamePattern.fill(name, captured)).toList();
+      }
+      case null -> rest == Rest.SAME_NAME ? List.of(parameter) : List.of();
+      case Rule.Tie _, Rule.Constant _ -> List.of();
+    };
   }
 
   /// Finds the rule of each of these parameters, in their order; without those that none matches.

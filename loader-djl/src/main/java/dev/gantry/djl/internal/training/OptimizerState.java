@@ -130,6 +130,24 @@ public final class OptimizerState {
     return new SavedOptimizer<>(kind.djlName(), arrays, counts, UPDATES.get(parts.optimizer()));
   }
 
+  /// DJL's name of the optimizer's class, such as `Adam`.
+  String kind() {
+    return kind.djlName();
+  }
+
+  /// The names of the states that the optimizer keeps of each parameter, such as `means`.
+  List<String> states() {
+    return kind.states().stream()
+        .filter(state -> state.isUsedBy(parts.optimizer()))
+        .map(OptimizerKind.State::name)
+        .toList();
+  }
+
+  /// Returns the state now as [#values] does, with counts as on one device.
+  SavedOptimizer<NDArray> valuesOfOne() {
+    return values().counted(parts.updatedDevices().size(), 1, BEGIN.get(parts.optimizer()));
+  }
+
   /// The arrays of [#values] on another device, as far as that device has any.
   ///
   /// @param device its number among the trainer's

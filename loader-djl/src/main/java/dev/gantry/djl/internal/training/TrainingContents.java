@@ -31,6 +31,13 @@ public record TrainingContents(
   ///
   /// @throws MisuseException if a parameter is not initialised
   public static TrainingContents of(Model model, long epoch, Optional<String> dataset) {
+    return new TrainingContents().with(initialized(model), epoch, dataset);
+  }
+
+  /// The arrays of a model's parameters, by their paths.
+  ///
+  /// @throws MisuseException if a parameter is not initialised
+  static SequencedMap<String, NDArray> initialized(Model model) {
     SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
     TrainerParts.parameters(model.getBlock())
         .forEach((path, parameter) -> {
@@ -39,7 +46,7 @@ public record TrainingContents(
           }
           parameters.put(path, parameter.getArray());
         });
-    return new TrainingContents().with(parameters, epoch, dataset);
+    return parameters;
   }
 
   /// The contents of a training.

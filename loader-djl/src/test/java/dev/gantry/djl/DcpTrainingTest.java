@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.within;
+
+import ai.djl.nn.Activation;
+import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
+import ai.djl.nn.norm.BatchNorm;
+import ai.djl.training.optimizer.Optimizer;
+import ai.djl.training.tracker.Tracker;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.internal.training.Optimizers;
+import dev.gantry.djl.internal.training.Training;
+import dev.gantry.formats.TensorTransform;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Trainings that go on from a folder of torch.distributed.checkpoint.
+@ExtendWith(NoLeaks.class)
+class DcpTrainingTest {
+  /// What `make.py` beside it made.
+  private static final Path FROM_TORCH = Path.of("src/test/resources/dcp-training");
+
+  /// The names that PyTorch has for the same layers.
+  private static final ParameterNames NAMES =
+      ParameterNames.builder()
+          .rule("01Linear_{kind}", "0.{kind}")
+          .rule("02BatchNorm_gamma", "1.weight")
+          .rule("02BatchNorm_beta", "1.bias")
+          .rule("02BatchNorm_runningMean", "1.running_mean")
+          .rule("02BatchNorm_runningVar", "1.running_var")
+          .rule("04Linear_{kind}", "3.{kind}")
+          .ignore("{layer}.num_batches_tracked")
+          .build();
+
+  @TempDir(factory = InMemory.class)
+  private Path temporary;
+
+  private static Block block() {
+    return new SequentialBlock()
+        .add(Linear.builder().setUnits(10).build())
+        .add(BatchNorm.builder().build())
+        .add(Activation.reluBlock())
+        .add(Linear.builder().setUnits(3).build());
+  }
+
+  private static SaveRequest.Builder request(Training training) {
+    return SaveRequest.builder()
+        .setStep(5)
+        .setModel(training.model)
+        .optTrainer(training.trainer)
+        .optEpoch(2);
+  }
+
+  @Test
+  void aTrainingOfPyTorchGoesOnWithItsLosses() throws IOException {
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      assertThat(Checkpoints.restoreDcp(FROM_TORCH.resolve("saved"), training.trainer, NAMES))
+          .containsEntry("epoch", "2")
+          .containsEntry("optimizer.param_groups.0.lr", "0.01");
+      List<Integer> losses = training.steps(5, 10);
+      List<String> theirs = Files.readAllLines(FROM_TORCH.resolve("losses.txt"));
+      for (int i = 0; i < losses.size(); i++) {
+        assertThat(Float.intBitsToFloat(losses.get(i)))
+            .isCloseTo(Float.parseFloat(theirs.get(i)), within(2e-6f));
+      }
+    }
+  }
+
+  @Test
+  void aTrainingGoesOnAsIfItHadNotStopped() {
+    ParameterNames names =
+        ParameterNames.builder()
+            .rule("01Linear_weight", "a.weight", TensorTransform.permute(1, 0))
+            .rule("01Linear_bias", "a.bias")
+            .restBySameName()
+            .build();
+    Path folder = temporary.resolve("saved");
+    List<Integer> losses;
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      training.steps(0, 5);
+      SaveRequest request =
+          request(training).optMetric("loss", 0.5).optMetadata("who", "me").build();
+      Checkpoints.saveDcp(request, names, folder);
+      losses = training.steps(5, 9);
+    }
+    assertThat(Weights.open(folder).tensors().keySet())
+        .contains(
+            "model.a.weight",
+            "model.02BatchNorm_runningMean",
+            "optimizer.state.a.weight.exp_avg",
+            "optimizer.state.a.weight.exp_avg_sq",
+            "optimizer.state.04Linear_bias.step")
+        .doesNotContain("optimizer.state.02BatchNorm_runningMean.step");
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      training.steps(0, 2);
+      assertThat(Checkpoints.restoreDcp(folder, training.trainer, names))
+          .isEqualTo(Map.of("step", "5", "epoch", "2", "metrics.loss", "0.5", "notes.who", "me"));
+      assertThat(training.steps(5, 9)).isEqualTo(losses);
+    }
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      assertThatThrownBy(() -> Checkpoints.restoreDcp(folder, training.trainer, NAMES))
+          .isInstanceOf(MisuseException.class);
+      assertThatThrownBy(() -> Checkpoints.saveDcp(request(training).build(), names, folder))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining(".distcp is there");
+    }
+  }
+
+  @Test
+  void anOptimizerThatPyTorchKeepsOtherwiseIsRefused() {
+    try (Training training =
+        new Training(
+            block(), Optimizer.rmsprop().optLearningRateTracker(Tracker.fixed(0.1f)).build())) {
+      training.steps(0, 1);
+      assertThatThrownBy(() ->
+              Checkpoints.saveDcp(
+                  request(training).build(), ParameterNames.same(), temporary.resolve("r")))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("RmsProp");
+    }
+  }
+
+  @Test
+  void anOptimizerWithoutStateGoesOn() {
+    Path folder = temporary.resolve("sgd");
+    List<Integer> losses;
+    Optimizer sgd = Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.1f)).build();
+    try (Training training = new Training(block(), sgd)) {
+      training.steps(0, 3);
+      Checkpoints.saveDcp(request(training).build(), ParameterNames.same(), folder);
+      losses = training.steps(3, 5);
+    }
+    sgd = Optimizer.sgd().setLearningRateTracker(Tracker.fixed(0.1f)).build();
+    try (Training training = new Training(block(), sgd)) {
+      var _ = Checkpoints.restoreDcp(folder, training.trainer, ParameterNames.same());
+      assertThat(training.steps(3, 5)).isEqualTo(losses);
+    }
+  }
+}
