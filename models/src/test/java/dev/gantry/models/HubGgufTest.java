@@ -23,7 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// A Llama of `hub`, written as GGUF by the gguf package as llama.cpp's converter does, answers as the reference
 /// does. Its rotary embedding is stretched by factors in a tensor.
 class HubGgufTest {
-  private static final Path FILES = Path.of("src/test/resources/gguf");
+  private static final Path FILES = HubModelTest.HUB.resolveSibling("gguf");
 
   @TempDir Path temporary;
 
