@@ -6,7 +6,9 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.internal.archive.ArchiveChannel;
 import dev.gantry.formats.internal.archive.ZipMember;
 import dev.gantry.formats.spi.FileBytes;
+import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
@@ -15,8 +17,6 @@ import java.nio.channels.Channels;
 
 /// The bytes of a pickle in order, from a file or a member of an archive. For one thread.
 final class PickleInput implements AutoCloseable {
-  private static final int BUFFER_BYTES = 8192;
-
   /// The most memory that a pickle's values may take. State dictionaries take some thousand bytes a tensor.
   private static final long MAX_VALUE_BYTES = 192 << 20;
 
@@ -27,11 +27,8 @@ final class PickleInput implements AutoCloseable {
   private final long length;
   private final boolean isDeflated;
   private final InputStream stream;
-  private final byte[] buffer = new byte[BUFFER_BYTES];
-  private int next;
-  private int end;
 
-  /// How many bytes the buffer has had from the stream.
+  /// How many bytes were read.
   private long taken;
 
   /// What the values take that were made.
@@ -43,7 +40,7 @@ final class PickleInput implements AutoCloseable {
     this.extent = extent;
     this.length = length;
     this.isDeflated = isDeflated;
-    this.stream = stream;
+    this.stream = new BufferedInputStream(stream);
   }
 
   static PickleInput of(FileBytes file, ZipMember member) {
@@ -60,16 +57,12 @@ final class PickleInput implements AutoCloseable {
 
   /// The file offset of the next byte; of compressed bytes, where they begin.
   long position() {
-    return isDeflated ? extent.offset() : extent.offset() + consumed();
-  }
-
-  private long consumed() {
-    return taken - (end - next);
+    return isDeflated ? extent.offset() : extent.offset() + taken;
   }
 
   /// How many bytes are left.
   long remaining() {
-    return length - consumed();
+    return length - taken;
   }
 
   /// Reads the next opcode.
@@ -92,26 +85,16 @@ final class PickleInput implements AutoCloseable {
   }
 
   int read() {
-    if (next == end) {
-      refill();
-    }
-    return Byte.toUnsignedInt(buffer[next++]);
-  }
-
-  private void refill() {
-    int wanted = (int) Math.min(BUFFER_BYTES, length - taken);
-    if (wanted <= 0) {
-      throw cut();
-    }
+    requireRemaining(1);
     try {
-      next = 0;
-      end = stream.readNBytes(buffer, 0, wanted);
-      taken += end;
+      int value = stream.read();
+      if (value < 0) {
+        throw cut();
+      }
+      taken++;
+      return value;
     } catch (IOException e) {
       throw damaged(e);
-    }
-    if (end == 0) {
-      throw cut();
     }
   }
 
@@ -142,28 +125,27 @@ final class PickleInput implements AutoCloseable {
   /// Reads bytes of a length that the file gives.
   byte[] bytes(long count) {
     requireRemaining(count);
-    byte[] bytes = new byte[Math.toIntExact(count)];
-    for (int done = 0; done < bytes.length; ) {
-      if (next == end) {
-        refill();
+    try {
+      byte[] bytes = stream.readNBytes(Math.toIntExact(count));
+      taken += bytes.length;
+      if (bytes.length < count) {
+        throw cut();
       }
-      int step = Math.min(bytes.length - done, end - next);
-      System.arraycopy(buffer, next, bytes, done, step);
-      next += step;
-      done += step;
+      return bytes;
+    } catch (IOException e) {
+      throw damaged(e);
     }
-    return bytes;
   }
 
   void skip(long count) {
     requireRemaining(count);
-    for (long done = 0; done < count; ) {
-      if (next == end) {
-        refill();
-      }
-      int step = (int) Math.min(count - done, end - next);
-      next += step;
-      done += step;
+    try {
+      stream.skipNBytes(count);
+      taken += count;
+    } catch (EOFException _) {
+      throw cut();
+    } catch (IOException e) {
+      throw damaged(e);
     }
   }
 

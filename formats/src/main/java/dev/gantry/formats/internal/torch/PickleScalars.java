@@ -6,7 +6,6 @@ import dev.gantry.formats.internal.torch.PickleValue.Int;
 import dev.gantry.formats.internal.torch.PickleValue.Opaque;
 import dev.gantry.formats.internal.torch.PickleValue.Real;
 import dev.gantry.formats.internal.torch.PickleValue.Text;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.Charset;
@@ -16,7 +15,8 @@ import java.nio.charset.StandardCharsets;
 ///
 /// @param input the pickle's bytes, just after the opcode
 record PickleScalars(PickleInput input) {
-  private static final int MAX_INTEGER_BYTES = 256;
+  /// So many digits, or a sign and fewer, fit 64 bits.
+  private static final int MAX_DIGITS = 18;
 
   PickleValue number(int opcode) {
     return switch (opcode) {
@@ -39,32 +39,19 @@ record PickleScalars(PickleInput input) {
         return new Real(Double.parseDouble(line));
       }
       String digits = line.endsWith("L") ? line.substring(0, line.length() - 1) : line;
-      if (digits.length() > MAX_INTEGER_BYTES) {
-        throw input.invalid("an integer has " + digits.length() + " digits");
-      }
-      return integer(new BigInteger(digits));
+      return digits.length() > MAX_DIGITS ? new Opaque() : new Int(Long.parseLong(digits));
     } catch (NumberFormatException _) {
       throw input.invalid("'" + line + "' is no number");
     }
   }
 
   private PickleValue integer(long bytes) {
-    if (bytes > MAX_INTEGER_BYTES) {
-      throw input.invalid("an integer has " + bytes + " bytes");
+    if (bytes > Long.BYTES) {
+      input.skip(bytes);
+      return new Opaque();
     }
-    byte[] reversed = new byte[(int) bytes + 1];
-    byte[] given = input.bytes(bytes);
-    for (int i = 0; i < given.length; i++) {
-      reversed[reversed.length - 1 - i] = given[i];
-    }
-    reversed[0] = (byte) (given.length > 0 && given[given.length - 1] < 0 ? -1 : 0);
-    return integer(new BigInteger(reversed));
-  }
-
-  private static PickleValue integer(BigInteger value) {
-    return value.bitLength() < Long.SIZE
-        ? new Int(value.longValue())
-        : new PickleValue.BigInt(value);
+    int unused = Long.SIZE - Byte.SIZE * (int) bytes;
+    return new Int(bytes == 0 ? 0 : input.number((int) bytes) << unused >> unused);
   }
 
   PickleValue string(int opcode) {

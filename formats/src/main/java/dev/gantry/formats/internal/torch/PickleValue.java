@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.torch;
 
-import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -27,14 +26,6 @@ sealed interface PickleValue {
     }
   }
 
-  /// An integer of more than 64 bits.
-  record BigInt(BigInteger value) implements PickleValue, Comparable<BigInt> {
-    @Override
-    public int compareTo(BigInt other) {
-      return value.compareTo(other.value);
-    }
-  }
-
   record Real(double value) implements PickleValue, Comparable<Real> {
     @Override
     public int compareTo(Real other) {
@@ -49,7 +40,7 @@ sealed interface PickleValue {
     }
   }
 
-  /// A value that no tensor needs, such as bytes; nothing of it is kept.
+  /// A value that no tensor needs, such as bytes, or an integer of more than 64 bits; nothing of it is kept.
   final class Opaque implements PickleValue {}
 
   /// A list, tuple or set.

@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.torch;
 
 import dev.gantry.core.TensorShape;
 import java.io.ByteArrayOutputStream;
-import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -41,11 +40,9 @@ final class PickleWriter {
   }
 
   PickleWriter integer(long value) {
-    byte[] bytes = BigInteger.valueOf(value).toByteArray();
-    op(0x8a).op(bytes.length);
-    for (int i = bytes.length - 1; i >= 0; i--) {
-      op(bytes[i]);
-    }
+    op(0x8a).op(Long.BYTES);
+    out.writeBytes(
+        ByteBuffer.allocate(Long.BYTES).order(ByteOrder.LITTLE_ENDIAN).putLong(value).array());
     return this;
   }
 

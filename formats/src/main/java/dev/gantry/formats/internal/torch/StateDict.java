@@ -94,7 +94,6 @@ final class StateDict {
       }
       case Constant _,
           Int _,
-          PickleValue.BigInt _,
           Real _,
           Text _,
           PickleValue.Opaque _,
@@ -183,7 +182,6 @@ final class StateDict {
       case Constant.TRUE -> "True";
       case Constant.FALSE -> "False";
       case Int(long number) -> Long.toString(number);
-      case PickleValue.BigInt(var number) -> number.toString();
       case Real(double number) -> Double.toString(number);
       case Text(String text) -> text;
       case Items(List<PickleValue> items) -> note(items);
