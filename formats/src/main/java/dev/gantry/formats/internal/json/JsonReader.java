@@ -225,9 +225,14 @@ public final class JsonReader {
   ///
   /// @throws MalformedFileException of kind `too-many-entries` after [#MAX_ENTRIES] entries
   public void countEntry() {
-    if (entries == MAX_ENTRIES) {
+    countEntry(MAX_ENTRIES);
+  }
+
+  /// Counts an entry, of which there may be so many.
+  void countEntry(int most) {
+    if (entries >= most) {
       throw malformed(
-          "too-many-entries", "more than " + MAX_ENTRIES + " tensors, files, notes and the like");
+          "too-many-entries", "more than " + most + " tensors, files, notes and the like");
     }
     entries++;
   }

@@ -17,6 +17,9 @@ import java.util.Optional;
 public record JsonTree(Map<String, Object> members) {
   private static final long MAX_BYTES = 16 << 20;
 
+  /// The most members and elements. The smallest objects take some 300 bytes each.
+  private static final int MAX_ENTRIES = 500_000;
+
   public static final JsonTree EMPTY = new JsonTree(Map.of());
 
   public JsonTree {
@@ -46,7 +49,7 @@ public record JsonTree(Map<String, Object> members) {
   private static JsonTree object(JsonReader json) {
     Map<String, Object> members = new LinkedHashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
-      json.countEntry();
+      json.countEntry(MAX_ENTRIES);
       String name = json.memberName();
       value(json).ifPresent(value -> members.put(name, value));
     }
@@ -59,7 +62,7 @@ public record JsonTree(Map<String, Object> members) {
       case ARRAY -> {
         List<Object> elements = new ArrayList<>();
         for (boolean more = json.beginArray(); more; more = json.nextElement()) {
-          json.countEntry();
+          json.countEntry(MAX_ENTRIES);
           value(json).ifPresent(elements::add);
         }
         yield Optional.of(List.copyOf(elements));

@@ -16,6 +16,7 @@ record GroupConfig(String format, JsonTree weights) {
     String format = config.text("format").orElse("");
     JsonTree ofAll = JsonTree.EMPTY;
     for (Object value : config.object("config_groups").members().values()) {
+      patterns.count(1);
       if (!(value instanceof JsonTree group)) {
         continue;
       }
@@ -49,6 +50,7 @@ record GroupConfig(String format, JsonTree weights) {
       }
       if (entry.getValue() instanceof JsonTree changes
           && patterns.matches(pattern.startsWith("+:") ? pattern.substring(2) : pattern, module)) {
+        patterns.count(config.members().size() + changes.members().size());
         Map<String, Object> all = new LinkedHashMap<>(config.members());
         all.putAll(changes.members());
         return new JsonTree(all);

@@ -9,8 +9,10 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.formats.internal.weights.TensorValues;
 import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
 import java.nio.ByteBuffer;
@@ -122,6 +124,18 @@ class QuantisedMutationTest {
     MalformedFileException fault =
         catchThrowableOfType(MalformedFileException.class, () -> patterns.matches(pattern, name));
     assertThat(fault.kind()).isEqualTo("bad-pattern");
+  }
+
+  /// A configuration of many small objects would take a hundred times its bytes.
+  @Test
+  void aConfigurationOfTooManyEntriesIsRefused() throws IOException {
+    Path file = folder.resolve("config.json");
+    Files.writeString(file, "{\"a\":[" + "{\"\":1},".repeat(250_000) + "1]}");
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), file)) {
+      MalformedFileException fault =
+          catchThrowableOfType(MalformedFileException.class, () -> JsonTree.read(bytes));
+      assertThat(fault.kind()).isEqualTo("too-many-entries");
+    }
   }
 
   private boolean isRefused(String what, byte[] damaged) throws IOException {
