@@ -274,13 +274,11 @@ final class DcpReader {
   /// Returns the copies from a dense chunk to its place in the tensor.
   private List<Copy2D> copies(Tensor tensor, Chunk chunk) {
     List<Copy2D> made = new ArrayList<>();
-    if (chunk.shape().elements().orElseThrow() > 0) {
-      addCopies(tensor.shape(), chunk, tensor.dtype().bits() / Byte.SIZE, made);
+    if (chunk.shape().elements().orElseThrow() == 0) {
+      return made;
     }
-    return made;
-  }
-
-  private void addCopies(TensorShape shape, Chunk chunk, long elementBytes, List<Copy2D> made) {
+    TensorShape shape = tensor.shape();
+    long elementBytes = tensor.dtype().bits() / Byte.SIZE;
     // Axes from `run` on lie end to end in the tensor; `outer` is the axis of the rows.
     int run = shape.rank();
     long width = elementBytes;
@@ -317,7 +315,7 @@ final class DcpReader {
         axis--;
       }
       if (axis < 0) {
-        return;
+        return made;
       }
     }
   }

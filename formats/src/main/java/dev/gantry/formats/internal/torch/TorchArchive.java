@@ -7,9 +7,6 @@ import dev.gantry.formats.internal.archive.ZipDirectory;
 import dev.gantry.formats.internal.archive.ZipMember;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
-import java.io.IOException;
-import java.io.InputStream;
-import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
@@ -123,13 +120,10 @@ final class TorchArchive {
     if (member == null) {
       return ByteOrder.LITTLE_ENDIAN;
     }
-    ByteBuffer text = ByteBuffer.allocate((int) Math.min(16, member.size()));
-    try (InputStream stream = member.open(bytes)) {
-      member.fill(stream, text);
-    } catch (IOException e) {
-      throw member.damaged(e);
+    String order;
+    try (PickleInput text = PickleInput.of(bytes, member)) {
+      order = new String(text.bytes(Math.min(16, member.size())), StandardCharsets.ISO_8859_1);
     }
-    String order = StandardCharsets.ISO_8859_1.decode(text.flip()).toString();
     return switch (order) {
       case "little" -> ByteOrder.LITTLE_ENDIAN;
       case "big" -> ByteOrder.BIG_ENDIAN;

@@ -71,25 +71,10 @@ final class TorchTypes {
           "builtins.frozenset",
           "builtins.complex");
 
+  /// Classes of tensors, beside the functions that rebuild them.
   private static final Set<String> TENSORS =
       Set.of(
-          "torch.Tensor",
-          "torch.nn.parameter.Parameter",
-          "torch.nn.parameter.Buffer",
-          FROM_TYPE,
-          UTILS + "_rebuild_tensor",
-          UTILS + "_rebuild_tensor_v2",
-          UTILS + "_rebuild_tensor_v3",
-          UTILS + "_rebuild_parameter",
-          UTILS + "_rebuild_parameter_with_state",
-          UTILS + "_rebuild_device_tensor_from_cpu_tensor",
-          UTILS + "_rebuild_device_tensor_from_numpy",
-          UTILS + "_rebuild_qtensor",
-          UTILS + "_rebuild_sparse_tensor",
-          UTILS + "_rebuild_sparse_csr_tensor",
-          UTILS + "_rebuild_nested_tensor",
-          UTILS + "_rebuild_meta_tensor_no_storage",
-          UTILS + "_rebuild_wrapper_subclass");
+          "torch.Tensor", "torch.nn.parameter.Parameter", "torch.nn.parameter.Buffer", FROM_TYPE);
 
   private TorchTypes() {}
 
@@ -97,6 +82,7 @@ final class TorchTypes {
     String path = global.path();
     return isHarmless(global)
         || TENSORS.contains(path)
+        || path.startsWith(UTILS + "_rebuild_")
         || path.equals("collections.OrderedDict")
         || path.equals("collections.Counter")
         || isStorage(global)
