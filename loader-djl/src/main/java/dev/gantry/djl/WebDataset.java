@@ -28,7 +28,8 @@ import java.util.Set;
 ///
 /// When it is built, the headers of all members are read, or the indexes beside the archives ([IndexUse]). Members of one size then go from the archive to the
 /// device as they are; others are padded or decoded by the CPU while batches are read ahead. Archives that
-/// are compressed as a whole are refused, since their members cannot be reached by offset.
+/// are compressed with gzip as a whole have no index; they are decompressed once, when the dataset is built, into
+/// temporary files, which go when it is closed.
 ///
 /// A field becomes an array of its dtype with the batch's axis before its shape. A padded field is followed by
 /// a field of the lengths, named after it with the ending `_length`; that field is data, like all fields that
@@ -121,7 +122,7 @@ public final class WebDataset extends GantryDataset {
               case REQUIRE -> throw new MisuseException(reason + "; index the archive");
               case BUILD -> StoredIndex.build(session(), file, (_, _) -> {}, new Cancellation());
               case WHERE_THERE, NONE ->
-                  TarIndex.scan(session(), file, (_, _) -> {}, new Cancellation());
+                  TarIndex.scanAny(session(), file, (_, _) -> {}, new Cancellation());
             };
       };
     }

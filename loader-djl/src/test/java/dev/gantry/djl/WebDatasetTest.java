@@ -14,6 +14,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.webdataset.MemberField;
 import java.io.IOException;
+import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -27,6 +28,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.TreeSet;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
+import java.util.zip.GZIPOutputStream;
 import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
 import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
 import org.junit.jupiter.api.Test;
@@ -293,5 +296,46 @@ class WebDatasetTest {
           .allMatch(label -> label >= 20);
       assertThat(train.classWeights("cls")).hasSize(60).containsValue(1.0);
     }
+  }
+
+  private static List<Path> temporaryArchives() throws IOException {
+    try (Stream<Path> files = Files.list(Path.of(System.getProperty("java.io.tmpdir")))) {
+      return files.filter(file -> file.toString().matches(".*/gantry-\\d+[.]tar")).toList();
+    }
+  }
+
+  @Test
+  void compressedArchivesAreReadInAnyOrderToo() throws IOException {
+    write();
+    List<Path> before = temporaryArchives();
+    try (NDManager manager = NDManager.newBaseManager();
+        WebDataset plain = dataset(folder.toString()).optShuffle(4).build()) {
+      List<Long> expected = checkedLabels(plain.getData(manager), Integer.MAX_VALUE);
+      try (Stream<Path> archives = Files.list(folder)) {
+        for (Path archive : archives.toList()) {
+          Path gz = archive.resolveSibling(archive.getFileName() + ".gz");
+          try (OutputStream out = new GZIPOutputStream(Files.newOutputStream(gz))) {
+            Files.copy(archive, out);
+          }
+        }
+      }
+      String names = folder + "/train-*.tar.gz";
+      String state;
+      try (WebDataset killed = dataset(names).optShuffle(4).build()) {
+        assertThat(temporaryArchives()).hasSize(before.size() + 4);
+        assertThat(checkedLabels(killed.getData(manager), 48)).isEqualTo(expected.subList(0, 48));
+        state = killed.state();
+      }
+      try (WebDataset resumed = dataset(names).optShuffle(4).build()) {
+        resumed.restore(state);
+        assertThat(checkedLabels(resumed.getData(manager), Integer.MAX_VALUE))
+            .isEqualTo(expected.subList(48, SAMPLES));
+      }
+      Path cut = Files.write(folder.resolve("cut.tar.gz"), new byte[] {0x1f, (byte) 0x8b, 8, 0});
+      assertThatThrownBy(() -> dataset(cut.toString()).build())
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("cut.tar.gz");
+    }
+    assertThat(temporaryArchives()).isEqualTo(before);
   }
 }

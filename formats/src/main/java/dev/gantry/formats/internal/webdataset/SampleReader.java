@@ -21,7 +21,7 @@ public final class SampleReader implements AutoCloseable {
   private String key = "";
   private long samples;
 
-  private SampleReader(TarReader tar) {
+  SampleReader(TarReader tar) {
     this.tar = tar;
   }
 

@@ -140,7 +140,13 @@ public final class StoredIndex {
           checkNumbers(stored, notes.stamp().size(), fields.size(), numbers);
           return new Found.Usable(
               new TarIndex(
-                  file, state.get().identity(), notes.stamp(), fields, numbers, mapped::close));
+                  file,
+                  file,
+                  state.get().identity(),
+                  notes.stamp(),
+                  fields,
+                  numbers,
+                  mapped::close));
         },
         mapped::close);
   }

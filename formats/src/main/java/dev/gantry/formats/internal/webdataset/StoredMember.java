@@ -82,7 +82,7 @@ record StoredMember(
     if (first < 0) {
       throw finder.unfit(index, 0, "there is none");
     }
-    Location file = index.file();
+    Location file = index.data();
     NpyHeader header;
     try (FileBytes bytes = FileBytes.open(session, file)) {
       String subject = "sample 0, '" + finder.wanted.name() + "': ";

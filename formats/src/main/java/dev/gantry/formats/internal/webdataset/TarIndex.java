@@ -21,6 +21,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
 
@@ -48,20 +49,24 @@ public final class TarIndex implements AutoCloseable {
   private static final long REPORT_BYTES = 64L << 20;
 
   private final Location file;
+  private final Location data;
   private final Object identity;
   private final FileStamp stamp;
   private final List<String> fields;
   private final Numbers numbers;
   private final Runnable closing;
 
+  /// @param data where members are read, with its identity: the archive, or what it decompresses to
   TarIndex(
       Location file,
+      Location data,
       Object identity,
       FileStamp stamp,
       List<String> fields,
       Numbers numbers,
       Runnable closing) {
     this.file = file;
+    this.data = data;
     this.identity = identity;
     this.stamp = stamp;
     this.fields = List.copyOf(fields);
@@ -109,21 +114,61 @@ public final class TarIndex implements AutoCloseable {
   /// @throws TransferException if the file cannot be read, or the caller cancels
   public static TarIndex scan(
       GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+    try (SampleReader reader = SampleReader.open(session, file)) {
+      if (reader.tar().isCompressed()) {
+        throw new MisuseException(
+            file
+                + " is compressed: its members cannot be reached by offset, so it has no"
+                + " index; decompress it");
+      }
+      return scanned(file, reader, Optional.empty(), progress, cancellation);
+    }
+  }
+
+  /// Reads the headers of an archive's members, as [#scan] does. A compressed archive is decompressed to a
+  /// temporary file meanwhile, where its members are read later; [#close] deletes the file.
+  public static TarIndex scanAny(
+      GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
+    try (SampleReader reader = SampleReader.open(session, file)) {
+      if (!reader.tar().isCompressed()) {
+        return scanned(file, reader, Optional.empty(), progress, cancellation);
+      }
+    }
+    TemporaryFile copy = TemporaryFile.create();
+    return Cleanup.orUndo(
+        () -> {
+          try (SampleReader reader =
+              new SampleReader(TarReader.openCopying(session, file, copy.path()))) {
+            return scanned(file, reader, Optional.of(copy), progress, cancellation);
+          }
+        },
+        copy::close);
+  }
+
+  /// @param copy where all of the archive lies when its members were read; empty for the archive itself
+  private static TarIndex scanned(
+      Location file,
+      SampleReader reader,
+      Optional<TemporaryFile> copy,
+      ProgressListener progress,
+      Cancellation cancellation) {
     Columns columns = new Columns();
     return Cleanup.orUndo(
         () -> {
-          try (SampleReader reader = SampleReader.open(session, file)) {
-            if (reader.tar().isCompressed()) {
-              throw new MisuseException(
-                  file
-                      + " is compressed: its members cannot be reached by offset, so it has no"
-                      + " index; decompress it");
-            }
-            List<String> fields = scan(reader, columns, progress, cancellation);
-            SourceFile source = reader.tar().file();
-            return new TarIndex(
-                file, source.identity(), stamp(source), fields, columns.numbers(), columns::close);
-          }
+          List<String> fields = scan(reader, columns, progress, cancellation);
+          SourceFile source = reader.tar().file();
+          return new TarIndex(
+              file,
+              copy.map(made -> Location.of(made.path())).orElse(file),
+              copy.<Object>map(made -> SourceFile.Identity.look(made.path()))
+                  .orElse(source.identity()),
+              stamp(source),
+              fields,
+              columns.numbers(),
+              () -> {
+                columns.close();
+                copy.ifPresent(TemporaryFile::close);
+              });
         },
         columns::close);
   }
@@ -229,7 +274,12 @@ public final class TarIndex implements AutoCloseable {
     return stamp.size();
   }
 
-  /// The file's identity when it was read.
+  /// Where members are read: the archive, or what it decompresses to.
+  Location data() {
+    return data;
+  }
+
+  /// The identity of [#data] when it was read.
   Object identity() {
     return identity;
   }

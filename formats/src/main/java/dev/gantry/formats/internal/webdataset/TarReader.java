@@ -13,6 +13,7 @@ import java.io.EOFException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Path;
 import java.util.Optional;
 
 /// Reads the members of a tar archive in their order, of any store, plain or compressed with gzip: of the
@@ -51,10 +52,12 @@ public final class TarReader implements AutoCloseable {
 
   private boolean ended;
 
-  private TarReader(SourceFile file) {
+  private TarReader(SourceFile file, Optional<Path> copy) {
     this.file = file;
     this.isCompressed = isGzip(file);
-    ByteSource source = isCompressed ? InflatedSource.gzip(file) : new ByteSource.Plain(file, 0);
+    ByteSource archive = isCompressed ? InflatedSource.gzip(file) : new ByteSource.Plain(file, 0);
+    ByteSource source =
+        copy.<ByteSource>map(path -> new CopiedSource(archive, path)).orElse(archive);
     this.window = new ByteWindow(source, 0, ByteSource.chunkBytes(file, CHUNK_BYTES));
   }
 
@@ -75,7 +78,15 @@ public final class TarReader implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file`
   public static TarReader open(GantrySession session, Location file) {
     SourceFile source = session.openFile(file);
-    return Cleanup.orUndo(() -> new TarReader(source), source::close);
+    return Cleanup.orUndo(() -> new TarReader(source, Optional.empty()), source::close);
+  }
+
+  /// Opens a compressed archive, and copies what it decompresses to; whoever reads all members has all of it.
+  ///
+  /// @param copy an empty file
+  static TarReader openCopying(GantrySession session, Location file, Path copy) {
+    SourceFile source = session.openFile(file);
+    return Cleanup.orUndo(() -> new TarReader(source, Optional.of(copy)), source::close);
   }
 
   /// Whether a file, whatever its name, begins with the header of a tar archive, plain or compressed.

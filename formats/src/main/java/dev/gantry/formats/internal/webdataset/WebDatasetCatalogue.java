@@ -65,7 +65,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
     }
     this.sampleSpan = span();
     this.open = new AtomicReferenceArray<>(indexes.size());
-    indexes.forEach(index -> files.expect(index.file(), index.identity()));
+    indexes.forEach(index -> files.expect(index.data(), index.identity()));
   }
 
   /// Makes a catalogue that owns the indexes.
@@ -159,7 +159,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
     boolean[] wanted = member.members().get(run.file());
     for (long sample = run.first(); sample < run.first() + run.count(); sample++) {
       long at = index.offset(index.member(sample, wanted)) + member.skipped();
-      sink.piece(index.file(), at, 1);
+      sink.piece(index.data(), at, 1);
     }
   }
 
@@ -232,10 +232,10 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
     if (there != null) {
       return there;
     }
-    SourceFile file = session.openFile(indexes.get(number).file());
+    SourceFile file = session.openFile(indexes.get(number).data());
     return Cleanup.orUndo(
         () -> {
-          files.check(indexes.get(number).file(), file.identity());
+          files.check(indexes.get(number).data(), file.identity());
           if (kept.incrementAndGet() > MAX_OPEN || !open.compareAndSet(number, null, file)) {
             kept.decrementAndGet();
           }
