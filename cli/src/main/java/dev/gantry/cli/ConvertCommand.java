@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.convert.ArchivesToShards;
 import dev.gantry.cli.internal.convert.DcpConversion;
 import dev.gantry.cli.internal.convert.FieldType;
 import dev.gantry.cli.internal.convert.ImageFolder;
@@ -27,6 +28,8 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
 import org.jspecify.annotations.Nullable;
@@ -44,6 +47,7 @@ import picocli.CommandLine.Parameters;
       "Writes weights as safetensors, aligned: to one file, or to a folder of files with an index.",
       "Writes TFRecord as raw tensor shards, and raw tensor shards as TFRecord.",
       "Writes a folder with a folder of JPEG and PNG pictures for each class as raw tensor shards.",
+      "Writes WebDataset tar archives as raw tensor shards, with their pictures decoded.",
       "Writes texts as raw tensor shards of their tokens, and rows of Parquet as raw tensor shards."
     })
 final class ConvertCommand extends ReportCommand {
@@ -92,7 +96,7 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "IN OUT",
       hideParamSyntax = true,
       description = {
-        "IN: " + Input.DESCRIPTION + " Of texts, several.",
+        "IN: " + Input.DESCRIPTION + " Of texts and tar archives, several.",
         "OUT: of weights one file where the name ends in .safetensors, else a folder without"
             + " safetensors files; of raw tensor shards a TFRecord file; of all else a folder with"
             + " neither shards nor weights. Weights also go to an s3 URL."
@@ -119,8 +123,8 @@ final class ConvertCommand extends ReportCommand {
       names = SAMPLES,
       paramLabel = "N",
       description =
-          "TFRecord, Parquet, pictures or texts IN: so many samples in each raw tensor shard but"
-              + " the last.")
+          "TFRecord, Parquet, pictures, tar archives or texts IN: so many samples in each raw"
+              + " tensor shard but the last.")
   private @Nullable Long samplesPerShard;
 
   @Option(
@@ -138,7 +142,8 @@ final class ConvertCommand extends ReportCommand {
       description =
           "TFRecord IN: fill shorter and missing features with 0 up to the longest, and write their"
               + " lengths beside them, as NAME_length; reads IN twice."
-              + " Without it features of different lengths are refused. Texts IN: fill up the last"
+              + " Without it features of different lengths are refused. Tar archives IN: the same"
+              + " for members. Texts IN: fill up the last"
               + " block instead of leaving it out.")
   private boolean pad;
 
@@ -147,8 +152,8 @@ final class ConvertCommand extends ReportCommand {
       paramLabel = "H[xW]",
       converter = ImageSize.class,
       description =
-          "Pictures IN: the height and width that all get, as in 224 or 224x320; what does not fit"
-              + " is cropped.")
+          "Pictures IN, also in tar archives: the height and width that all get, as in 224 or"
+              + " 224x320; what does not fit is cropped.")
   private @Nullable ImageDecoding size;
 
   @Option(
@@ -160,7 +165,9 @@ final class ConvertCommand extends ReportCommand {
       names = COLUMNS,
       paramLabel = "NAME",
       split = ",",
-      description = "Parquet IN: the columns that become fields; all by default.")
+      description =
+          "Parquet IN: the columns that become fields; tar archives IN: the extensions. All by"
+              + " default.")
   private List<String> columns = new ArrayList<>();
 
   @Mixin private TextOptions texts;
@@ -179,9 +186,11 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   void checkOptions() {
-    if (paths.size() > 2 && !texts.given() && !isParquet()) {
+    if (paths.size() > 2 && !texts.given() && !isParquet() && !areArchives()) {
       throw new MisuseException(
-          "only texts, with " + TextOptions.TOKENS + ", and Parquet may be several files");
+          "only texts, with "
+              + TextOptions.TOKENS
+              + ", Parquet and tar archives may be several files");
     }
     if (shardBytes != null) {
       MisuseException.requireRange(SHARD_BYTES, shardBytes, 1, Long.MAX_VALUE);
@@ -209,9 +218,9 @@ final class ConvertCommand extends ReportCommand {
           .conversion(localInputs(), localOutput(), pad)
           .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
     }
-    if (size != null) {
+    if (size != null && ImageFolder.mayBeOne(input())) {
       allow("pictures", Set.of(SHARD_BYTES, SAMPLES, SIZE, STRETCH));
-      return images(session, stretch ? size.stretch() : size);
+      return images(session, Objects.requireNonNull(decoding()));
     }
     if (isParquet()) {
       allow("Parquet", Set.of(SHARD_BYTES, SAMPLES, COLUMNS));
@@ -240,15 +249,23 @@ final class ConvertCommand extends ReportCommand {
         Compression chosen = compression == null ? Compression.NONE : compression;
         yield new ShardsToRecords(set, localOutput(), shards, chosen).run(session);
       }
-      case Input.Archives _ -> throw new MisuseException("IN is a tar archive: " + input());
+      case Input.Archives _ -> {
+        List<Location> files =
+            inputs().stream().flatMap(path -> Input.archives(session, path).stream()).toList();
+        allow("tar archives", Set.of(SHARD_BYTES, SAMPLES, SIZE, STRETCH, COLUMNS, PAD));
+        yield new ArchivesToShards(
+                files, columns, Optional.ofNullable(decoding()), pad, localOutput())
+            .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
+      }
     };
   }
 
+  private @Nullable ImageDecoding decoding() {
+    return size != null && stretch ? size.stretch() : size;
+  }
+
   private WrittenFiles images(GantrySession session, ImageDecoding decoding) throws IOException {
-    if (!(input() instanceof Location.Local(Path folder, _))) {
-      throw new MisuseException("IN must be a local folder of pictures (was " + input() + ")");
-    }
-    return new ImagesToShards(ImageFolder.open(folder), decoding, localOutput())
+    return new ImagesToShards(ImageFolder.open(input().path()), decoding, localOutput())
         .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
   }
 
@@ -271,13 +288,21 @@ final class ConvertCommand extends ReportCommand {
 
   /// Tells Parquet by the names of the files.
   private boolean isParquet() {
-    return paths.subList(0, paths.size() - 1).stream()
-        .allMatch(path -> path.fileName().endsWith(ParquetRows.SUFFIX));
+    return inputs().stream().allMatch(path -> path.fileName().endsWith(ParquetRows.SUFFIX));
+  }
+
+  /// Tells several archives by their names.
+  private boolean areArchives() {
+    return inputs().stream().allMatch(path -> ImageFolder.isArchive(path.fileName()));
+  }
+
+  private List<Location> inputs() {
+    return paths.subList(0, paths.size() - 1);
   }
 
   private List<Path> localInputs() {
     List<Path> files = new ArrayList<>();
-    for (Location path : paths.subList(0, paths.size() - 1)) {
+    for (Location path : inputs()) {
       if (!(path instanceof Location.Local(Path file, _))) {
         throw new MisuseException("IN must be local files (was " + path + ")");
       }

@@ -11,6 +11,7 @@ import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.NamePatterns;
+import dev.gantry.formats.internal.webdataset.MemberKinds;
 import dev.gantry.formats.internal.webdataset.StoredIndex;
 import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Unusable;
 import dev.gantry.formats.internal.webdataset.StoredIndex.Found.Usable;
@@ -36,11 +37,6 @@ import java.util.Set;
 /// are no labels, unless `optData` says otherwise.
 public final class WebDataset extends GantryDataset {
   private static final String TAR = ".tar";
-  private static final String NPY = "npy";
-
-  /// The extensions that webdataset takes for integers.
-  private static final Set<String> INTEGERS =
-      Set.of("cls", "cls2", "class", "count", "id", "index", "inx");
 
   private WebDataset(Batches batches, DatasetSettings settings) {
     super(batches, settings);
@@ -170,19 +166,16 @@ public final class WebDataset extends GantryDataset {
 
     /// The fields of the samples, where their extensions tell what they are.
     private static List<MemberField> inferred(List<TarIndex> indexes) {
-      List<String> found =
-          indexes.stream().flatMap(index -> index.fields().stream()).distinct().toList();
+      MemberKinds kinds = new MemberKinds(indexes);
       List<String> others =
-          found.stream().filter(name -> !name.equals(NPY) && !INTEGERS.contains(name)).toList();
+          kinds.extensions().stream().filter(name -> kinds.known(name).isEmpty()).toList();
       if (!others.isEmpty()) {
         throw new MisuseException(
             ("addField was not called, and the extensions %s do not tell what the members hold;"
                     + " add the fields that are wanted")
                 .formatted(others));
       }
-      return found.stream()
-          .map(name -> name.equals(NPY) ? MemberField.npy(name) : MemberField.integer(name))
-          .toList();
+      return kinds.extensions().stream().flatMap(name -> kinds.known(name).stream()).toList();
     }
   }
 }

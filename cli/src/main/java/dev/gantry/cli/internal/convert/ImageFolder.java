@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import java.io.IOException;
 import java.nio.file.FileVisitOption;
@@ -17,6 +18,8 @@ import java.util.stream.Stream;
 ///
 /// @param classes the names of the classes' folders, in order
 public record ImageFolder(Path root, List<String> classes) {
+  private static final Pattern ARCHIVE = Pattern.compile(".*\\.(tar|tar\\.gz|tgz)", Pattern.DOTALL);
+
   private static final Pattern PICTURE = Pattern.compile(".*\\.(jpg|jpeg|png)", Pattern.DOTALL);
 
   /// Formats that torchvision's `ImageFolder` also takes, and that are not decoded here.
@@ -30,6 +33,21 @@ public record ImageFolder(Path root, List<String> classes) {
       throw malformed(root, "there is no folder in it; each class needs one");
     }
     return new ImageFolder(root, classes);
+  }
+
+  /// Whether a location is a local folder without a tar archive.
+  public static boolean mayBeOne(Location location) throws IOException {
+    if (!(location instanceof Location.Local(Path root, _)) || !Files.isDirectory(root)) {
+      return false;
+    }
+    try (Stream<Path> files = Files.list(root)) {
+      return files.noneMatch(file -> isArchive(file.toString()));
+    }
+  }
+
+  /// Whether a name is that of a tar archive.
+  public static boolean isArchive(String name) {
+    return ARCHIVE.matcher(name).matches();
   }
 
   /// Whether a path is a folder whose first folder has pictures.

@@ -304,6 +304,22 @@ public final class TarIndex implements AutoCloseable {
     return bytes;
   }
 
+  /// Gives each member's length, with the number of its extension.
+  void forEachLength(LengthSink sink) {
+    MemorySegment lengths = numbers.lengths().get();
+    MemorySegment extensions = numbers.fields().get();
+    for (long i = 0; i < lengths.byteSize() / Long.BYTES; i++) {
+      sink.accept(
+          (int) MappedColumn.unsignedInt(extensions, i), MappedColumn.signedLong(lengths, i));
+    }
+  }
+
+  /// Takes the lengths of members.
+  @FunctionalInterface
+  interface LengthSink {
+    void accept(int field, long length);
+  }
+
   /// Finds the member of a sample that has one of some fields.
   ///
   /// @param wanted whether each of [#fields] is one of them
