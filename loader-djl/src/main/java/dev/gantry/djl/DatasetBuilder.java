@@ -257,20 +257,20 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// The fields that are the batch's data, in this order; by default all that are no labels. Only fields that are data
   /// or labels are read.
   public T optData(String... fields) {
-    data = names("optData", fields);
+    data = names("optData", "a field's name", fields);
     return self();
   }
 
   /// The fields that are the batch's labels, in this order; by default `label`, `labels` or `cls`, where there is such a
   /// field.
   public T optLabels(String... fields) {
-    labels = names("optLabels", fields);
+    labels = names("optLabels", "a field's name", fields);
     return self();
   }
 
-  static List<String> names(String option, String... names) {
+  static List<String> names(String option, String what, String... names) {
     for (String name : MisuseException.requireGiven(option, names)) {
-      String _ = MisuseException.requireGiven(option + ": a name", name);
+      String _ = MisuseException.requireGiven(option + ": " + what, name);
     }
     return List.of(names);
   }

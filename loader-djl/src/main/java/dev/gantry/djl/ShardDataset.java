@@ -52,7 +52,7 @@ public final class ShardDataset extends GantryDataset {
     /// after the other, and must have the same fields. A name may stand for several, as in `day-*` and
     /// `day-{01..31}`; `*` and `?` match local folders only.
     public Builder setPath(String... chosen) {
-      List<String> names = names("setPath", chosen);
+      List<String> names = names("setPath", "a name", chosen);
       paths = session -> NamePatterns.expand(session, "setPath", names, true);
       return this;
     }

@@ -68,7 +68,7 @@ public final class TfRecordDataset extends GantryDataset {
   ///
   /// @throws MisuseException also if a store takes no files
   public static void buildIndexes(String... names) {
-    List<String> given = DatasetBuilder.names("buildIndexes", names);
+    List<String> given = DatasetBuilder.names("buildIndexes", "a name", names);
     buildIndexesOf(NamePatterns.expand(GantrySession.shared(), "buildIndexes", given, false));
   }
 
@@ -138,7 +138,7 @@ public final class TfRecordDataset extends GantryDataset {
     /// folder, and a remote one whose name ends in a slash, stands for the files in it, as [#setPath(Path)] says.
     /// Folders are listed by [#build], which refuses a set that is not whole.
     public Builder setPath(String... chosen) {
-      List<String> names = names("setPath", chosen);
+      List<String> names = names("setPath", "a name", chosen);
       given = session -> NamePatterns.expand(session, "setPath", names, false);
       return this;
     }

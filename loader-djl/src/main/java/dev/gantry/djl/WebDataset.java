@@ -71,7 +71,7 @@ public final class WebDataset extends GantryDataset {
     /// `{train,extra}-0.tar` and `train-*.tar`: those of braces in the order in which they are written, those
     /// of `*` and `?` in the order of their names.
     public Builder setPath(String... chosen) {
-      names = names("setPath", chosen);
+      names = names("setPath", "a name", chosen);
       return this;
     }
 

@@ -61,6 +61,8 @@ class DatasetMisuseTest {
     isRefused(() -> builder.setPath((Path) null), "setPath must be given (was null)");
     isRefused(() -> builder.optDevice(null), "optDevice must be given (was null)");
     isRefused(() -> builder.optData("x", null), "optData: a field's name must be given (was null)");
+    isRefused(() -> builder.setPath("x", null), "setPath: a name must be given (was null)");
+    isRefused(() -> builder.optFilter("x", null), "optFilter: keep must be given (was null)");
     isRefused(() -> builder.optTransform(null), "optTransform must be given (was null)");
     isRefused(
         () -> TfRecordDataset.builder().setPath((List<Path>) null),
