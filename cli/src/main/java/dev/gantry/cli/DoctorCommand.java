@@ -16,6 +16,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.diagnosis.LibtorchChoice;
+import dev.gantry.formats.images.ImageDecoding;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
@@ -66,7 +67,14 @@ final class DoctorCommand extends ReportCommand {
               "DJL computes on the CPU beside a GPU: libtorch " + libtorch.describe()));
     }
     return new MachineReport(
-        diagnosis, libtorch, device, session.cacheUse(), files, session.disks(), findings);
+        diagnosis,
+        libtorch,
+        ImageDecoding.jpegLibrary(),
+        device,
+        session.cacheUse(),
+        files,
+        session.disks(),
+        findings);
   }
 
   /// Reads the beginning of a file, past the page cache: how fast its disk is shows only then.

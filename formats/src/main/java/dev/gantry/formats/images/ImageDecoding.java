@@ -135,7 +135,8 @@ public final class ImageDecoding implements FieldDecoder {
     return new Field(name, DType.U8, TensorShape.of(options().height(), options().width(), 3));
   }
 
-  /// What decodes JPEG on this machine: `libturbojpeg` or `the JDK`.
+  /// What decodes JPEG on this machine: the file of libturbojpeg and its version, such as
+  /// `libturbojpeg.so.0, version 2`, or `the JDK`.
   public static String jpegLibrary() {
     return ImageDecoder.jpegLibrary();
   }

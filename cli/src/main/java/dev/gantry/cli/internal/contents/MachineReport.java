@@ -23,10 +23,12 @@ import java.util.stream.Collectors;
 
 /// Reports what a machine has, which transport files would take, and why not a better one.
 ///
+/// @param jpegDecoder what decodes JPEG
 /// @param device that loads go to by default
 public record MachineReport(
     Diagnosis diagnosis,
     LibtorchChoice libtorch,
+    String jpegDecoder,
     Device device,
     Optional<RemoteCache.Use> cache,
     List<FileDiagnosis> files,
@@ -85,6 +87,7 @@ public record MachineReport(
     }
     line(out, "libcufile", diagnosis.cuFileLibrary(), diagnosis.cuFileAbsence());
     line(out, "libtorch", libtorch.describe(), "");
+    line(out, "JPEG", "decoded by " + jpegDecoder, "");
     String direct = diagnosis.directAbsence();
     line(out, "direct", direct.isEmpty() ? "yes" : "no: " + direct, "");
     HostFacts host = diagnosis.host();
@@ -182,6 +185,7 @@ public record MachineReport(
                 .with("absence", diagnosis.cuFileAbsence())
                 .with("directAbsence", diagnosis.directAbsence()))
         .with("libtorch", libtorch)
+        .with("jpeg", jpegDecoder)
         .with("host", diagnosis.host())
         .with("cache", cache)
         .with("device", device)

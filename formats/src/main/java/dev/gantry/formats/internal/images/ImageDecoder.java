@@ -74,7 +74,7 @@ public final class ImageDecoder implements FieldDecoder {
   }
 
   public static String jpegLibrary() {
-    return TurboJpeg.loaded().isPresent() ? "libturbojpeg" : "the JDK";
+    return TurboJpeg.loaded().map(TurboJpeg::description).orElse("the JDK");
   }
 
   @Override

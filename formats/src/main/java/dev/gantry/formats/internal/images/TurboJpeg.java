@@ -35,6 +35,7 @@ final class TurboJpeg {
 
   private static final Optional<TurboJpeg> LOADED = load();
 
+  private final String description;
   private final MethodHandle init;
   private final MethodHandle header;
   private final MethodHandle decompress;
@@ -42,7 +43,9 @@ final class TurboJpeg {
   private final MethodHandle errorText;
   private final MethodHandle destroy;
 
-  private TurboJpeg(SymbolLookup library) {
+  private TurboJpeg(String file, SymbolLookup library) {
+    // The library cannot be asked for its version. This function came with version 3.
+    description = file + ", version " + (library.find("tj3Init").isPresent() ? "3" : "2");
     // tjhandle tjInitDecompress(void)
     init = function(library, "tjInitDecompress", FunctionDescriptor.of(ADDRESS));
     // int tjDecompressHeader3(tjhandle, const unsigned char *jpegBuf, unsigned long jpegSize,
@@ -80,6 +83,11 @@ final class TurboJpeg {
     return LOADED;
   }
 
+  /// The file that the loader was asked for, and the version.
+  String description() {
+    return description;
+  }
+
   private static Optional<TurboJpeg> load() {
     if (!JAVA_LONG.equals(Linker.nativeLinker().canonicalLayouts().get("long"))) {
       return Optional.empty();
@@ -95,7 +103,8 @@ final class TurboJpeg {
                 "/opt/homebrew/lib/libturbojpeg.dylib");
     for (String candidate : candidates) {
       try {
-        return Optional.of(new TurboJpeg(SymbolLookup.libraryLookup(candidate, Arena.global())));
+        return Optional.of(
+            new TurboJpeg(candidate, SymbolLookup.libraryLookup(candidate, Arena.global())));
       } catch (IllegalArgumentException | NoSuchElementException _) {
         // The next candidate may be there, and may have all functions.
       }
