@@ -351,7 +351,7 @@ class ArchitectureTest {
         Arguments.of(root + ".images", List.of(root, spi, IMAGES)),
         Arguments.of(IMAGES, List.of(spi)),
         Arguments.of(root + ".shards", List.of(root, spi, order, files, json)),
-        Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE)),
+        Arguments.of(TFRECORD, List.of(batches, files, root, spi, SOURCE, root + ".images")),
         Arguments.of(root + ".webdataset", List.of(root, spi, root + ".images")),
         Arguments.of(
             internal + ".webdataset",
@@ -365,7 +365,7 @@ class ArchitectureTest {
                 files,
                 spi,
                 root)),
-        Arguments.of(EXAMPLES, List.of(TFRECORD, batches, root)),
+        Arguments.of(EXAMPLES, List.of(TFRECORD, batches, order, root, spi)),
         Arguments.of(
             internal + ".streams", List.of(EXAMPLES, TFRECORD, batches, order, files, root, spi)),
         Arguments.of(

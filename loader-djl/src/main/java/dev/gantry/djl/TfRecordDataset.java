@@ -223,7 +223,8 @@ public final class TfRecordDataset extends GantryDataset {
           switch (feature) {
             case FeatureSpec.VariableLength(_, _, _, _, _, FeatureSpec.PadTo to) -> to;
             case FeatureSpec.VariableSteps(_, _, _, _, _, _, FeatureSpec.PadTo to) -> to;
-            case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> FeatureSpec.PadTo.MOST;
+            case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _, FeatureSpec.Decoded _ ->
+                FeatureSpec.PadTo.MOST;
           };
       if (how != null
           && padTo == FeatureSpec.PadTo.LONGEST

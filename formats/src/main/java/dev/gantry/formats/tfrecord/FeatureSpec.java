@@ -5,7 +5,9 @@ import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.internal.batches.Elements;
+import dev.gantry.formats.spi.FieldDecoder;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
 import java.util.stream.LongStream;
@@ -54,7 +56,7 @@ public sealed interface FeatureSpec {
   /// after the feature; empty where nothing is padded.
   default Optional<Field> lengthField() {
     return switch (this) {
-      case FixedLength _, FixedSteps _ -> Optional.empty();
+      case FixedLength _, FixedSteps _, Decoded _ -> Optional.empty();
       case VariableLength _, VariableSteps _ ->
           Optional.of(new Field(name() + LENGTH_SUFFIX, DType.I64, TensorShape.of()));
     };
@@ -116,6 +118,31 @@ public sealed interface FeatureSpec {
     public Field field() {
       return new Field(name, dtype, stacked(most, step));
     }
+  }
+
+  /// A string of bytes in every record, which a decoder turns into elements of a fixed dtype and shape while batches are
+  /// read ahead. Only streams have such fields.
+  record Decoded(String name, DType dtype, TensorShape shape, FieldDecoder decoder)
+      implements FeatureSpec {
+    public Decoded {
+      check(Kind.BYTES, new Field(name, dtype, shape), 0);
+    }
+
+    @Override
+    public Kind kind() {
+      return Kind.BYTES;
+    }
+
+    @Override
+    public Field field() {
+      return new Field(name, dtype, shape);
+    }
+  }
+
+  /// Pictures, JPEG or PNG, as U8 of (height, width, 3), such as those of `image/encoded`.
+  static Decoded image(String name, ImageDecoding decoding) {
+    Field field = decoding.field(name);
+    return new Decoded(name, field.dtype(), field.shape(), decoding);
   }
 
   /// One string of bytes of the given shape.

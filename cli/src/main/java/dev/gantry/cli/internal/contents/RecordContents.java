@@ -121,7 +121,7 @@ public record RecordContents(List<RecordFile> files, List<FeatureSpec> features,
 
   private static boolean varies(FeatureSpec feature) {
     return switch (feature) {
-      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> false;
+      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _, FeatureSpec.Decoded _ -> false;
       case FeatureSpec.VariableLength _, FeatureSpec.VariableSteps _ -> true;
     };
   }

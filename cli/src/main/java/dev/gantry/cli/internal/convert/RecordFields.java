@@ -61,7 +61,7 @@ public record RecordFields(List<Location> files, List<FieldType> chosen, boolean
   /// Pads a feature to its longest record, since every sample of a field has the same shape.
   private static FeatureSpec filledUp(FeatureSpec feature) {
     return switch (feature) {
-      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _ -> feature;
+      case FeatureSpec.FixedLength _, FeatureSpec.FixedSteps _, FeatureSpec.Decoded _ -> feature;
       case FeatureSpec.VariableLength(var name, var kind, var dtype, var most, var padding, _) ->
           new FeatureSpec.VariableLength(name, kind, dtype, most, padding, FeatureSpec.PadTo.MOST);
       case FeatureSpec.VariableSteps(

@@ -3,7 +3,10 @@ package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.order.Mix;
+import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -12,26 +15,30 @@ import java.util.List;
 /// Writes the features of records to their places in a batch.
 ///
 /// A record that does not fit the features' specifications is a [MalformedFileException] of these kinds:
-/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`. Not thread-safe: each thread needs its
+/// `invalid-proto`, `missing-feature`, `wrong-kind`, `wrong-length`, `undecodable`. Not thread-safe: each thread needs its
 /// own.
 public final class ExampleDecoder {
   static final String INVALID_PROTO = "invalid-proto";
   static final String MISSING_FEATURE = "missing-feature";
   static final String WRONG_KIND = "wrong-kind";
   static final String WRONG_LENGTH = "wrong-length";
+  static final String UNDECODABLE = "undecodable";
 
   private static final ValueLayout.OfLong LENGTH =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private final List<FeatureLayout> features;
+  private final long epoch;
   private final ExampleReader reader;
 
-  ExampleDecoder(List<FeatureLayout> features) {
-    this(features, ExampleReader.decoding(features));
+  /// @param epoch chooses, with a record's place, the seed for the decoders of its strings
+  ExampleDecoder(List<FeatureLayout> features, long epoch) {
+    this(features, epoch, ExampleReader.decoding(features));
   }
 
-  ExampleDecoder(List<FeatureLayout> features, ExampleReader reader) {
+  ExampleDecoder(List<FeatureLayout> features, long epoch, ExampleReader reader) {
     this.features = features;
+    this.epoch = epoch;
     this.reader = reader;
   }
 
@@ -68,9 +75,22 @@ public final class ExampleDecoder {
       } else if (units * feature.unitBytes() > end - offset) {
         throw new MisuseException("rows too short for feature '" + feature.name() + "'");
       } else {
-        write(i, units, batch, offset, record);
+        if (feature.decoder().isPresent()) {
+          decode(i, feature.decoder().get(), batch.asSlice(offset, end - offset), record);
+        } else {
+          write(i, units, batch, offset, record);
+        }
         fill(batch, offset + units * feature.unitBytes(), end, feature.padding());
       }
+    }
+  }
+
+  private void decode(int number, FieldDecoder decoder, MemorySegment target, RawRecord record) {
+    long seed = Mix.key(record.file().fileName().hashCode(), epoch, record.number());
+    try {
+      decoder.decode(reader.value(number).firstString(), target, seed);
+    } catch (IOException e) {
+      throw fault(record, UNDECODABLE, features.get(number), String.valueOf(e.getMessage()));
     }
   }
 
@@ -139,6 +159,9 @@ public final class ExampleDecoder {
     }
     if (value.count() > 1) {
       throw fault(where, WRONG_LENGTH, feature, which + value.count() + " strings, not one");
+    }
+    if (feature.decoder().isPresent()) {
+      return feature.most();
     }
     if (value.length() % feature.elementBytes() != 0) {
       throw fault(

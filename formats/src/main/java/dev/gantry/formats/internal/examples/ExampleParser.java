@@ -76,7 +76,7 @@ public final class ExampleParser {
   ///     `wrong-kind` or `wrong-length` for the first record that does not fit the specifications
   public List<FieldView> parse(List<RawRecord> records, MemorySegment target) {
     DecodedLayout layout = layout(records.size());
-    ExampleDecoder decoder = decoder();
+    ExampleDecoder decoder = decoder(0);
     long[] rows = layout.rows();
     if (hasRowsOfTheLongest()) {
       records.forEach(record -> decoder.extend(record, rows));
@@ -122,7 +122,8 @@ public final class ExampleParser {
     return new DecodedLayout(features, lengths, samples);
   }
 
-  public ExampleDecoder decoder() {
-    return new ExampleDecoder(features);
+  /// @param epoch chooses the seeds for decoders of strings
+  public ExampleDecoder decoder(long epoch) {
+    return new ExampleDecoder(features, epoch);
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.examples;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Elements;
+import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.Optional;
@@ -20,6 +21,7 @@ import java.util.Optional;
 /// @param padding one element of padding; zeros where nothing is padded
 /// @param absent the element that fills the row of a record that lacks the feature; empty where that is an
 ///     error or means no units
+/// @param decoder makes all units from one string; empty where the record has them
 record FeatureLayout(
     Field field,
     FeatureSpec.Kind kind,
@@ -31,12 +33,16 @@ record FeatureLayout(
     boolean exact,
     boolean toLongest,
     MemorySegment padding,
-    Optional<MemorySegment> absent) {
+    Optional<MemorySegment> absent,
+    Optional<FieldDecoder> decoder) {
   static FeatureLayout of(FeatureSpec spec) {
     TensorShape one = TensorShape.of();
     return switch (spec) {
       case FeatureSpec.FixedLength fixed ->
           of(spec, false, one, elements(fixed.shape()), Optional.empty(), 0, fixed.absent());
+      case FeatureSpec.Decoded(_, _, TensorShape shape, FieldDecoder decoder) ->
+          of(spec, false, one, elements(shape), Optional.empty(), 0, Optional.empty())
+              .with(decoder);
       case FeatureSpec.VariableLength(_, _, _, long most, Number padding, var padTo) ->
           of(spec, false, one, most, Optional.of(padTo), padding, Optional.empty());
       case FeatureSpec.FixedSteps fixed ->
@@ -66,7 +72,24 @@ record FeatureLayout(
         padTo.isEmpty(),
         padTo.filter(FeatureSpec.PadTo.LONGEST::equals).isPresent(),
         Elements.of(spec.name(), spec.dtype(), padding),
-        absent.map(each -> Elements.of(spec.name(), spec.dtype(), each)));
+        absent.map(each -> Elements.of(spec.name(), spec.dtype(), each)),
+        Optional.empty());
+  }
+
+  private FeatureLayout with(FieldDecoder chosen) {
+    return new FeatureLayout(
+        field,
+        kind,
+        elementBytes,
+        steps,
+        unitShape,
+        unitElements,
+        most,
+        exact,
+        toLongest,
+        padding,
+        absent,
+        Optional.of(chosen));
   }
 
   private static long elements(TensorShape shape) {

@@ -112,6 +112,11 @@ public final class FeatureValue {
     return used == 0 ? 0 : pieces[1];
   }
 
+  /// The first string of a list of kind BYTES that has one, in the record's memory.
+  MemorySegment firstString() {
+    return record.asSlice(pieces[0], pieces[1]);
+  }
+
   /// Returns one string of a list of kind BYTES.
   ///
   /// @param number the string's number, from 0, less than [#count]

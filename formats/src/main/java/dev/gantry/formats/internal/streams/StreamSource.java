@@ -49,7 +49,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     layout = dataset.parser().layout(order.batchSize());
     measure =
         dataset.parser().hasRowsOfTheLongest()
-            ? Optional.of(dataset.parser().decoder())
+            ? Optional.of(dataset.parser().decoder(state.epoch()))
             : Optional.empty();
   }
 
@@ -230,13 +230,14 @@ final class StreamSource implements BatchPlanSource<BatchView> {
   private List<HostWrites.HostWriter> writers(RecordBuffer buffer, long[] rows) {
     int samples = buffer.size();
     int parts = Math.min(dataset.parts(), samples);
+    long epoch = state.epoch();
     AtomicInteger left = new AtomicInteger(parts);
     List<HostWrites.HostWriter> writers = new ArrayList<>(parts);
     for (int part = 0; part < parts; part++) {
       int from = (int) ((long) samples * part / parts);
       int to = (int) ((long) samples * (part + 1) / parts);
       writers.add(target -> {
-        ExampleDecoder decoder = dataset.parser().decoder();
+        ExampleDecoder decoder = dataset.parser().decoder(epoch);
         read(buffer, from, to, (record, i) -> decoder.decode(record, target, layout, rows, i));
         if (left.decrementAndGet() == 0) {
           giveBack(buffer);

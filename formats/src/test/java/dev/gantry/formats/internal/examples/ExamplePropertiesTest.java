@@ -231,7 +231,7 @@ class ExamplePropertiesTest {
     ExampleParser parser = new ExampleParser(sequence ? SEQUENCES : FEATURES);
     List<FeatureLayout> features = parser.specs().stream().map(FeatureLayout::of).toList();
     ExampleReader checked = ExampleReader.of(features, true);
-    String whole = decoded(parser, new ExampleDecoder(features, checked), message);
+    String whole = decoded(parser, new ExampleDecoder(features, 0, checked), message);
     byte[] rewritten;
     try {
       rewritten = rewritten(message, sequence);
@@ -243,9 +243,9 @@ class ExamplePropertiesTest {
       // Parsers differ on these.
       return;
     }
-    String expected = decoded(parser, parser.decoder(), rewritten);
+    String expected = decoded(parser, parser.decoder(0), rewritten);
     assertThat(whole).isEqualTo(expected);
-    assertThat(decoded(parser, parser.decoder(), message)).isEqualTo(expected);
+    assertThat(decoded(parser, parser.decoder(0), message)).isEqualTo(expected);
   }
 
   @Property(tries = 3000)

@@ -130,6 +130,10 @@ public record RecordBatches(
   private List<TfRecordField> fields() {
     List<TfRecordField> fields = new ArrayList<>();
     for (FeatureSpec feature : features) {
+      if (feature instanceof FeatureSpec.Decoded) {
+        throw new MisuseException(
+            "the feature '" + feature.name() + "' is decoded, which only streams of records are");
+      }
       if (!(feature instanceof FeatureSpec.FixedLength fixed) || fixed.absent().isPresent()) {
         throw new MisuseException(
             "the feature '" + feature.name() + "' is not in every record, or not of one length");
