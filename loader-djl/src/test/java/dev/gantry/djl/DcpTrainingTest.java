@@ -12,12 +12,24 @@ import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.BatchNorm;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
+import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.internal.safetensors.NewTensor;
+import dev.gantry.formats.internal.torch.NewDcp;
+import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -118,6 +130,24 @@ class DcpTrainingTest {
     }
   }
 
+  /// The names are those of a folder whose program called all of it a state.
+  @Test
+  void modelAndOptimizerAreFoundUnderOtherNames() {
+    Path folder = temporary.resolve("named");
+    List<Integer> losses;
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      training.steps(0, 5);
+      Path ours = temporary.resolve("ours");
+      Checkpoints.saveDcp(request(training).build(), NAMES, ours);
+      rename(ours, folder);
+      losses = training.steps(5, 7);
+    }
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      var _ = Checkpoints.restoreDcp(folder, training.trainer, NAMES);
+      assertThat(training.steps(5, 7)).isEqualTo(losses);
+    }
+  }
+
   @Test
   void anOptimizerThatPyTorchKeepsOtherwiseIsRefused() {
     try (Training training =
@@ -147,5 +177,29 @@ class DcpTrainingTest {
       var _ = Checkpoints.restoreDcp(folder, training.trainer, ParameterNames.same());
       assertThat(training.steps(3, 5)).isEqualTo(losses);
     }
+  }
+
+  private static void rename(Path from, Path to) {
+    GantrySession session = GantrySession.shared();
+    WeightsCatalogue saved = WeightsFormats.open(session, Location.of(from));
+    List<NewTensor> tensors =
+        saved.tensors().values().stream()
+            .map(tensor ->
+                new NewTensor(
+                    "app.state."
+                        + tensor.name().replace("model.", "net.").replace("optimizer.", "optim."),
+                    tensor.dtype(),
+                    tensor.shape(),
+                    new Memory.OnHost(MemorySegment.ofArray(bytes(tensor)))))
+            .toList();
+    var _ = NewDcp.of(to, tensors).write(session, WriteOptions.defaults());
+  }
+
+  private static byte[] bytes(StoredTensor tensor) {
+    byte[] bytes = new byte[Math.toIntExact(tensor.bytes())];
+    try (FileBytes file = FileBytes.open(GantrySession.shared(), tensor.extent().file())) {
+      file.readFully(ByteBuffer.wrap(bytes), tensor.extent().offset());
+    }
+    return bytes;
   }
 }

@@ -26,9 +26,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.SequencedMap;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /// A training under the names that PyTorch's `get_state_dict` gives a model and its optimizer: `model.NAME` and
 /// `optimizer.state.NAME.exp_avg`, where NAME is what rules call a parameter's tensor.
@@ -43,8 +43,10 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   private static final Map<String, String> NAMES =
       Map.of("means", ".exp_avg", "variances", ".exp_avg_sq");
 
-  private static final Pattern ANY_STATE =
-      Pattern.compile("((?:.*\\.)?state\\.)(.+)\\.exp_avg", Pattern.DOTALL);
+  /// What precedes a tensor's name among the optimizer's states, and what follows it in one of them.
+  private static final String IN_STATE = "state.";
+
+  private static final String ANY_STATE = ".exp_avg";
 
   /// Arrays by the paths of their parameters.
   ///
@@ -228,16 +230,21 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
       SequencedMap<String, StoredTensor> all = folder.tensors();
       String model = MODEL;
       String states = STATE;
-      for (String name : all.keySet()) {
-        Matcher state = ANY_STATE.matcher(name);
-        if (state.matches()) {
-          String tensor = "." + state.group(2);
-          states = state.group(1);
-          for (String other : all.keySet()) {
-            if (other.endsWith(tensor) && !other.startsWith(states)) {
-              model = other.substring(0, other.length() - tensor.length() + 1);
-            }
-          }
+      String first =
+          all.keySet().stream().filter(name -> name.endsWith(ANY_STATE)).findFirst().orElse("");
+      int end = first.length() - ANY_STATE.length();
+      for (int at = first.indexOf(IN_STATE); at >= 0; at = first.indexOf(IN_STATE, at + 1)) {
+        String before = first.substring(0, at + IN_STATE.length());
+        String tensor = before.length() < end ? first.substring(before.length(), end) : first;
+        Optional<String> own =
+            Stream.concat(
+                    Stream.of(MODEL + tensor, tensor).filter(all::containsKey),
+                    all.keySet().stream()
+                        .filter(name -> name.endsWith("." + tensor) && !name.startsWith(before)))
+                .findFirst();
+        if (own.isPresent()) {
+          model = own.get().substring(0, own.get().length() - tensor.length());
+          states = before;
           break;
         }
       }
