@@ -36,14 +36,10 @@ final class DcpReader {
 
   private static final long MAX_VALUE_BYTES = 1 << 16;
 
-  /// How many pairs of chunks are compared. Chunks that are cut along one axis need one comparison each.
-  private static final long MAX_COMPARISONS = 50_000_000;
-
   private final FileBytes metadata;
   private final IdentityHashMap<Chunk, StoredTensor> chunks = new IdentityHashMap<>();
   private final List<WeightsCatalogue.Checksum> checksums = new ArrayList<>();
   private int pieces;
-  private long comparisons;
 
   DcpReader(FileBytes metadata) {
     this.metadata = metadata;
@@ -53,8 +49,9 @@ final class DcpReader {
     DcpMetadata described = new DcpMetadata(metadata);
     List<Tensor> tensors = described.read();
     Map<String, List<Chunk>> byFile = new TreeMap<>();
+    ChunkCover cover = new ChunkCover(metadata.file());
     for (Tensor tensor : tensors) {
-      requireWhole(tensor);
+      cover.requireWhole(tensor);
       for (Chunk chunk : tensor.chunks()) {
         byFile.computeIfAbsent(chunk.item().file().toString(), _ -> new ArrayList<>()).add(chunk);
       }
@@ -106,75 +103,6 @@ final class DcpReader {
           "item-past-end",
           "an item ends at byte " + item.end() + ", and the file before");
     }
-  }
-
-  /// Requires that each element is in one chunk.
-  private void requireWhole(Tensor tensor) {
-    long left = tensor.shape().elements().orElseThrow();
-    List<Chunk> filled = new ArrayList<>();
-    for (Chunk chunk : tensor.chunks()) {
-      // A chunk is within its tensor, so its elements can be counted.
-      long elements = chunk.shape().elements().orElseThrow();
-      left -= elements;
-      if (elements > 0) {
-        filled.add(chunk);
-      }
-    }
-    int sweep = sweepAxis(tensor, filled);
-    if (sweep >= 0) {
-      filled.sort(Comparator.comparingLong(chunk -> chunk.offsets().dimension(sweep)));
-    }
-    for (int i = 0; i < filled.size(); i++) {
-      for (int j = i + 1; j < filled.size(); j++) {
-        comparisons++;
-        if (comparisons > MAX_COMPARISONS) {
-          throw malformed("too-many-chunks", "chunks of '" + tensor.name() + "' lie too mixed");
-        }
-        if (sweep >= 0
-            && filled.get(j).offsets().dimension(sweep)
-                >= filled.get(i).offsets().dimension(sweep)
-                    + filled.get(i).shape().dimension(sweep)) {
-          break;
-        }
-        if (overlap(filled.get(i), filled.get(j))) {
-          throw malformed("chunks-overlap", "two chunks of tensor '" + tensor.name() + "' overlap");
-        }
-      }
-    }
-    if (left != 0) {
-      throw malformed(
-          "missing-chunk", "the chunks of tensor '" + tensor.name() + "' do not fill it");
-    }
-  }
-
-  /// The axis along which most chunks begin at different places; -1 for a scalar.
-  private static int sweepAxis(Tensor tensor, List<Chunk> chunks) {
-    int best = -1;
-    long most = 0;
-    for (int each = 0; each < tensor.shape().rank(); each++) {
-      int axis = each;
-      long places =
-          chunks.stream().mapToLong(chunk -> chunk.offsets().dimension(axis)).distinct().count();
-      if (places > most) {
-        best = axis;
-        most = places;
-      }
-    }
-    return best;
-  }
-
-  private static boolean overlap(Chunk one, Chunk other) {
-    for (int axis = 0; axis < one.shape().rank(); axis++) {
-      long from = Math.max(one.offsets().dimension(axis), other.offsets().dimension(axis));
-      long to =
-          Math.min(
-              one.offsets().dimension(axis) + one.shape().dimension(axis),
-              other.offsets().dimension(axis) + other.shape().dimension(axis));
-      if (from >= to) {
-        return false;
-      }
-    }
-    return true;
   }
 
   /// Reads the archives of the chunks in one file.
