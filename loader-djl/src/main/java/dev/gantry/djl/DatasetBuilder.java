@@ -131,6 +131,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// training, see only what is kept. They need samples that are reached by number: raw shards, WebDataset,
   /// or TFRecord with an index.
   public T optRange(long from, long to) {
+    MisuseException.requireRange("optRange: from", from, 0, Long.MAX_VALUE - 1);
+    MisuseException.requireRange("optRange: to", to, from + 1, Long.MAX_VALUE);
     return select(new Selection.Range(from, to));
   }
 
@@ -149,6 +151,10 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   public T optSplit(long seed, int part, int... ratio) {
     List<Integer> sizes =
         IntStream.of(MisuseException.requireGiven("optSplit: ratio", ratio)).boxed().toList();
+    MisuseException.requireRange("optSplit of " + sizes + ": part", part, 0, sizes.size() - 1L);
+    for (int size : sizes) {
+      MisuseException.requireRange("optSplit of " + sizes + ": each size", size, 1, 1 << 20);
+    }
     return select(new Selection.Part(seed, part, sizes));
   }
 

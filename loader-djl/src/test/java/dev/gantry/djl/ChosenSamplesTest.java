@@ -244,7 +244,7 @@ class ChosenSamplesTest {
     assertThatThrownBy(
             () -> records.get().optFilter("label", label -> label.intValue() > 9).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessage("none of 6000 samples is kept");
+        .hasMessage("optFilter of 'label': none of 6000 samples is kept");
   }
 
   @Test
@@ -254,7 +254,7 @@ class ChosenSamplesTest {
     assertThatThrownBy(() -> numbered().optSplit(1, 0, 1, 0)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> numbered().optRange(90, 101).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessage("there is no sample 100 among 100");
+        .hasMessage("optRange(90, 101): there is no sample 100 among 100");
     assertThatThrownBy(() -> numbered().optFilter("cls", _ -> true).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("optFilter")

@@ -15,6 +15,7 @@ import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.SequencedSet;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 
 /// The samples of a dataset that batches are made of.
@@ -77,11 +78,40 @@ public record ChosenSamples(List<Selection> selections, Optional<Weighting> weig
       PlanLimits limits) {
     SampleCatalogue chosen = store;
     for (Selection selection : selections) {
-      chosen = selection.of(session, chosen);
+      SampleCatalogue before = chosen;
+      chosen = named(option(selection), () -> selection.of(session, before));
     }
     SampleCatalogue all = chosen;
     OrderOptions drawn =
-        weighting.map(how -> order.withWeights(how.of(session, all))).orElse(order);
+        weighting
+            .map(how -> named(option(how), () -> order.withWeights(how.of(session, all))))
+            .orElse(order);
     return EpochBatches.of(SelectedSamples.withFirstFields(all, count), drawn, limits);
+  }
+
+  /// Says in an error which option asked for what cannot be done.
+  private static <T> T named(String option, Supplier<T> work) {
+    try {
+      return work.get();
+    } catch (MisuseException e) {
+      throw new MisuseException(option + ": " + e.getMessage());
+    }
+  }
+
+  private static String option(Selection selection) {
+    return switch (selection) {
+      case Selection.Range(long from, long to) -> "optRange(" + from + ", " + to + ")";
+      case Selection.Numbers _ -> "optSubset";
+      case Selection.Part(_, int part, List<Integer> ratio) ->
+          "optSplit, part " + part + " of " + ratio;
+      case Selection.Where(String field, _) -> "optFilter of '" + field + "'";
+    };
+  }
+
+  private static String option(Weighting weighting) {
+    return switch (weighting) {
+      case Weighting.Balanced(_, String field) -> "optBalanced of '" + field + "'";
+      case Weighting.ByValue(_, String field, _) -> "optWeights of '" + field + "'";
+    };
   }
 }
