@@ -21,6 +21,7 @@
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
 #   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
+#   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -80,6 +81,13 @@ tests() {
 
 make_file() {
   [[ -f $1 ]] || main dev.gantry.benchmarks.Measure make "$1" 8600000000 256
+}
+
+quantised() {
+  python3 "$here/quantised.py" "$1" 4300000000 || return
+  for folder in "$1"/*/; do
+    main dev.gantry.benchmarks.Measure dequantise "$folder"
+  done
 }
 
 # limits FILE FOLDER [reads|writes]
@@ -265,6 +273,7 @@ case ${1:-} in
   first) find_libtorch && main dev.gantry.benchmarks.Measure first "${2:-5}" 10 100 500 ;;
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
+  quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

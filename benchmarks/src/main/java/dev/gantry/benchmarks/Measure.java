@@ -23,7 +23,7 @@ public final class Measure {
       first-device FILE DEVICE [prepare]
       first-answer LOCATION DEVICE plain|together
       model FOLDER LAYERS
-      gguf FILE [PYTHON]
+      dequantise FILE|FOLDER [PYTHON]
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
@@ -48,7 +48,7 @@ public final class Measure {
       case "decode" -> HostArrays.decode(rest);
       case "save-arrays" -> HostArrays.save(rest);
       case "into" -> IntoBench.main(rest);
-      case "gguf" -> GgufBench.main(rest);
+      case "dequantise" -> DequantiseBench.main(rest);
       case "first" -> FirstLoads.inTurns(rest);
       case "first-device" -> FirstLoads.device(rest);
       case "first-answer" -> FirstLoads.answer(rest);

@@ -10,12 +10,14 @@ import dev.gantry.djl.Weights;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.stream.Stream;
 
-/// Compares loads of a GGUF file as blocks with loads that dequantise, on DJL's default device; and, where a Python with the
-/// package gguf is given, each quantised tensor's load as FLOAT32 with the package's, on the CPU.
-final class GgufBench {
+/// Compares loads of quantised weights as they are with loads that dequantise, on DJL's default device; and, where a Python
+/// with the package gguf is given, each tensor's load as FLOAT32 from a GGUF file with the package's, on the CPU.
+final class DequantiseBench {
   private static final int TURNS = 9;
   private static final int TURNS_OF_A_TENSOR = 3;
 
@@ -32,16 +34,16 @@ final class GgufBench {
           print(time.perf_counter() - start, flush=True)
       """;
 
-  private GgufBench() {}
+  private DequantiseBench() {}
 
-  /// @param arguments the file; then a Python, or nothing
+  /// @param arguments a GGUF file, or a folder of weights; then a Python, or nothing
   static void main(String[] arguments) throws Exception {
     Path file = Path.of(arguments[0]);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(file)) {
-      new Comparison("GGUF onto " + manager.getDevice(), weights.totalBytes())
-          .warm(List.of(file))
-          .add("blocks", () -> load(weights, manager, LoadOptions.builder()))
+      new Comparison(file.getFileName() + " onto " + manager.getDevice(), weights.totalBytes())
+          .warm(files(file))
+          .add("as it is", () -> load(weights, manager, LoadOptions.builder()))
           .add(
               "as BFLOAT16",
               () -> load(weights, manager, LoadOptions.builder().optCast(DataType.BFLOAT16)))
@@ -49,6 +51,12 @@ final class GgufBench {
     }
     if (arguments.length > 1) {
       beside(file, arguments[1]);
+    }
+  }
+
+  private static List<Path> files(Path location) throws IOException {
+    try (Stream<Path> files = Files.walk(location)) {
+      return files.filter(Files::isRegularFile).toList();
     }
   }
 
