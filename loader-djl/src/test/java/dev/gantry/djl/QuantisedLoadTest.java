@@ -13,6 +13,7 @@ import ai.djl.nn.ParameterList;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.core.TransferException;
 import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -148,6 +149,21 @@ class QuantisedLoadTest {
       NDList arrays =
           weights.load(manager, LoadOptions.builder().optCast(DataType.FLOAT32).build());
       assertThat(arrays.getFirst().toFloatArray()).containsExactly(1, -1, 448);
+    }
+  }
+
+  /// Without it, the codes' values would be wrong.
+  @Test
+  void aConfigurationThatIsThereMustBeReadable() throws IOException {
+    write(new Case("blocks", DType.F8_E4M3, TensorShape.of(3, 2), DType.F32, 32));
+    Path config = folder.resolve("config.json");
+    Files.deleteIfExists(config);
+    Files.createSymbolicLink(config, config.getFileName());
+    LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
+    try (Weights weights = Weights.open(folder)) {
+      assertThatThrownBy(() -> weights.load(manager, options))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("config.json");
     }
   }
 

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.quantised;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
@@ -90,12 +91,24 @@ public final class QuantisedWeights {
     FileBytes file;
     try {
       file = FileBytes.open(session, location);
-    } catch (TransferException absent) {
-      return JsonTree.EMPTY;
+    } catch (TransferException failed) {
+      if (isAbsent(failed.failure())) {
+        return JsonTree.EMPTY;
+      }
+      throw failed;
     }
     try (file) {
       return JsonTree.read(file);
     }
+  }
+
+  /// S3 answers 403 for what is missing, if the caller may not list the bucket.
+  private static boolean isAbsent(Failure failure) {
+    return switch (failure) {
+      case Failure.Errno(_, String name, _) -> name.equals("ENOENT");
+      case Failure.Remote(int status, _) -> status == 404 || status == 403;
+      default -> false;
+    };
   }
 
   private SequencedMap<String, StoredTensor> find() {

@@ -8,6 +8,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.commit.TemporaryFile;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
@@ -134,7 +135,7 @@ public final class TarIndex implements AutoCloseable {
         return scanned(file, reader, Optional.empty(), progress, cancellation);
       }
     }
-    TemporaryFile copy = TemporaryFile.create();
+    TemporaryFile copy = TemporaryFile.create(".tar");
     return Cleanup.orUndo(
         () -> {
           try (SampleReader reader =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.webdataset;
+package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
@@ -7,11 +7,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 
 /// A file in the folder of temporary files, which goes when it is closed, or when the process ends in order.
-record TemporaryFile(Path path) implements AutoCloseable {
+public record TemporaryFile(Path path) implements AutoCloseable {
+  /// @param suffix of its name
   /// @throws dev.gantry.core.TransferException if the file cannot be made
-  static TemporaryFile create() {
+  public static TemporaryFile create(String suffix) {
     try {
-      Path path = Files.createTempFile("gantry-", ".tar");
+      Path path = Files.createTempFile("gantry-", suffix);
       path.toFile().deleteOnExit();
       return new TemporaryFile(path);
     } catch (IOException e) {
