@@ -265,7 +265,13 @@ final class ConvertCommand extends ReportCommand {
   }
 
   private WrittenFiles images(GantrySession session, ImageDecoding decoding) throws IOException {
-    return new ImagesToShards(ImageFolder.open(input().path()), decoding, localOutput())
+    Path folder = input().path();
+    Path out = localOutput();
+    if (out.toAbsolutePath().normalize().startsWith(folder.toAbsolutePath().normalize())) {
+      throw new MisuseException(
+          "OUT must not lie in IN, whose folders are classes of pictures (was " + out + ")");
+    }
+    return new ImagesToShards(ImageFolder.open(folder), decoding, out)
         .run(session, RecordsToShards.options(shardBytes, samplesPerShard));
   }
 

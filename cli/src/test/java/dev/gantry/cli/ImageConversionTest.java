@@ -71,6 +71,7 @@ class ImageConversionTest {
             "ants/dot.png",
             ".hidden/rgb.png");
     Files.writeString(photos.resolve("cats").resolve("notes.txt"), "not a picture");
+    Files.writeString(photos.resolve("cats").resolve("._rgb.png"), "not a picture");
     Path out = temporary.resolve("out");
     TestSamples.run("convert", "--size", 16, "--samples-per-shard", 2, photos, out);
     ShardSet set = ShardSet.open(GantrySession.shared(), Location.of(out));
@@ -109,6 +110,12 @@ class ImageConversionTest {
     assertThat(TestSamples.fail(64, "convert", photos, out).err()).contains("--size");
     assertThat(TestSamples.fail(64, "convert", "--size", "0", photos, out).err())
         .contains("--size");
+    assertThat(TestSamples.fail(64, "convert", "--size", 8, photos, photos.resolve("out")).err())
+        .contains("OUT must not lie in IN");
+    Path link = Files.createSymbolicLink(photos.resolve("dogs/link.png"), Path.of("nowhere"));
+    assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
+        .contains("link.png: offset 0: invalid-image-folder: this is no file, or a link");
+    Files.delete(link);
     Files.delete(photos.resolve("dogs/grey.png"));
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
         .contains("dogs: offset 0: invalid-image-folder: the class has no picture");

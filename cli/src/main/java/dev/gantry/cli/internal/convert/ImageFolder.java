@@ -68,22 +68,23 @@ public record ImageFolder(Path root, List<String> classes) {
     try (Stream<Path> entries = Files.list(root)) {
       return entries
           .filter(Files::isDirectory)
+          .filter(folder -> !isHidden(folder))
           .map(folder -> folder.getFileName().toString())
-          .filter(name -> !name.startsWith("."))
           .sorted()
           .toList();
     }
   }
 
-  /// The pictures of a class, also in folders within its folder. Files of other names are passed over.
+  /// The pictures of a class, also in folders within its folder. Files of other names and hidden ones, such as macOS
+  /// writes beside pictures, are passed over.
   ///
-  /// @throws MalformedFileException if there is none, or one of a format that is not decoded
+  /// @throws MalformedFileException if there is none, or one of a format that is not decoded, or a link that leads nowhere
   List<Path> pictures(String name) throws IOException {
     Path folder = root.resolve(name);
     try (Stream<Path> all = Files.walk(folder, FileVisitOption.FOLLOW_LINKS)) {
       List<Path> found =
           all.filter(file -> matches(PICTURE, file) || matches(OTHER_PICTURE, file))
-              .filter(Files::isRegularFile)
+              .filter(file -> !Files.isDirectory(file) && !isHidden(file))
               .sorted(
                   Comparator.comparing((Path file) -> String.valueOf(file.getParent()))
                       .thenComparing(Path::getFileName))
@@ -92,12 +93,19 @@ public record ImageFolder(Path root, List<String> classes) {
         if (matches(OTHER_PICTURE, file)) {
           throw malformed(file, "only JPEG and PNG are decoded");
         }
+        if (!Files.isRegularFile(file)) {
+          throw malformed(file, "this is no file, or a link to one that is not there");
+        }
       }
       if (found.isEmpty()) {
         throw malformed(folder, "the class has no picture named .jpg, .jpeg or .png");
       }
       return found;
     }
+  }
+
+  private static boolean isHidden(Path file) {
+    return file.getFileName().toString().startsWith(".");
   }
 
   private static boolean matches(Pattern names, Path file) {
