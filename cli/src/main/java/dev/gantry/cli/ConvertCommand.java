@@ -231,6 +231,9 @@ final class ConvertCommand extends ReportCommand {
       throw new MisuseException(
           "IN is a folder of pictures; " + SIZE + " must say how large they get");
     }
+    if (TextOptions.areTexts(input().fileName())) {
+      throw TextOptions.missing();
+    }
     return switch (Input.open(session, input())) {
       case Input.Weights(WeightsCatalogue weights) -> {
         if (target == Target.DCP) {

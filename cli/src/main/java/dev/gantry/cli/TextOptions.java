@@ -52,13 +52,22 @@ final class TextOptions {
   private boolean u16;
 
   boolean given() {
-    return tokens != null;
+    return tokens != null || tokenizer != null;
+  }
+
+  /// Whether a name is that of JSON lines.
+  static boolean areTexts(String name) {
+    return name.endsWith(".jsonl") || name.endsWith(".jsonl.gz");
+  }
+
+  static MisuseException missing() {
+    return new MisuseException("texts need " + TOKENS + " and " + TOKENIZER);
   }
 
   /// @throws MisuseException if an option is missing or of a wrong value
   TextToShards conversion(List<Path> files, Path output, boolean padded) {
     if (tokens == null || tokenizer == null) {
-      throw new MisuseException("texts need " + TOKENS + " and " + TOKENIZER);
+      throw missing();
     }
     MisuseException.requireRange(TOKENS, tokens, 1, MAX_TOKENS);
     TokenOptions options =

@@ -141,10 +141,10 @@ class TextConversionTest {
   @CsvSource(
       delimiter = '|',
       value = {
-        "{\"text\": \"a\"},[1]| no-object: line 2: there is START_ARRAY",
+        "{\"text\": \"a\"},[1]| no-object: line 2: there is an array",
         "{\"text\": \"a\"},{\"texts\": \"b\"}|no-text: line 2: the object of line 2 has no member"
             + " 'text'",
-        "{\"text\": 5}|no-text: line 1: the member 'text' is VALUE_NUMBER_INT",
+        "{\"text\": 5}|no-text: line 1: the member 'text' is a number",
         "{\"text\": \"a\"},{\"text\": \"b|invalid-json: line 2: ",
         "{\"text\": \"a\"},{\"text\": \"b\" \"c\"}|invalid-json: line 2: "
       })
@@ -152,6 +152,22 @@ class TextConversionTest {
     Path file = lines("a.jsonl", lines.split(","));
     assertRefused(65, file + ": offset ", file, out);
     assertRefused(65, fault.strip(), file, out);
+  }
+
+  @Test
+  void textsThatFillNoBlockAreRefused() throws IOException {
+    assertRefused(
+        64, "2 tokens, and fill no block of 4", lines("a.jsonl", "{\"text\": \"a\"}"), out);
+    assertRefused(65, "b.jsonl: offset 0: no-text", "--pad", lines("b.jsonl", "", ""), out);
+    assertRefused(64, "not folders", temporary, out);
+  }
+
+  @Test
+  void numbersThatPythonWritesMayLieBesideTexts() throws IOException {
+    Path file =
+        lines("a.jsonl", "{\"score\": NaN, \"text\": \"the cat sat\", \"loss\": [-Infinity]}");
+    convert(4, file, out);
+    assertTokens(4, 1, 2, 3, 6);
   }
 
   private void assertRefused(int code, String part, Object... rest) throws IOException {
@@ -194,6 +210,9 @@ class TextConversionTest {
     assertThat(TestSamples.fail(64, "convert", "--tokens", 4, file, out).err())
         .contains("--tokenizer");
     assertThat(TestSamples.fail(64, "convert", file, file, out).err()).contains("--tokens");
+    assertThat(TestSamples.fail(64, "convert", file, out).err()).contains("--tokens");
+    assertThat(TestSamples.fail(64, "convert", "--tokenizer", tokenizer, file, out).err())
+        .contains("--tokens");
     Files.writeString(tokenizer, "{}", StandardCharsets.UTF_8);
     assertRefused(64, "cannot read", "--eos", "the", file, out);
   }

@@ -7,6 +7,7 @@ import com.fasterxml.jackson.core.JsonLocation;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import com.fasterxml.jackson.core.StreamReadConstraints;
+import com.fasterxml.jackson.core.json.JsonReadFeature;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.BufferedInputStream;
@@ -23,6 +24,8 @@ import org.jspecify.annotations.Nullable;
 final class JsonLines implements Documents {
   private static final JsonFactory JSON =
       JsonFactory.builder()
+          // Python writes NaN and Infinity as words.
+          .enable(JsonReadFeature.ALLOW_NON_NUMERIC_NUMBERS)
           .streamReadConstraints(
               StreamReadConstraints.builder().maxStringLength(MAX_CHARACTERS).build())
           .build();
@@ -74,7 +77,7 @@ final class JsonLines implements Documents {
         return null;
       }
       if (first != JsonToken.START_OBJECT) {
-        throw malformed("no-object", "there is " + first + ", not an object");
+        throw malformed("no-object", "there is " + named(first) + ", not an object");
       }
       int line = parser.currentTokenLocation().getLineNr();
       String text = null;
@@ -82,7 +85,8 @@ final class JsonLines implements Documents {
         boolean wanted = parser.currentName().equals(member);
         JsonToken value = parser.nextToken();
         if (wanted && value != JsonToken.VALUE_STRING) {
-          throw malformed("no-text", "the member '" + member + "' is " + value + ", not a text");
+          throw malformed(
+              "no-text", "the member '" + member + "' is " + named(value) + ", not a text");
         }
         if (wanted) {
           text = parser.getText();
@@ -100,6 +104,16 @@ final class JsonLines implements Documents {
     } catch (ZipException | EOFException e) {
       throw malformed("invalid-gzip", cut(e));
     }
+  }
+
+  private static String named(JsonToken value) {
+    return switch (value) {
+      case START_OBJECT -> "an object";
+      case START_ARRAY -> "an array";
+      case VALUE_STRING -> "a text";
+      case VALUE_NUMBER_INT, VALUE_NUMBER_FLOAT -> "a number";
+      default -> value.asString();
+    };
   }
 
   /// Names the line where the parser is, and its offset in the decompressed bytes.

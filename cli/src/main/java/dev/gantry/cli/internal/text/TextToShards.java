@@ -8,6 +8,7 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.cli.internal.parquet.ParquetRows;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
@@ -54,12 +55,29 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
           }
         }
         blocks.finish();
+        requireBlocks(blocks);
         return WrittenFiles.of(output, writer.finish(), start);
       }
     }
   }
 
+  /// @throws MalformedFileException if there is no text
+  /// @throws MisuseException if all texts together do not fill a block
+  private void requireBlocks(TokenBlocks blocks) {
+    if (blocks.written() == 0 && blocks.left() == 0) {
+      throw new MalformedFileException(files.getFirst(), 0, "no-text", "there are no texts");
+    }
+    if (blocks.written() == 0) {
+      throw new MisuseException(
+          "the texts have %d tokens, and fill no block of %d; --pad fills it up"
+              .formatted(blocks.left(), options.length()));
+    }
+  }
+
   private Documents open(Path file) throws IOException {
+    if (Files.isDirectory(file)) {
+      throw new MisuseException("texts must be files, not folders (was " + file + ")");
+    }
     return file.toString().endsWith(ParquetRows.SUFFIX)
         ? new ParquetTexts(file, column)
         : new JsonLines(file, column);

@@ -17,6 +17,7 @@ final class TokenBlocks {
   private final int end;
   private final int[] block;
   private int filled;
+  private long written;
 
   /// @param end the token after each text
   TokenBlocks(ShardWriter writer, TokenOptions options, int end) {
@@ -41,6 +42,16 @@ final class TokenBlocks {
     }
   }
 
+  /// How many blocks were written.
+  long written() {
+    return written;
+  }
+
+  /// How many tokens wait for a block to be full.
+  int left() {
+    return filled;
+  }
+
   private void put(int token) {
     if (options.dtype() == DType.U16 && token > MAX_U16) {
       throw new MisuseException("the token " + token + " does not fit into U16; leave out --u16");
@@ -48,6 +59,7 @@ final class TokenBlocks {
     block[filled++] = token;
     if (filled == block.length) {
       writer.append(Map.of("tokens", values()));
+      written++;
       filled = 0;
     }
   }
