@@ -29,3 +29,5 @@ for k in t.column_names:
     elif k=="flag": b=np.array(c.to_pylist(),np.uint8).tobytes()
     else: b=c.to_numpy().tobytes()
     print(k, hashlib.sha256(b).hexdigest(), file=open(out + "/expected.txt", "a"))
+for name in "ab":
+    pq.write_table(pa.table({name:pa.array([1])}), f"{out}/only-{name}.parquet")

@@ -14,6 +14,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -73,6 +75,17 @@ class ParquetConversionTest {
   }
 
   @Test
+  void filesOfOtherColumnsAreRefused() {
+    CommandLineRun run =
+        TestSamples.fail(
+            65, "convert", FILES.resolve("only-a.parquet"), FILES.resolve("only-b.parquet"), out());
+    assertThat(run.err())
+        .contains(
+            "only-b.parquet: offset 0: other-columns: the columns are [b], but those before [a]");
+    assertThat(Logger.getLogger("dev.hardwood.reader").isLoggable(Level.INFO)).isFalse();
+  }
+
+  @Test
   void aColumnOfTextsBecomesTokens() throws IOException {
     Path tokenizer =
         Files.writeString(
@@ -127,7 +140,7 @@ class ParquetConversionTest {
         "nested|unsupported-column: the column 'a.list.element.list.element' (INT64, in 2 lists)",
         "struct|unsupported-column: the column 'image.path'",
         "empty|no-rows: there are no rows",
-        "brotli|rotli"
+        "brotli|for column 'id': "
       })
   void whatIsNoFieldIsRefused(String name, String fault) {
     String columns = name.equals("brotli") ? "id" : "";
@@ -152,7 +165,7 @@ class ParquetConversionTest {
   void missingColumnsAndFilesAreNamed() {
     Path file = FILES.resolve("none.parquet");
     assertThat(TestSamples.fail(64, "convert", "--columns", "idd", file, out()).err())
-        .contains("--columns: no column 'idd', but [id, ");
+        .contains("--columns: no column 'idd' in " + file + ", but [id, ");
     assertThat(TestSamples.fail(66, "convert", temporary.resolve("a.parquet"), out()).err())
         .contains("ENOENT");
   }

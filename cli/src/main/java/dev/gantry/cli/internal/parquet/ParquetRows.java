@@ -25,6 +25,8 @@ import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Supplier;
+import java.util.logging.Level;
+import java.util.logging.Logger;
 import org.jspecify.annotations.Nullable;
 
 /// The rows of a Parquet file, some at a time. Its row groups are read one after the other.
@@ -33,6 +35,15 @@ public final class ParquetRows implements AutoCloseable {
   public static final String SUFFIX = ".parquet";
 
   private static final int BATCH_ROWS = 256;
+  private static final int MAX_CAUSES = 4;
+
+  /// The reader's own log. Standard error belongs to the command, so it says there only what is wrong.
+  private static final Logger READER = Logger.getLogger("dev.hardwood");
+
+  static {
+    READER.setLevel(Level.WARNING);
+  }
+
   private static final int MAX_SECONDS = Integer.getInteger("gantry.parquet.seconds", 120);
 
   private final Path file;
@@ -153,9 +164,27 @@ public final class ParquetRows implements AutoCloseable {
   }
 
   private MalformedFileException damaged(Exception e) {
-    MalformedFileException damage = malformed("invalid-parquet", String.valueOf(e.getMessage()));
+    MalformedFileException damage = malformed("invalid-parquet", reasons(e));
     damage.initCause(e);
     return damage;
+  }
+
+  Path file() {
+    return file;
+  }
+
+  /// What failed and why: the reader names the step that failed, and its causes the reason.
+  private static String reasons(Throwable e) {
+    String reasons = String.valueOf(e.getMessage());
+    Throwable cause = e.getCause();
+    for (int i = 0; cause != null && i < MAX_CAUSES; i++) {
+      String reason = String.valueOf(cause.getMessage());
+      if (!reasons.contains(reason)) {
+        reasons += ": " + reason.lines().findFirst().orElse("");
+      }
+      cause = cause.getCause();
+    }
+    return reasons;
   }
 
   MalformedFileException malformed(String kind, String detail) {

@@ -32,6 +32,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
       for (int i = 0; i < files.size(); i++) {
         try (ParquetRows rows = new ParquetRows(files.get(i))) {
           List<ParquetColumn> columns = columns(rows);
+          requireNames(rows, columns, fields);
           rows.select(columns.stream().map(ParquetColumn::path).toList());
           while (rows.next()) {
             List<Field> found =
@@ -72,11 +73,25 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
     for (String name : names) {
       if (columns.stream().noneMatch(each -> (each.path() + ".").startsWith(name + "."))) {
         throw new MisuseException(
-            "--columns: no column '%s', but %s"
-                .formatted(name, rows.schema().stream().map(each -> each.fieldPath()).toList()));
+            "--columns: no column '%s' in %s, but %s"
+                .formatted(
+                    name,
+                    rows.file(),
+                    rows.schema().stream().map(each -> each.fieldPath()).toList()));
       }
     }
     return columns;
+  }
+
+  /// @param fields those of the files before; none for the first
+  private static void requireNames(
+      ParquetRows rows, List<ParquetColumn> columns, List<Field> fields) {
+    List<String> found = columns.stream().map(ParquetColumn::name).toList();
+    List<String> first = fields.stream().map(Field::name).toList();
+    if (!first.isEmpty() && !found.equals(first)) {
+      throw rows.malformed(
+          "other-columns", "the columns are " + found + ", but those before " + first);
+    }
   }
 
   private static void append(
@@ -87,8 +102,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
     for (int row = 0; row < rows.count(); row++) {
       for (int i = 0; i < columns.size(); i++) {
         Field field = fields.get(i);
-        if (!columns.get(i).name().equals(field.name())
-            || columns.get(i).dtype() != field.dtype()
+        if (columns.get(i).dtype() != field.dtype()
             || values.get(i).length(row) != field.sampleBytes()) {
           throw rows.malformed(
               "wrong-length",
