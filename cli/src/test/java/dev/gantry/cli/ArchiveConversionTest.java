@@ -138,6 +138,11 @@ class ArchiveConversionTest {
         .containsExactly("cls");
     assertThat(TestSamples.fail(64, "convert", "--columns", "jpg", tar, labels).err())
         .contains("no extension 'jpg'");
+    assertThat(TestSamples.fail(64, "convert", "--size", 8, "--pad", tar, labels).err())
+        .contains("--size is for", "[txt, cls]");
+    Path none = archive("none.tar");
+    assertThat(TestSamples.fail(64, "convert", "--size", 8, none, labels).err())
+        .contains("no samples in [" + none + "]");
   }
 
   @Test

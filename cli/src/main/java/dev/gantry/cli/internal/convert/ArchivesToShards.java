@@ -102,6 +102,10 @@ public record ArchivesToShards(
               + String.join(", ", pictures)
               + "); --size must say how large they get, or --columns name other extensions");
     }
+    if (!wanted.isEmpty() && pictures.isEmpty() && decoding.isPresent()) {
+      throw new MisuseException(
+          "--size is for members named .jpg, .jpeg or .png, but IN has " + wanted);
+    }
     List<MemberField> fields = new ArrayList<>();
     // Samples may have pictures of either kind.
     List<String> either = pictures.stream().filter(name -> !kinds.isInAll(name)).toList();

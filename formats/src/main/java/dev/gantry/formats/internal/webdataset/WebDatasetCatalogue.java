@@ -80,7 +80,10 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
     return Cleanup.orUndo(
         () -> {
           if (indexes.stream().allMatch(index -> index.samples() == 0)) {
-            throw new MisuseException("no samples in " + indexes.size() + " archives");
+            throw new MisuseException(
+                "no samples in "
+                    + indexes.stream().limit(3).map(TarIndex::file).toList()
+                    + (indexes.size() > 3 ? " and %d more".formatted(indexes.size() - 3) : ""));
           }
           List<StoredMember> members =
               wanted.stream().map(field -> StoredMember.of(session, field, indexes)).toList();
