@@ -151,6 +151,10 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   public T optSplit(long seed, int part, int... ratio) {
     List<Integer> sizes =
         IntStream.of(MisuseException.requireGiven("optSplit: ratio", ratio)).boxed().toList();
+    if (sizes.isEmpty()) {
+      throw new MisuseException(
+          "optSplit: there must be a size for each part, as in 9, 1 (was none)");
+    }
     MisuseException.requireRange("optSplit of " + sizes + ": part", part, 0, sizes.size() - 1L);
     for (int size : sizes) {
       MisuseException.requireRange("optSplit of " + sizes + ": each size", size, 1, 1 << 20);

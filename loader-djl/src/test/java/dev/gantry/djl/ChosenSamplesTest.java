@@ -244,7 +244,9 @@ class ChosenSamplesTest {
     assertThatThrownBy(
             () -> records.get().optFilter("label", label -> label.intValue() > 9).build())
         .isInstanceOf(MisuseException.class)
-        .hasMessage("optFilter of 'label': none of 6000 samples is kept");
+        .hasMessage(
+            "optFilter of 'label': none of 6000 samples is kept; values of integers and booleans"
+                + " are Long, all others Double");
   }
 
   @Test
@@ -252,6 +254,9 @@ class ChosenSamplesTest {
     assertThatThrownBy(() -> numbered().optRange(5, 5)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> numbered().optSplit(1, 2, 1, 1)).isInstanceOf(MisuseException.class);
     assertThatThrownBy(() -> numbered().optSplit(1, 0, 1, 0)).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> numbered().optSplit(1, 0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("a size for each part");
     assertThatThrownBy(() -> numbered().optRange(90, 101).build())
         .isInstanceOf(MisuseException.class)
         .hasMessage("optRange(90, 101): there is no sample 100 among 100");

@@ -262,6 +262,14 @@ class WebDatasetTest {
     assertThatThrownBy(() -> dataset(folder + "/none-{0..1}.tar").build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("none-0.tar");
+    assertThatThrownBy(() ->
+            WebDataset.builder()
+                .setPath(folder.toString())
+                .addField(MemberField.integer("cls"))
+                .setSampling(2)
+                .build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining("no field is data: labels are [cls]");
     assertThatThrownBy(() -> dataset(folder.toString()).addField(MemberField.npy("cls")).build())
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("two fields have one name");

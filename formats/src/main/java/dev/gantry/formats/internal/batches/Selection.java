@@ -71,6 +71,12 @@ public sealed interface Selection {
                             }
                           }));
         };
+    if (kept.count() == 0 && this instanceof Where) {
+      throw new MisuseException(
+          "none of "
+              + samples
+              + " samples is kept; values of integers and booleans are Long, all others Double");
+    }
     if (kept.count() == 0) {
       throw new MisuseException("none of " + samples + " samples is kept");
     }

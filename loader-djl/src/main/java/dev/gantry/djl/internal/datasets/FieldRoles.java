@@ -81,7 +81,12 @@ public record FieldRoles(
 
   private void check(List<String> available) {
     if (data.isEmpty()) {
-      throw new MisuseException("optData names no field; it must name one or more of " + available);
+      throw new MisuseException(
+          "no field is data: labels are "
+              + labels
+              + " of "
+              + available
+              + "; add another field, or name one by optData");
     }
     Set<String> seen = new LinkedHashSet<>();
     for (String name : all()) {
