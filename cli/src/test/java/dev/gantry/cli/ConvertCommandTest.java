@@ -214,4 +214,14 @@ class ConvertCommandTest {
     Path out = temporary.resolve("out.safetensors");
     assertRefused(64, out, "--shard-bytes", 5, model, out);
   }
+
+  /// A folder of that name would pass for a file of PyTorch or llama.cpp.
+  @ParameterizedTest
+  @ValueSource(strings = {"out.pt", "out.bin", "out.gguf", "out.npz"})
+  void aNameOfAnotherKindOfWeightsIsExitCode64(String name) throws IOException {
+    Path out = temporary.resolve(name);
+    assertRefused(64, out, model, out);
+    Files.createDirectory(out);
+    assertThat(convert(model, out).exitCode()).isEqualTo(0);
+  }
 }
