@@ -47,6 +47,15 @@ final class GgufConfig {
           Map.entry("attention.layer_norm_rms_epsilon", "rms_norm_eps"),
           Map.entry("rope.freq_base", "rope_theta"));
 
+  /// Notes without which llama.cpp refuses a file, too: no usual value takes their place.
+  private static final List<String> REQUIRED =
+      List.of(
+          "embedding_length",
+          "block_count",
+          "feed_forward_length",
+          "attention.head_count",
+          "attention.layer_norm_rms_epsilon");
+
   /// Notes that change no answer, or none here.
   private static final Set<String> HARMLESS =
       Set.of(
@@ -104,6 +113,12 @@ final class GgufConfig {
         note(key, key.substring(LLAMA.length() + 1), value);
       }
     });
+    for (String required : REQUIRED) {
+      if (!members.containsKey(KEYS.get(required))) {
+        throw new MalformedFileException(
+            file, 0, "missing-key", "there is no note '" + LLAMA + "." + required + "'");
+      }
+    }
     rotation(notes);
     requireHead("attention.value_length");
     requireHead("rope.dimension_count");

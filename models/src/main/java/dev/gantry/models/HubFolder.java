@@ -2,6 +2,7 @@
 package dev.gantry.models;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.Weights;
 import java.nio.file.Files;
@@ -32,8 +33,13 @@ final class HubFolder {
   static HubFolder read(Path path) {
     return GgufConfig.find(path)
         .map(gguf -> new HubFolder(path, GgufConfig.of(gguf), GgufConfig.stretches(gguf)))
-        .orElseGet(
-            () -> new HubFolder(path, HubConfig.read(path.resolve("config.json")), List.of()));
+        .orElseGet(() -> {
+          if (Files.isRegularFile(path)) {
+            throw new MisuseException(
+                "a model is a folder with config.json, or a GGUF file (was the file " + path + ")");
+          }
+          return new HubFolder(path, HubConfig.read(path.resolve("config.json")), List.of());
+        });
   }
 
   List<Float> stretches() {

@@ -68,7 +68,9 @@ class HubGgufTest {
   @CsvSource({
     "llama.vocab_size, llama.vocab_sizx, 'llama.vocab_sizx'",
     "llama.attention.value_length, llama.xxxxxxxxx.value_length, 'llama.xxxxxxxxx.value_length'",
-    "llama.block_count, llama.blocks_numb, 'num_hidden_layers'",
+    "llama.block_count, llama.blocks_numb, no note 'llama.block_count'",
+    "layer_norm_rms_epsilon, layer_norm_rms_epsilox, no note"
+        + " 'llama.attention.layer_norm_rms_epsilon'",
     "llama.context_length, llama.expert_counttt, mixtures of experts",
   })
   void aNoteThatMeansSomethingElseIsRefused(String note, String other, String reason)

@@ -370,6 +370,15 @@ class HubModelTest {
     }
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"pickled/pytorch_model.bin", "hub/bert/model.safetensors"})
+  void aFileOfWeightsAloneIsNoModel(String name) {
+    Path file = HUB.resolveSibling(name);
+    assertThatThrownBy(() -> HubModel.of(file))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(file.toString());
+  }
+
   /// The file holds the tensors of `bert` as PyTorch saves them.
   @Test
   void aFolderOfPickledTensorsAnswersToo() throws IOException, TranslateException {
