@@ -81,7 +81,8 @@ public final class ZipDirectory {
       throw malformed(
           0,
           "invalid-archive",
-          "the directory of the ZIP archive is missing or damaged: " + reason(damage));
+          "the ZIP archive is cut or damaged: its directory, at the end, cannot be read: "
+              + reason(damage));
     }
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.files;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -46,5 +47,16 @@ public final class OtherFormats {
         .filter(signature -> start.startsWith(signature.start()))
         .map(Signature::description)
         .findFirst();
+  }
+
+  /// Refuses a file that begins as another known format does.
+  ///
+  /// @param wanted the format that was expected
+  public static void refuse(FileBytes file, String wanted) {
+    describe(file)
+        .ifPresent(other -> {
+          throw new MalformedFileException(
+              file.file(), 0, "another-format", "not " + wanted + ": the file is " + other);
+        });
   }
 }

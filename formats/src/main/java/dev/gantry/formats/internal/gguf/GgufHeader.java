@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.gguf;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import java.nio.ByteBuffer;
@@ -79,6 +80,7 @@ record GgufHeader(
 
     GgufHeader parse() {
       if (input.remaining() < Integer.BYTES || input.int32() != MAGIC) {
+        OtherFormats.refuse(file, "GGUF");
         throw input.malformed(0, "bad-magic", "a GGUF file begins with GGUF, and this does not");
       }
       requireVersion(input.int32());

@@ -49,10 +49,7 @@ final class HeaderParser {
     bytes.readFully(word, 0);
     long length = word.getLong(0);
     if (Long.compareUnsigned(length, bytes.length() - LENGTH_BYTES) > 0) {
-      OtherFormats.describe(bytes)
-          .ifPresent(format -> {
-            throw malformed(0, "another-format", "not safetensors: the file is " + format);
-          });
+      OtherFormats.refuse(bytes, "safetensors");
     }
     if (Long.compareUnsigned(length, SafetensorsHeader.MAX_HEADER_BYTES) > 0) {
       throw malformed(

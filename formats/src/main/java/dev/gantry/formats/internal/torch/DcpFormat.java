@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.torch;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -14,6 +15,7 @@ import java.util.List;
 public final class DcpFormat implements WeightsFormat {
   static final String NAME = "DCP";
   static final String METADATA = ".metadata";
+  private static final String DATA_FILE = ".distcp";
 
   @Override
   public String name() {
@@ -27,9 +29,10 @@ public final class DcpFormat implements WeightsFormat {
 
   @Override
   public boolean recognises(String fileName, ByteBuffer start) {
-    return fileName.equals(METADATA)
-        && start.hasRemaining()
-        && start.get(start.position()) == (byte) 0x80;
+    return fileName.endsWith(DATA_FILE)
+        || (fileName.equals(METADATA)
+            && start.hasRemaining()
+            && start.get(start.position()) == (byte) 0x80);
   }
 
   @Override
@@ -39,6 +42,13 @@ public final class DcpFormat implements WeightsFormat {
 
   @Override
   public WeightsCatalogue open(FileBytes file) {
+    if (file.file().fileName().endsWith(DATA_FILE)) {
+      throw new MalformedFileException(
+          file.file(),
+          0,
+          "one-of-a-folder",
+          "the file is one of a folder of torch.distributed.checkpoint, which is read whole");
+    }
     return new DcpReader(file).read();
   }
 

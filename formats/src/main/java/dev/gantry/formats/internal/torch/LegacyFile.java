@@ -124,7 +124,10 @@ final class LegacyFile {
             at, "invalid-storages", "a storage is listed that the pickle does not name");
       }
       long left = bytes.length() - at - Long.BYTES;
-      long elements = left < 0 ? -1 : number(at);
+      if (left < 0) {
+        throw malformed(at, "storage-past-end", "the file ends before storage '" + key + "'");
+      }
+      long elements = number(at);
       if (elements < 0 || elements > left / size) {
         throw malformed(
             at,

@@ -12,6 +12,7 @@ import dev.gantry.formats.internal.torch.PickleValue.Items;
 import dev.gantry.formats.internal.torch.PickleValue.Real;
 import dev.gantry.formats.internal.torch.PickleValue.Text;
 import dev.gantry.formats.spi.StoredTensor;
+import java.math.BigDecimal;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
@@ -182,11 +183,34 @@ final class StateDict {
       case Constant.TRUE -> "True";
       case Constant.FALSE -> "False";
       case Int(long number) -> Long.toString(number);
-      case Real(double number) -> Double.toString(number);
+      case Real(double number) -> note(number);
       case Text(String text) -> text;
       case Items(List<PickleValue> items) -> note(items);
       default -> null;
     };
+  }
+
+  /// Returns a number as Python's `str` gives it, which takes exponents for others than Java does.
+  private static String note(double number) {
+    if (Double.isNaN(number)) {
+      return "nan";
+    }
+    if (Double.isInfinite(number)) {
+      return number < 0 ? "-inf" : "inf";
+    }
+    if (number == 0) {
+      return Double.toString(number);
+    }
+    BigDecimal decimal = new BigDecimal(Double.toString(number)).stripTrailingZeros();
+    int exponent = decimal.precision() - decimal.scale() - 1;
+    if (exponent >= -4 && exponent < 16) {
+      return decimal.setScale(Math.max(1, decimal.scale())).toPlainString();
+    }
+    return "%se%s%02d"
+        .formatted(
+            decimal.movePointLeft(exponent).stripTrailingZeros().toPlainString(),
+            exponent < 0 ? "-" : "+",
+            Math.abs(exponent));
   }
 
   private MalformedFileException malformed(String kind, String detail) {

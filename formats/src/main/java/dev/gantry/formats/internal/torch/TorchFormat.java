@@ -8,6 +8,7 @@ import dev.gantry.core.Session;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.archive.ZipDirectory;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.safetensors.DataFiles;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.WeightsCatalogue;
@@ -94,6 +95,7 @@ public final class TorchFormat implements WeightsFormat {
       return catalogue(file, new LegacyFile(file).read(start), List.of());
     }
     if (!ZipDirectory.begins(start)) {
+      OtherFormats.refuse(file, NAME);
       throw new MalformedFileException(
           file.file(),
           0,

@@ -193,6 +193,14 @@ class GgufFormatTest {
     assertThat(weights.metadata().get("after")).isEqualTo("3");
   }
 
+  /// As after a clone without Git LFS.
+  @Test
+  void aFolderWithAPointerInsteadOfItsFileSaysWhatThatIs() throws IOException {
+    Files.writeString(folder.resolve("m.gguf"), "version https://git-lfs.github.com/spec/v1\n");
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(folder)))
+        .hasMessageContaining("another-format: not GGUF: the file is a Git LFS pointer");
+  }
+
   @Test
   void faultsAreNamed() throws IOException {
     HandmadeGguf one = new HandmadeGguf().tensor("a", 24, new byte[5], 5);

@@ -52,6 +52,14 @@ class DcpCorpusTest {
 
   @TempDir private Path temporary;
 
+  @Test
+  void aDataFileAloneIsNamedAsAPartOfItsFolder() {
+    assertThat(
+            catchThrowableOfType(
+                MalformedFileException.class, () -> open(CORPUS.resolve("one/__0_0.distcp"))))
+        .hasMessageContaining("__0_0.distcp: offset 0: one-of-a-folder: ");
+  }
+
   static Stream<Arguments> all() throws IOException {
     return Verdict.readAll(CORPUS.resolve("expected.json")).entrySet().stream()
         .map(entry -> Arguments.of(CORPUS.resolve(entry.getKey()), entry.getValue()));

@@ -14,7 +14,10 @@ import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
@@ -22,6 +25,7 @@ import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -30,6 +34,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Our verdict on each corpus file is PyTorch's. The system property `gantry.torch.corpus` names a folder of
 /// further files with their `expected.json`.
 class TorchCorpusTest {
+  @TempDir private Path temporary;
+
   private static final Path CORPUS = Path.of("src/test/resources/corpus/torch");
 
   /// Files of further kinds, protocols and dtypes, which `make.py` there has made.
@@ -168,5 +174,37 @@ class TorchCorpusTest {
                 MalformedFileException.class,
                 () -> open(folder.resolve("pytorch_model-00001-of-00002.bin"))))
         .isNull();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "1e-8, 1e-08", "0.0001, 0.0001", "-1.5e-5, -1.5e-05", "123456789012.5, 123456789012.5",
+    "1e15, 1000000000000000.0", "1e16, 1e+16", "6.02e123, 6.02e+123", "100, 100.0",
+    "-0.0, -0.0", "NaN, nan", "-Infinity, -inf"
+  })
+  void realNumbersAreNotesAsPythonWritesThem(double number, String note) {
+    assertThat(StateDict.note(new PickleValue.Real(number))).isEqualTo(note);
+  }
+
+  /// As after a clone without Git LFS.
+  @Test
+  void aFolderWithAPointerInsteadOfItsFileSaysWhatThatIs() throws IOException {
+    Files.writeString(
+        temporary.resolve("pytorch_model.bin"), "version https://git-lfs.github.com/spec/v1\n");
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(temporary)))
+        .hasMessageContaining("another-format: not PyTorch: the file is a Git LFS pointer");
+  }
+
+  @Test
+  void aLegacyFileThatIsCutBeforeAStorageSaysSo() throws IOException {
+    byte[] whole = Files.readAllBytes(CORPUS.resolve("legacy.pt"));
+    StoredTensor last =
+        open(CORPUS.resolve("legacy.pt")).tensors().values().stream()
+            .max(Comparator.comparingLong(tensor -> tensor.extent().offset()))
+            .orElseThrow();
+    Path cut = temporary.resolve("cut.pt");
+    Files.write(cut, Arrays.copyOf(whole, (int) last.extent().offset() - 1));
+    assertThat(catchThrowableOfType(MalformedFileException.class, () -> open(cut)))
+        .hasMessageMatching(".*: storage-past-end: the file ends before storage '[0-9]+'");
   }
 }
