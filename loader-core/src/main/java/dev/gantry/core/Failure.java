@@ -74,7 +74,8 @@ public sealed interface Failure extends Serializable {
 
   /// The store of a remote file refused, or its answer was wrong.
   ///
-  /// @param status the answer's status, such as HTTP's 404; 0 if the status is not at fault
+  /// @param status the answer's status, such as HTTP's 404, which stores of other protocols also give for a file that is
+  ///     missing; 0 if the status is not at fault
   record Remote(int status, String reason) implements Failure {
     @Override
     public String describe() {

@@ -25,7 +25,8 @@ public final class ResidentStore implements Store {
             new TransferException(
                 "open",
                 file.toString(),
-                new Failure.Remote(0, "these resident weights are closed, or have no such file")));
+                new Failure.Remote(
+                    404, "these resident weights are closed, or have no such file")));
   }
 
   /// Opens a file of weights that this process holds; the caller closes it. Empty if the location is no such file, or
