@@ -37,6 +37,7 @@ final class NoisePictures {
 
   /// Makes the archives, if they are not there: each picture has the class that its number ends with.
   static List<Path> archives(Path folder, int pictures) throws IOException {
+    Files.createDirectories(folder);
     List<Path> archives = new ArrayList<>();
     for (int i = 0; i < ARCHIVES; i++) {
       Path archive = folder.resolve("pictures-%d-%d.tar".formatted(pictures, i));
