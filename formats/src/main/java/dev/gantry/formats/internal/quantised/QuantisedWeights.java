@@ -92,7 +92,10 @@ public final class QuantisedWeights {
     try {
       file = FileBytes.open(session, location);
     } catch (TransferException failed) {
-      if (isAbsent(failed.failure())) {
+      // S3 answers 403 for what is missing, if the caller may not list the bucket.
+      boolean forbidden =
+          failed.failure() instanceof Failure.Remote(int status, _) && status == 403;
+      if (failed.isNotFound() || forbidden) {
         return JsonTree.EMPTY;
       }
       throw failed;
@@ -100,15 +103,6 @@ public final class QuantisedWeights {
     try (file) {
       return JsonTree.read(file);
     }
-  }
-
-  /// S3 answers 403 for what is missing, if the caller may not list the bucket.
-  private static boolean isAbsent(Failure failure) {
-    return switch (failure) {
-      case Failure.Errno(_, String name, _) -> name.equals("ENOENT");
-      case Failure.Remote(int status, _) -> status == 404 || status == 403;
-      default -> false;
-    };
   }
 
   private SequencedMap<String, StoredTensor> find() {
