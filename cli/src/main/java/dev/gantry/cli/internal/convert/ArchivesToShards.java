@@ -5,17 +5,13 @@ import dev.gantry.cli.internal.input.Input;
 import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Cancellation;
-import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.ring.PrefetchRing;
 import dev.gantry.core.internal.ring.RingBatch;
-import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.images.ImageDecoding;
 import dev.gantry.formats.internal.batches.BatchView;
@@ -138,28 +134,17 @@ public record ArchivesToShards(
     long bytes = fields.stream().mapToLong(Field::sampleBytes).sum();
     int size = Math.clamp(BATCH_BYTES / Math.max(1, bytes), 1, MAX_BATCH);
     EpochBatches batches = EpochBatches.of(store, OrderOptions.of(size));
-    RingOptions ringOptions =
-        new RingOptions(
-            Device.HOST,
-            RingOptions.MIN_SLOTS,
-            batches.slotBytes(),
-            batches.hostBytes(),
-            TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
-            false);
     long samples = SelectedSamples.count(store);
-    long done = 0;
+    long[] done = {0};
     try (ShardWriter writer = ShardWriter.create(session, output, fields, options);
-        Progress bar = Progress.ofSteps("convert", samples);
-        PrefetchRing<BatchView> ring = session.ring(ringOptions, batches.from(batches.start()))) {
-      for (Optional<RingBatch<BatchView>> next = ring.next();
-          next.isPresent();
-          next = ring.next()) {
-        try (RingBatch<BatchView> batch = next.get()) {
-          append(writer, batch);
-          done += batch.label().samples();
-          bar.onProgress(done, samples);
-        }
-      }
+        Progress bar = Progress.ofSteps("convert", samples)) {
+      batches.readAll(
+          session,
+          batch -> {
+            append(writer, batch);
+            done[0] += batch.label().samples();
+            bar.onProgress(done[0], samples);
+          });
       return writer.finish();
     }
   }

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.batches;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.ring.PrefetchRing;
+import dev.gantry.core.internal.ring.RingBatch;
+import dev.gantry.core.internal.ring.RingOptions;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.order.BatchBounds;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.MixingAdvice;
@@ -17,6 +23,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.BiFunction;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
@@ -103,6 +110,29 @@ public final class EpochBatches implements Batches {
     }
     return new Source(
         EpochOrder.of(store.fileSamples(), options, state.epoch()), state.epoch(), state.batch());
+  }
+
+  /// Reads the batches of one epoch to host memory, some of them ahead.
+  ///
+  /// @param taker gets each batch, and has it until it returns
+  public void readAll(GantrySession session, Consumer<RingBatch<BatchView>> taker) {
+    RingOptions options =
+        new RingOptions(
+            Device.HOST,
+            RingOptions.MIN_SLOTS,
+            slotBytes(),
+            hostBytes(),
+            TransferOptions.defaults().withLimits(LIMITS),
+            false);
+    try (PrefetchRing<BatchView> ring = session.ring(options, from(start()))) {
+      for (Optional<RingBatch<BatchView>> next = ring.next();
+          next.isPresent();
+          next = ring.next()) {
+        try (RingBatch<BatchView> batch = next.get()) {
+          taker.accept(batch);
+        }
+      }
+    }
   }
 
   @Override

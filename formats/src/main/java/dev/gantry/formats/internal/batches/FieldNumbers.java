@@ -2,13 +2,8 @@
 package dev.gantry.formats.internal.batches;
 
 import dev.gantry.core.DType;
-import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.ring.PrefetchRing;
-import dev.gantry.core.internal.ring.RingBatch;
-import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.order.OrderOptions;
 import dev.gantry.formats.spi.FieldSource;
@@ -19,7 +14,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.EnumSet;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
@@ -72,37 +66,24 @@ public final class FieldNumbers {
           case FieldSource.InFiles(long spacing, _) -> spacing == field.sampleBytes();
         };
     OrderOptions order = OrderOptions.of(dense ? DENSE_SAMPLES : SPREAD_SAMPLES);
-    read(session, EpochBatches.of(SelectedSamples.withFields(store, List.of(index)), order), sink);
-  }
-
-  private static void read(GantrySession session, EpochBatches batches, Sink sink) {
-    RingOptions options =
-        new RingOptions(
-            Device.HOST,
-            RingOptions.MIN_SLOTS,
-            batches.slotBytes(),
-            batches.hostBytes(),
-            TransferOptions.defaults().withLimits(EpochBatches.LIMITS),
-            false);
-    long sample = 0;
-    try (Arena arena = Arena.ofConfined();
-        PrefetchRing<BatchView> ring = session.ring(options, batches.from(batches.start()))) {
+    EpochBatches batches =
+        EpochBatches.of(SelectedSamples.withFields(store, List.of(index)), order);
+    long[] sample = {0};
+    try (Arena arena = Arena.ofConfined()) {
       MemorySegment memory = arena.allocate(batches.slotBytes(), Long.BYTES);
       ByteBuffer bytes = memory.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
-      for (Optional<RingBatch<BatchView>> next = ring.next();
-          next.isPresent();
-          next = ring.next()) {
-        try (RingBatch<BatchView> batch = next.get()) {
-          FieldView view = batch.label().fields().getFirst();
-          int size = view.dtype().alignmentBytes();
-          int pitch = (int) (view.strides().getFirst() * size);
-          int length = (batch.label().samples() - 1) * pitch + size;
-          batch.region(view.offset(), length).copyTo(memory.asSlice(0, length));
-          for (int i = 0; i < batch.label().samples(); i++) {
-            sink.accept(sample++, number(view.dtype(), bytes, i * pitch));
-          }
-        }
-      }
+      batches.readAll(
+          session,
+          batch -> {
+            FieldView view = batch.label().fields().getFirst();
+            int size = view.dtype().alignmentBytes();
+            int pitch = (int) (view.strides().getFirst() * size);
+            int length = (batch.label().samples() - 1) * pitch + size;
+            batch.region(view.offset(), length).copyTo(memory.asSlice(0, length));
+            for (int i = 0; i < batch.label().samples(); i++) {
+              sink.accept(sample[0]++, number(view.dtype(), bytes, i * pitch));
+            }
+          });
     }
   }
 

@@ -12,7 +12,6 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
-import java.util.stream.LongStream;
 
 /// Serves some samples of another catalogue, with some of their fields. Whatever deals with samples, such as
 /// orders, ranks and states, sees only these. It owns the other catalogue.
@@ -47,6 +46,19 @@ public final class SelectedSamples implements SampleCatalogue {
     identity = store.identity() + (all ? "" : "/of/" + chosen.identity());
   }
 
+  /// Makes a catalogue of the same samples.
+  ///
+  /// @param fields the numbers within `other` of some of its fields
+  private SelectedSamples(SelectedSamples other, List<Integer> fields) {
+    store = other.store;
+    this.fields = fields.stream().map(other.fields::get).toList();
+    chosen = other.chosen;
+    starts = other.starts;
+    chosenStarts = other.chosenStarts;
+    mostSteps = other.mostSteps;
+    identity = other.identity;
+  }
+
   /// @param chosen some of the samples of all data files, which are numbered one file after the other
   public static SelectedSamples of(SampleCatalogue store, SampleBits chosen) {
     return new SelectedSamples(store, allFields(store), chosen);
@@ -59,10 +71,9 @@ public final class SelectedSamples implements SampleCatalogue {
     if (fields.equals(allFields(store))) {
       return store;
     }
-    long samples = count(store);
-    SampleBits all =
-        SampleBits.of(samples, numbers -> LongStream.range(0, samples).forEach(numbers));
-    return new SelectedSamples(store, fields, all);
+    return store instanceof SelectedSamples some
+        ? new SelectedSamples(some, fields)
+        : new SelectedSamples(store, fields, SampleBits.all(count(store)));
   }
 
   /// Returns all samples with their first fields only.

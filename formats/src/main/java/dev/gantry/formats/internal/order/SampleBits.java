@@ -40,16 +40,32 @@ public final class SampleBits {
     Arrays.parallelPrefix(before, Long::sum);
   }
 
+  /// Chooses all samples.
+  ///
+  /// @throws MisuseException if they are too many
+  public static SampleBits all(long samples) {
+    long[] words = words(samples);
+    Arrays.fill(words, -1);
+    if (samples % Long.SIZE != 0) {
+      words[words.length - 1] = -1L >>> -samples;
+    }
+    return new SampleBits(words);
+  }
+
+  private static long[] words(long samples) {
+    if (samples > MAX_SAMPLES) {
+      throw new MisuseException(
+          "some of " + samples + " samples cannot be chosen, only of up to " + MAX_SAMPLES);
+    }
+    return new long[(int) Math.ceilDiv(samples, (long) Long.SIZE)];
+  }
+
   /// Chooses the samples whose numbers are given to the consumer, in any order.
   ///
   /// @param samples how many there are
   /// @throws MisuseException if they are too many, or a number is not one of a sample
   public static SampleBits of(long samples, Consumer<LongConsumer> numbers) {
-    if (samples > MAX_SAMPLES) {
-      throw new MisuseException(
-          "some of " + samples + " samples cannot be chosen, only of up to " + MAX_SAMPLES);
-    }
-    long[] words = new long[(int) Math.ceilDiv(samples, (long) Long.SIZE)];
+    long[] words = words(samples);
     numbers.accept(number -> {
       if (number < 0 || number >= samples) {
         throw new MisuseException("there is no sample " + number + " among " + samples);
