@@ -86,7 +86,7 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
   static final class Values {
     private final MemorySegment memory;
 
-    /// Where each row's values begin, in bytes, and where the last one's end.
+    /// Returns where each row's values begin, in bytes, and where the last one's end.
     private final int[] starts;
 
     private Values(MemorySegment memory, int[] starts) {

@@ -173,7 +173,7 @@ final class IntegerLayouts {
     return layout.tensor("pack-quantized", value.real().times(factor), out, in);
   }
 
-  /// Which group an input is of.
+  /// Says which group an input is of.
   ///
   /// @param axis how the groups of scales and zero points are indexed
   private record Groups(Formula index, Axis axis) {

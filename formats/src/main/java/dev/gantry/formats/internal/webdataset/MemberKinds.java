@@ -51,6 +51,11 @@ public final class MemberKinds {
     return PICTURE.matcher(extension).matches();
   }
 
+  /// Whether an extension says that members are NumPy arrays.
+  static boolean isNpy(String extension) {
+    return extension.equals(NPY) || extension.endsWith("." + NPY);
+  }
+
   /// Whether each sample has a member with an extension.
   public boolean isInAll(String extension) {
     return lengths(extension).getCount() == samples;
@@ -58,7 +63,7 @@ public final class MemberKinds {
 
   /// The field whose values an extension tells: NumPy arrays, and integers.
   public Optional<MemberField> known(String extension) {
-    if (extension.equals(NPY) || extension.endsWith("." + NPY)) {
+    if (isNpy(extension)) {
       return Optional.of(MemberField.npy(extension));
     }
     return INTEGERS.contains(extension)

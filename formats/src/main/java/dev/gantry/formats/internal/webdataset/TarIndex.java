@@ -26,7 +26,7 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
 
-/// Where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
+/// Says where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
 /// the other. Thread-safe, but [#close] must come after the last read.
 public final class TarIndex implements AutoCloseable {
   /// The most extensions that the members of one archive may have.
@@ -37,8 +37,6 @@ public final class TarIndex implements AutoCloseable {
 
   /// The longest integer in digits, with spaces around it.
   private static final int MAX_INTEGER_BYTES = 32;
-
-  private static final String NPY = "npy";
 
   /// The longest header of a NumPy array that is compared with others'.
   private static final int MAX_NPY_HEADER_BYTES = 64 << 10;
@@ -57,7 +55,7 @@ public final class TarIndex implements AutoCloseable {
   private final Numbers numbers;
   private final Runnable closing;
 
-  /// @param data where members are read, with its identity: the archive, or what it decompresses to
+  /// @param data where members are read, with its identity; the archive, or what it decompresses to
   TarIndex(
       Location file,
       Location data,
@@ -229,7 +227,7 @@ public final class TarIndex implements AutoCloseable {
   }
 
   private static long value(TarReader tar, SampleReader.Value value) {
-    if (value.field().equals(NPY) || value.field().endsWith("." + NPY)) {
+    if (MemberKinds.isNpy(value.field())) {
       return npyHeader(tar);
     }
     return value.member().length() > MAX_INTEGER_BYTES
@@ -275,7 +273,7 @@ public final class TarIndex implements AutoCloseable {
     return stamp.size();
   }
 
-  /// Where members are read: the archive, or what it decompresses to.
+  /// Returns where members are read, which is the archive, or what it decompresses to.
   Location data() {
     return data;
   }
