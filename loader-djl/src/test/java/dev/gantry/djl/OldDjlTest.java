@@ -3,7 +3,9 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDManager;
+import ai.djl.util.Utils;
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
 import dev.gantry.testing.ChildJvm;
@@ -12,8 +14,10 @@ import java.io.InputStream;
 import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.Properties;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,11 +46,45 @@ class OldDjlTest {
     try (Writer writer = Files.newBufferedWriter(changed)) {
       properties.store(writer, null);
     }
-    return ChildJvm.run(
-        "256m",
-        Map.of("JDK_JAVA_OPTIONS", "-Xbootclasspath/a:" + folder.resolve("classes")),
-        SmallHeapProgram.class,
-        weights.toString());
+    Path cache = cacheWith(version);
+    try {
+      return ChildJvm.run(
+          "256m",
+          Map.of(
+              "JDK_JAVA_OPTIONS",
+              "-Xbootclasspath/a:" + folder.resolve("classes"),
+              "ENGINE_CACHE_DIR",
+              cache.toString()),
+          SmallHeapProgram.class,
+          weights.toString());
+    } finally {
+      for (Path link : filesOf(cache)) {
+        Files.delete(link);
+      }
+    }
+  }
+
+  /// DJL's cache with the JNI library of another version too: DJL looks for one of its jar's version before Gantry is
+  /// asked anything, and would try to download it.
+  private Path cacheWith(String version) throws IOException {
+    Engine.getInstance();
+    Path cache = folder.resolve("cache");
+    Path own = Utils.getEngineCacheDir("pytorch");
+    for (Path file : filesOf(own)) {
+      Path linked = cache.resolve("pytorch").resolve(own.relativize(file));
+      Files.createDirectories(linked.getParent());
+      Files.createSymbolicLink(linked, file);
+      if (file.endsWith("0.35.1-libdjl_torch.so") && !version.equals("0.35.1")) {
+        Files.createSymbolicLink(linked.resolveSibling(version + "-libdjl_torch.so"), file);
+      }
+    }
+    return cache;
+  }
+
+  private static List<Path> filesOf(Path folder) throws IOException {
+    try (Stream<Path> files = Files.walk(folder)) {
+      return files.filter(Files::isRegularFile).toList();
+    }
   }
 
   @ParameterizedTest
