@@ -22,6 +22,7 @@
 #   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
+#   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -88,6 +89,11 @@ quantised() {
   for folder in "$1"/*/; do
     main dev.gantry.benchmarks.Measure dequantise "$folder"
   done
+}
+
+pickled() {
+  [[ -f $1/llama.pt ]] || python3 "$here/pickled.py" "$1" 4300000000 || return
+  main dev.gantry.benchmarks.Measure loads "${DEVICE:-cuda:0}" "$1/llama.safetensors" "$1/llama.pt"
 }
 
 # limits FILE FOLDER [reads|writes]
@@ -274,6 +280,7 @@ case ${1:-} in
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
+  pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

@@ -27,6 +27,7 @@ public final class Measure {
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
       s3 s3://BUCKET/FOLDER/ [ROUNDS]
+      loads DEVICE FILE FILE...
       several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first FOLDER BYTES
       host-datasets make|records|decode|shards|small FOLDER BYTES
@@ -56,6 +57,7 @@ public final class Measure {
       case "save" -> SaveBench.main(rest);
       case "overlap-save" -> OverlapSaveBench.main(rest);
       case "s3" -> S3Bench.main(rest);
+      case "loads" -> LoadsBench.main(rest);
       case "several-gpus" -> SeveralGpusBench.main(rest);
       case "datasets" -> DatasetBench.main(rest);
       case "host-datasets" -> HostDatasetBench.main(rest);
