@@ -114,11 +114,26 @@ public final class ParameterNames {
     /// @throws MisuseException as [#rule], and if there is no tensor or the axis is less than 0
     public Builder concat(
         String parameter, int axis, List<String> tensors, TensorTransform... eachOfThem) {
+      return joined(parameter, axis, tensors, false, eachOfThem);
+    }
+
+    /// Adds a rule of [#concat] that may match no parameter.
+    public Builder optConcat(
+        String parameter, int axis, List<String> tensors, TensorTransform... eachOfThem) {
+      return joined(parameter, axis, tensors, true, eachOfThem);
+    }
+
+    private Builder joined(
+        String parameter,
+        int axis,
+        List<String> tensors,
+        boolean optional,
+        TensorTransform... eachOfThem) {
       MisuseException.requireRange("axis of concat", axis, 0, Integer.MAX_VALUE);
       MisuseException.requireGiven("tensors of concat", tensors);
       MisuseException.requireRange(
           "number of tensors of concat", tensors.size(), 1, Integer.MAX_VALUE);
-      return add(parameter, axis, tensors, false, eachOfThem);
+      return add(parameter, axis, tensors, optional, eachOfThem);
     }
 
     private Builder add(

@@ -8,15 +8,26 @@ import java.util.function.UnaryOperator;
 
 /// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
 final class Activations {
+  static final UnaryOperator<NDArray> GELU = Activation::gelu;
+  static final UnaryOperator<NDArray> RELU = Activation::relu;
+
   static final Map<String, UnaryOperator<NDArray>> KNOWN =
-      Map.of(
-          "gelu", Activation::gelu,
-          "gelu_new", Activations::tanhGelu,
-          "gelu_pytorch_tanh", Activations::tanhGelu,
-          "relu", Activation::relu,
-          "silu", Activations::silu,
-          "swish", Activations::silu,
-          "tanh", Activation::tanh);
+      Map.ofEntries(
+          Map.entry("gelu", GELU),
+          Map.entry("gelu_accurate", Activations::tanhGelu),
+          Map.entry("gelu_fast", Activations::tanhGelu),
+          Map.entry("gelu_new", Activations::tanhGelu),
+          Map.entry("gelu_python", GELU),
+          Map.entry("gelu_pytorch_tanh", Activations::tanhGelu),
+          Map.entry("linear", x -> x),
+          Map.entry("mish", Activation::mish),
+          Map.entry("quick_gelu", x -> x.mul(Activation.sigmoid(x.mul(1.702f)))),
+          Map.entry("relu", RELU),
+          Map.entry("relu2", x -> Activation.relu(x).square()),
+          Map.entry("sigmoid", Activation::sigmoid),
+          Map.entry("silu", Activations::silu),
+          Map.entry("swish", Activations::silu),
+          Map.entry("tanh", Activation::tanh));
 
   private static final double ROOT = Math.sqrt(2 / Math.PI);
 

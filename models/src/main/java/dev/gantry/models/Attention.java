@@ -2,23 +2,29 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
+import dev.gantry.models.Description.Attending;
 import org.jspecify.annotations.Nullable;
 
-/// Computes what all transformer blocks need: attention, its masks, look-ups in tables and casts.
+/// The attention of one layer in one pass, and what else blocks compute on arrays of any type.
 ///
 /// DJL's native code knows no BFLOAT16. Operations of a loaded BFLOAT16 array are safe, and so are
 /// their results; operations of other arrays with one as operand are not. So here the array that has
 /// the weights' type always comes first.
-final class Attention {
+///
+/// @param scale by which scores are multiplied, a scalar
+/// @param mask is added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type
+/// @param turn null for no rotary embedding
+record Attention(
+    Attending kind, NDArray scale, @Nullable NDArray mask, Rotation.@Nullable Turn turn) {
   /// Added to a score to make it vanish in the softmax; it is finite in FLOAT16.
   private static final float HIDDEN = -30_000;
-
-  private Attention() {}
 
   /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
   static NDArray heads(NDArray states, int heads) {
@@ -32,11 +38,9 @@ final class Attention {
   ///
   /// @param query `[batch, heads, length, size]`
   /// @param key `[batch, groups, all, size]`, as `value`: neighbouring heads share a group's
-  /// @param scale a scalar
-  /// @param mask `[batch or 1, 1, length or 1, all]`, of the query's type
+  /// @param sinks a score of each head that has no value; null for none
   /// @return `[batch, length, heads × size]`
-  static NDArray attend(
-      NDArray query, NDArray key, NDArray value, NDArray scale, @Nullable NDArray mask) {
+  NDArray attend(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
     Shape shape = query.getShape();
     long batch = shape.get(0);
     long heads = shape.get(1);
@@ -51,13 +55,26 @@ final class Attention {
             .reshape(batch, groups, heads / groups * length, size)
             .matMul(key.transpose(0, 1, 3, 2))
             .reshape(batch, heads, length, all);
-    NDArray shares = softmax(mask == null ? scores : scores.add(mask));
+    if (kind.cap() != 0) {
+      scores = scores.div(kind.cap()).tanh().mul(kind.cap());
+    }
+    NDArray masked = mask == null ? scores : scores.add(mask);
+    NDArray shares = sinks == null ? softmax(masked) : beside(masked, sinks);
     return shares
         .reshape(batch, groups, heads / groups * length, all)
         .matMul(value)
         .reshape(batch, heads, length, size)
         .transpose(0, 2, 1, 3)
         .reshape(batch, length, heads * size);
+  }
+
+  /// The shares of scores beside those of the sinks.
+  private static NDArray beside(NDArray scores, NDArray sinks) {
+    Shape shape = scores.getShape();
+    NDArray column =
+        sinks.reshape(1, -1, 1, 1).broadcast(shape.get(0), shape.get(1), shape.get(2), 1);
+    return softmax(NDArrays.concat(new NDList(scores, column), 3))
+        .get(new NDIndex("..., :{}", shape.get(3)));
   }
 
   /// Computes FLOAT16 scores in FLOAT32: their sums would overflow.
@@ -67,39 +84,41 @@ final class Attention {
         : scores.softmax(-1);
   }
 
-  /// Hides from each of `length` tokens those after it, and those that `given` hides.
+  /// Says what is hidden from each of `length` tokens.
   ///
+  /// @param causal whether those after it are
+  /// @param window how far it sees, as [Description.Layer] has it; 0 for all
   /// @param past how many tokens there are before these
   /// @param given `[batch, past + length]`: 1 for a token, 0 for padding
   /// @param like has the type and device of the mask
   /// @return null if nothing is hidden
-  static @Nullable NDArray causalMask(
-      NDManager manager, long past, long length, @Nullable NDArray given, NDArray like) {
-    if (length == 1 && given == null) {
-      return null;
-    }
+  static @Nullable NDArray mask(
+      boolean causal,
+      int window,
+      long past,
+      long length,
+      @Nullable NDArray given,
+      NDManager manager,
+      NDArray like) {
     long all = past + length;
-    NDArray columns = manager.arange(0f, (float) all).reshape(1, 1, 1, all);
-    NDArray rows = manager.arange((float) past, (float) all).reshape(1, 1, length, 1);
-    NDArray later = columns.gt(rows);
-    return hiding(given == null ? later : later.logicalOr(padding(given)), like);
-  }
-
-  /// Hides padding.
-  ///
-  /// @param given `[batch, length]`: 1 for a token, 0 for padding
-  /// @param like has the type of the mask
-  static NDArray paddingMask(NDArray given, NDArray like) {
-    return hiding(padding(given), like);
+    boolean narrow = window > 0 && window < all;
+    NDArray hidden = given == null ? null : padding(given);
+    if (narrow || (causal && length > 1)) {
+      NDArray distance =
+          manager
+              .arange((float) past, (float) all)
+              .reshape(1, 1, length, 1)
+              .sub(manager.arange(0f, (float) all).reshape(1, 1, 1, all));
+      NDArray far = causal ? distance.lt(0) : distance.abs().gte(window);
+      far = causal && narrow ? far.logicalOr(distance.gte(window)) : far;
+      hidden = hidden == null ? far : far.logicalOr(hidden);
+    }
+    return hidden == null ? null : cast(hidden.toType(DataType.FLOAT32, false).mul(HIDDEN), like);
   }
 
   private static NDArray padding(NDArray given) {
     Shape shape = given.getShape();
     return given.reshape(shape.get(0), 1, 1, shape.get(1)).eq(0);
-  }
-
-  private static NDArray hiding(NDArray hidden, NDArray like) {
-    return cast(hidden.toType(DataType.FLOAT32, false).mul(HIDDEN), like);
   }
 
   /// The rows of a table.

@@ -5,28 +5,29 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.Description.Tokens;
+import dev.gantry.models.Description.Vocabulary;
 
-/// A language model in which a token sees only those before it: GPT-2, with learned positions and layer normalization
-/// before each part, or Llama 1 to 3, with grouped-query attention, rotary embedding, RMSNorm and SwiGLU.
+/// A language model in which a token sees only those before it.
 ///
-/// GPT-2's files hold query, key and value as one tensor, and weights as `[inputs, outputs]`; this block has
-/// them apart, and weights as `[outputs, inputs]`, as DJL has them.
+/// Files that hold query, key and value as one tensor, or weights as `[inputs, outputs]`, are taken apart and transposed
+/// by the load: this block has them apart, and weights as `[outputs, inputs]`, as DJL has them.
 final class DecoderBlock extends TextBlock implements CausalBlock {
-  DecoderBlock(Sizes sizes) {
-    super(sizes);
+  DecoderBlock(Description description, Tokens sizes) {
+    super(description, sizes);
   }
 
   @Override
   public NDArray nextScores(ParameterStore store, NDArray ids, KeyValueCache cache) {
-    if (head() == Head.NONE) {
-      throw new MisuseException("this model has no head: it gives states, and no scores of tokens");
+    if (!(description().outputs().getFirst().scores() instanceof Vocabulary)) {
+      throw new MisuseException("this model has no head that scores the tokens of its vocabulary");
     }
     TextInputs text = TextInputs.of(new NDList(ids), 1);
     return kept(
             ids.getManager(),
             () -> {
               Pass pass = pass(store, ids, false);
-              return outputs(states(text, pass, cache), pass);
+              return outputs(states(text, pass, cache), text, pass);
             })
         .singletonOrThrow();
   }
@@ -38,6 +39,6 @@ final class DecoderBlock extends TextBlock implements CausalBlock {
 
   @Override
   public int maxPositions() {
-    return text().maxPositions();
+    return text().positions().longest();
   }
 }

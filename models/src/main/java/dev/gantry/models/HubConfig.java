@@ -46,6 +46,7 @@ final class HubConfig {
   private final String path;
 
   private final Map<String, Value> members = new LinkedHashMap<>();
+  private final Set<String> nulls = new HashSet<>();
   private final Set<String> read = new HashSet<>();
 
   private HubConfig(Location file, long offset, String path) {
@@ -110,6 +111,9 @@ final class HubConfig {
       long offset = json.valueOffset();
       json.countEntry();
       Object content = content(file, json, path + name + ".");
+      if (content == null) {
+        config.nulls.add(name);
+      }
       if (content != null && config.members.put(name, new Value(offset, content)) != null) {
         throw json.malformedAt(offset, "duplicate-key", "a second '" + path + name + "'");
       }
@@ -141,6 +145,38 @@ final class HubConfig {
 
   boolean has(String key) {
     return find(key) != null;
+  }
+
+  /// Whether the file says `null`: for a key whose absence means something else.
+  boolean isNull(String key) {
+    return nulls.contains(key);
+  }
+
+  /// A whole number from 1 to `most`; 0 if the file says `null`, and `otherwise` if the key is absent.
+  int countOrNone(String key, int otherwise, int most) {
+    return isNull(key)
+        ? 0
+        : has(key) || otherwise > 0 ? count(key, Math.max(1, otherwise), most) : 0;
+  }
+
+  /// A number above 0; 0 if the file says `null`, and `otherwise` if the key is absent.
+  double positiveOrNone(String key, double otherwise) {
+    return isNull(key) ? 0 : positive(key, otherwise);
+  }
+
+  /// An id from 0 to `most`, or `otherwise` if the key is absent.
+  int id(String key, int otherwise, int most) {
+    Value value = find(key);
+    return value == null ? otherwise : whole(key, value, 0, most);
+  }
+
+  /// Numbers above 0, exactly `length`.
+  List<Float> factors(String key, int length) {
+    Value value = required(key);
+    if (!(value.content() instanceof List<?> elements) || elements.size() != length) {
+      throw refuse(key, "it must be an array of " + length + " numbers");
+    }
+    return elements.stream().map(element -> (float) positive(key, (Value) element)).toList();
   }
 
   private @Nullable Value find(String key) {

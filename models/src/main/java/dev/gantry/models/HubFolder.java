@@ -81,10 +81,10 @@ final class HubFolder {
   /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
   /// configuration.
   List<Integer> ends() {
-    List<Integer> ends = config.ids("eos_token_id", Architecture.MAX_TOKENS);
+    List<Integer> ends = config.ids("eos_token_id", Families.MAX_TOKENS);
     Path generation = path.resolve("generation_config.json");
     return Files.exists(generation)
-        ? HubConfig.read(generation).ids("eos_token_id", Architecture.MAX_TOKENS)
+        ? HubConfig.read(generation).ids("eos_token_id", Families.MAX_TOKENS)
         : ends;
   }
 }

@@ -2,6 +2,8 @@
 package dev.gantry.models;
 
 import static dev.gantry.formats.TensorTransform.part;
+import static dev.gantry.formats.TensorTransform.reshape;
+import static dev.gantry.formats.TensorTransform.slice;
 import static dev.gantry.formats.TensorTransform.transpose;
 
 import dev.gantry.core.MisuseException;
@@ -14,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.IntStream;
 
 /// Names the tensors of the hub's files that fill the parameters of blocks that are known, also of DJL's own. The rules
 /// are lists in `names.txt`.
@@ -36,10 +39,19 @@ public final class HubNames {
     return sections;
   }
 
+  /// Says which weights give the scores of tokens.
+  enum Head {
+    OWN,
+    TIED,
+    NONE
+  }
+
   /// Returns the names for the block of a known architecture.
-  static ParameterNames of(String section, Head head) {
+  ///
+  /// @param words that stand for numbers in the section
+  static ParameterNames of(String section, Map<String, String> words, Head head) {
     ParameterNames.Builder names = ParameterNames.builder();
-    add(section, Map.of(), head, names);
+    add(section, words, head, names);
     return names.build();
   }
 
@@ -54,6 +66,14 @@ public final class HubNames {
         case "opt" -> names.optRule(part[1], part[2]);
         case "transposed" -> names.rule(part[1], part[2], transpose());
         case "part" -> names.rule(part[2], part[3], third(part[1], part[2]));
+        case "piece" ->
+            names.optRule(
+                part[3], part[4], part(0, Integer.parseInt(part[1]), Integer.parseInt(part[2])));
+        case "cut" ->
+            names.optRule(
+                part[3], part[4], slice(0, Long.parseLong(part[1]), Long.parseLong(part[2])));
+        case "woven" -> names.optRule(part[2], part[3], woven(part[1], part[2], words));
+        case "stack" -> stack(Integer.parseInt(part[1]), part[2], part[3], names);
         case "convolution" -> convolution(part, names);
         case "head" -> head(head, part[1], part[2], names);
         case "prefix" -> names.optPrefix(part[1]);
@@ -73,6 +93,25 @@ public final class HubNames {
     return parameter.endsWith("_weight")
         ? new TensorTransform[] {transpose(), cut}
         : new TensorTransform[] {cut};
+  }
+
+  /// Cuts one of query, key and value out of a tensor in which each head has the three one after another.
+  private static TensorTransform[] woven(
+      String number, String parameter, Map<String, String> words) {
+    long heads = Long.parseLong(Objects.requireNonNull(words.get("<heads>")));
+    long size = Long.parseLong(Objects.requireNonNull(words.get("<size>")));
+    TensorTransform cut = part(1, Integer.parseInt(number), 3);
+    return parameter.endsWith("_weight")
+        ? new TensorTransform[] {reshape(heads, 3, size, -1), cut, reshape(heads * size, -1)}
+        : new TensorTransform[] {reshape(heads, 3, size), cut, reshape(heads * size)};
+  }
+
+  /// Makes a parameter of vectors, of which each head has one.
+  private static void stack(
+      int count, String parameter, String tensor, ParameterNames.Builder names) {
+    List<String> tensors =
+        IntStream.range(0, count).mapToObj(i -> tensor.replace("<j>", "" + i)).toList();
+    names.optConcat(parameter, 0, tensors, reshape(1, 1, -1));
   }
 
   /// Adds rules for a convolution and the normalization after it, which only some blocks have.
@@ -96,7 +135,7 @@ public final class HubNames {
               tensor,
               "the block's scores are by the embedding's weights, and the file's by this tensor;"
                   + " load the file into a new block");
-      case NONE, POOLER, SEQUENCE, FIRST, TOKENS -> names.ignore(tensor);
+      case NONE -> names.ignore(tensor);
     }
   }
 

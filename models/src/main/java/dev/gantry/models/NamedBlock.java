@@ -14,6 +14,7 @@ import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
+import dev.gantry.models.Description.Norms;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalDouble;
@@ -41,22 +42,28 @@ abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  /// Layer normalization over the last axis; without a `beta`, RMSNorm: `x / √(mean(x²) + ε) · gamma`, whose
-  /// mean is of 32-bit numbers.
-  record Norm(Parameter gamma, @Nullable Parameter beta, double epsilon) {
+  /// A norm over the last axis: RMSNorm, `x / √(mean(x²) + ε) · gamma`, whose mean is of 32-bit numbers, or layer
+  /// normalization.
+  ///
+  /// @param gamma its last axis is that of the input, and so are axes before it
+  record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) {
     NDArray of(NDArray x, Pass pass) {
-      NDArray scale = pass.value(gamma);
-      if (beta != null) {
-        return LayerNorm.layerNorm(x, scale.getShape(), scale, pass.value(beta), (float) epsilon)
+      NDArray stored = pass.value(gamma);
+      NDArray scale = kind.plusOne() ? stored.add(1) : stored;
+      if (!kind.rms() && scale.getShape().dimension() == 1) {
+        NDArray shift = beta == null ? scale.zerosLike() : pass.value(beta);
+        return LayerNorm.layerNorm(x, scale.getShape(), scale, shift, (float) kind.epsilon())
             .singletonOrThrow();
       }
+      NDArray wide = x.toType(DataType.FLOAT32, false);
+      NDArray centred = kind.rms() ? wide : wide.sub(wide.mean(new int[] {-1}, true));
       NDArray root =
-          x.toType(DataType.FLOAT32, false)
+          centred
               .square()
               .mean(new int[] {-1}, true)
               .add(Objects.requireNonNull(pass.epsilon()))
               .sqrt();
-      return x.div(root).toType(x.getDataType(), false).mul(scale);
+      return (kind.rms() ? x : centred).div(root).toType(x.getDataType(), false).mul(scale);
     }
   }
 

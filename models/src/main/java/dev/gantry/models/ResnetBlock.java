@@ -149,9 +149,9 @@ final class ResnetBlock extends AbstractBlock {
     NDArray mean = Pool.globalAvgPool2d(map);
     return labels == null
         ? NamedBlock.named(
-            Head.POOLER.outputs(),
+            List.of("last_hidden_state", "pooler_output"),
             new NDList(map, mean.reshape(mean.getShape().addAll(new Shape(1, 1)))))
-        : NamedBlock.named(Head.FIRST.outputs(), labels.forward(store, new NDList(mean), training));
+        : NamedBlock.named(List.of("logits"), labels.forward(store, new NDList(mean), training));
   }
 
   private NDArray layer(NDArray x, Layer layer, ParameterStore store, boolean training) {

@@ -5,74 +5,123 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import java.util.List;
 
-/// The rotary embedding. Its angles grow with position: `position / theta^(2i / headSize)`, with long waves stretched.
+/// The rotary embedding. Angles grow with position: `position / theta^(2i / size)`, with long waves stretched.
 ///
-/// @param factor by which waves are stretched; 1 for none
-/// @param low waves longer than `original / low` are stretched by the factor
-/// @param high waves shorter than `original / high` are not stretched; those between are stretched in part
-/// @param original the longest text of the first training
-/// @param stretches factors by which each wave is stretched besides; none for no such factors
-record Rotation(
-    double theta, double factor, double low, double high, double original, List<Float> stretches) {
-  Rotation {
-    stretches = List.copyOf(stretches);
+/// @param size how many elements of a head are turned, from the first; even
+/// @param strength by which cosines and sines are multiplied
+record Rotation(double theta, int size, double strength, Kind kind) {
+  /// Says how waves are stretched.
+  sealed interface Kind {
+    /// Returns what wave `i`, of `plain` radians a token, has in a text of `length` tokens.
+    double frequency(Rotation rotation, int i, double plain, long length);
   }
 
-  /// Makes a rotary embedding that stretches all waves by `factor`.
-  static Rotation linear(double theta, double factor) {
-    return new Rotation(theta, factor, 1, 2, 0, List.of());
+  /// Stretches all waves by a factor; 1 for none.
+  record Linear(double factor) implements Kind {
+    @Override
+    public double frequency(Rotation rotation, int i, double plain, long length) {
+      return plain / factor;
+    }
   }
 
-  /// This, with each wave stretched by a factor of its own.
-  Rotation stretched(List<Float> by) {
-    return new Rotation(theta, factor, low, high, original, by);
+  /// Grows `theta` with texts that are longer than `longest`.
+  record Dynamic(double factor, double longest) implements Kind {
+    @Override
+    public double frequency(Rotation rotation, int i, double plain, long length) {
+      double size = rotation.size();
+      double growth = factor * Math.max(length, longest) / longest - (factor - 1);
+      return 1 / Math.pow(rotation.theta() * Math.pow(growth, size / (size - 2)), 2 * i / size);
+    }
   }
 
-  float[] frequencies(int headSize) {
-    float[] frequencies = new float[headSize / 2];
+  /// Stretches waves longer than `original / low` by a factor, and those longer than `original / high` in part.
+  ///
+  /// @param original the longest text of the first training
+  record ByLength(double factor, double low, double high, double original) implements Kind {
+    @Override
+    public double frequency(Rotation rotation, int i, double plain, long length) {
+      double kept = Math.clamp((original * plain / (2 * Math.PI) - low) / (high - low), 0.0, 1.0);
+      return plain * (kept + (1 - kept) / factor);
+    }
+  }
+
+  /// Stretches waves behind number `high` by a factor, and those behind `low` in part.
+  record ByNumber(double factor, double low, double high) implements Kind {
+    @Override
+    public double frequency(Rotation rotation, int i, double plain, long length) {
+      double stretched = Math.clamp((i - low) / (high - low), 0.0, 1.0);
+      return plain * (1 - stretched + stretched / factor);
+    }
+  }
+
+  /// Stretches each wave by a factor of its own.
+  ///
+  /// @param beyond the factors for texts of more than `original` tokens
+  record Each(List<Float> within, List<Float> beyond, double original) implements Kind {
+    @Override
+    public double frequency(Rotation rotation, int i, double plain, long length) {
+      return plain / (length > original ? beyond : within).get(i);
+    }
+  }
+
+  /// A rotary embedding that stretches all waves by `factor`.
+  static Rotation linear(double theta, int size, double factor) {
+    return new Rotation(theta, size, 1, new Linear(factor));
+  }
+
+  /// @param length of the text, the tokens before included
+  float[] frequencies(long length) {
+    float[] frequencies = new float[size / 2];
     for (int i = 0; i < frequencies.length; i++) {
-      double plain = (float) (1 / Math.pow(theta, 2.0 * i / headSize));
-      double waves = original * plain / (2 * Math.PI);
-      double kept = Math.clamp((waves - low) / (high - low), 0.0, 1.0);
-      double stretch = stretches.isEmpty() ? 1 : stretches.get(i);
-      frequencies[i] = (float) (plain * (kept + (1 - kept) / factor) / stretch);
+      double plain = (float) (1 / Math.pow(theta, 2.0 * i / size));
+      frequencies[i] = (float) kind.frequency(this, i, plain, length);
     }
     return frequencies;
   }
 
-  /// Turns each pair of an element of the first half and its counterpart of the second by the angle of
-  /// the position.
+  /// Turns queries and keys at the positions from `past` on.
   ///
-  /// @param cosines `[1, 1, length, headSize / 2]`, as `sines`
-  record Turn(NDArray cosines, NDArray sines) {
-    /// @param past how many tokens there are before these
-    /// @param like has the type and device of the result
-    static Turn at(NDManager manager, float[] frequencies, long past, int length, NDArray like) {
-      float[] cosines = new float[length * frequencies.length];
-      float[] sines = new float[cosines.length];
-      for (int i = 0; i < cosines.length; i++) {
-        // Computes angles in 32 bits, as the reference does.
-        float angle = (past + i / frequencies.length) * frequencies[i % frequencies.length];
-        cosines[i] = (float) Math.cos(angle);
-        sines[i] = (float) Math.sin(angle);
-      }
-      Shape shape = new Shape(1, 1, length, frequencies.length);
-      return new Turn(
-          Attention.cast(manager.create(cosines, shape), like),
-          Attention.cast(manager.create(sines, shape), like));
+  /// @param past how many tokens there are before these
+  /// @param like has the type and device of the result
+  Turn at(NDManager manager, long past, int length, NDArray like) {
+    float[] frequencies = frequencies(past + length);
+    float[] cosines = new float[length * frequencies.length];
+    float[] sines = new float[cosines.length];
+    for (int i = 0; i < cosines.length; i++) {
+      // Computes angles in 32 bits, as the reference does.
+      float angle = (past + i / frequencies.length) * frequencies[i % frequencies.length];
+      cosines[i] = (float) (Math.cos(angle) * strength);
+      sines[i] = (float) (Math.sin(angle) * strength);
     }
+    Shape shape = new Shape(1, 1, length, frequencies.length);
+    return new Turn(
+        Attention.cast(manager.create(cosines, shape), like),
+        Attention.cast(manager.create(sines, shape), like));
+  }
 
+  /// Turns each pair of an element of the first half and its counterpart of the second by the angle of the
+  /// position. Elements behind these are left as they are.
+  ///
+  /// @param cosines `[1, 1, length, size / 2]`, as `sines`
+  record Turn(NDArray cosines, NDArray sines) {
     NDArray of(NDArray heads) {
-      NDList halves = heads.split(2, 3);
+      long turned = 2 * cosines.getShape().get(3);
+      long all = heads.getShape().get(3);
+      NDArray part = turned == all ? heads : heads.get(new NDIndex("..., :{}", turned));
+      NDList halves = part.split(2, 3);
       NDArray first = halves.get(0);
       NDArray second = halves.get(1);
-      return NDArrays.concat(
+      NDList results =
           new NDList(
-              first.mul(cosines).sub(second.mul(sines)), second.mul(cosines).add(first.mul(sines))),
-          3);
+              first.mul(cosines).sub(second.mul(sines)), second.mul(cosines).add(first.mul(sines)));
+      if (turned < all) {
+        results.add(heads.get(new NDIndex("..., {}:", turned)));
+      }
+      return NDArrays.concat(results, 3);
     }
   }
 }

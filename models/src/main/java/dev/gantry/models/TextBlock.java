@@ -3,92 +3,62 @@ package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
+import dev.gantry.core.MisuseException;
+import dev.gantry.models.Description.Positions;
+import dev.gantry.models.Description.Tokens;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// A model of texts: an encoder, whose tokens see one another, such as BERT, or a decoder ([DecoderBlock]), whose tokens
-/// see those before them. BERT has layer normalization behind each part, which DJL's own `BertBlock` replaces by batch
-/// normalization.
+/// A model of texts: an encoder, whose tokens see one another, or a decoder ([DecoderBlock]), whose tokens see those
+/// before them.
 ///
-/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an encoder,
+/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an encoder with token types,
 /// `token_type_ids` of that shape: 1 for tokens and 0 for padding, and 0 and 1 for the first and second sentence. That
 /// is the order of DJL's tokenizers; arrays that have these names may come in any order.
 class TextBlock extends TransformerBlock {
-  /// The sizes of a model of texts.
-  ///
-  /// @param types how many token types there are; 0 for a decoder
-  /// @param maxPositions the longest text, in tokens
-  /// @param rotation the rotary embedding; null where positions are learned
-  /// @param labels how many classes the head tells apart, if it does
-  record Sizes(
-      Layers layers,
-      int vocabulary,
-      int types,
-      int maxPositions,
-      @Nullable Rotation rotation,
-      Head head,
-      int labels) {
-    /// @return a block without values: a load or `initialize` gives them
-    TextBlock block() {
-      return types == 0 ? new DecoderBlock(this) : new TextBlock(this);
-    }
-
-    private int headSize() {
-      return switch (head) {
-        case NONE, POOLER -> layers.width();
-        case TIED, OWN -> vocabulary;
-        case SEQUENCE, FIRST, TOKENS -> labels;
-      };
-    }
-  }
-
-  private final Sizes sizes;
+  private final Tokens sizes;
   private final Parameter tokens;
   private final @Nullable Parameter positions;
   private final @Nullable Parameter types;
-  private final Norm norm;
-  private final float @Nullable [] frequencies;
+  private final @Nullable Norm norm;
+  private final @Nullable Dense project;
+  private final @Nullable RelativeBias bias;
 
-  TextBlock(Sizes sizes) {
-    super(sizes.layers(), sizes.head(), sizes.headSize());
+  TextBlock(Description description, Tokens sizes) {
+    super(description);
     this.sizes = sizes;
     tokens = table("tokens_weight", sizes.vocabulary());
-    positions = sizes.rotation() == null ? table("positions_weight", sizes.maxPositions()) : null;
+    int rows = sizes.positions().rows();
+    positions = rows == 0 ? null : table("positions_weight", rows);
     types = sizes.types() == 0 ? null : table("types_weight", sizes.types());
-    addLayers();
-    norm = norm("norm");
-    Rotation rotation = sizes.rotation();
-    frequencies = rotation == null ? null : rotation.frequencies(sizes.layers().headSize());
-    addHead(this::scores);
+    norm = sizes.norm() ? norm("embeddingNorm", sizes.width()) : null;
+    project =
+        sizes.width() == description.width()
+            ? null
+            : dense("project", description.width(), sizes.width(), true);
+    int buckets = description.attention().buckets();
+    bias =
+        buckets == 0
+            ? null
+            : new RelativeBias(
+                parameter(
+                    "bias_weight",
+                    Parameter.Type.WEIGHT,
+                    buckets,
+                    description.attention().heads()));
+    addLayers(tokens);
   }
 
   private Parameter table(String name, int rows) {
-    return parameter(name, Parameter.Type.WEIGHT, rows, sizes.layers().width());
+    return parameter(name, Parameter.Type.WEIGHT, rows, sizes.width());
   }
 
-  /// Makes the output of token scores. For BERT, which scores masked tokens, a dense layer and a norm come
-  /// first.
-  private Output scores() {
-    Parameter weight = head() == Head.TIED ? tokens : table("head_weight", sizes.vocabulary());
-    if (types == null) {
-      return new Dense(weight, null)::of;
-    }
-    int width = sizes.layers().width();
-    Dense transform = dense("transform", width, width, true);
-    Norm after = norm("transformNorm");
-    Dense scores =
-        new Dense(weight, parameter("head_bias", Parameter.Type.BIAS, sizes.vocabulary()));
-    return (states, pass) -> {
-      NDArray transformed = sizes.layers().activation().apply(transform.of(states, pass));
-      return scores.of(after.of(transformed, pass), pass);
-    };
-  }
-
-  final Sizes text() {
+  final Tokens text() {
     return sizes;
   }
 
@@ -96,38 +66,87 @@ class TextBlock extends TransformerBlock {
   final NDList forward(NDList inputs, Pass pass) {
     TextInputs text = TextInputs.of(inputs, types == null ? 2 : 3);
     text.requireKnown(sizes.vocabulary(), sizes.types());
-    return outputs(states(text, pass, null), pass);
+    return outputs(states(text, pass, null), text, pass);
   }
 
-  /// The last hidden states, which the head takes.
+  /// The last layer's states; with a cache, only that of the last new token, whose scores are wanted.
   ///
   /// @param cache of the tokens before these; null where there are none
   final NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
     NDArray ids = text.ids();
-    NDManager manager = ids.getManager();
-    NDArray table = pass.value(tokens);
     long past = cache == null ? 0 : cache.length();
     long length = ids.getShape().get(1);
-    NDArray embedded = Attention.rows(table, ids);
+    NDArray embedded = embedded(text, past, pass);
+    NDArray like = embedded;
+    Map<Integer, NDArray> masks = new HashMap<>();
+    NDArray distances = bias == null ? null : bias.of(length, ids.getManager(), pass);
+    Shared shared =
+        new Shared(
+            window ->
+                masks.computeIfAbsent(window, each -> mask(each, past, text, distances, like)),
+            cache,
+            past,
+            like);
+    NDArray states = states(ids, embedded, pass, shared);
+    return cache == null ? states : states.get(new NDIndex(":, {}", length - 1));
+  }
+
+  private @Nullable NDArray mask(
+      int window, long past, TextInputs text, @Nullable NDArray distances, NDArray like) {
+    NDArray ids = text.ids();
+    NDArray mask =
+        Attention.mask(
+            description().causal(),
+            window,
+            past,
+            ids.getShape().get(1),
+            text.mask(),
+            ids.getManager(),
+            like);
+    if (distances == null) {
+      return mask;
+    }
+    return mask == null ? distances : distances.add(mask);
+  }
+
+  private NDArray embedded(TextInputs text, long past, Pass pass) {
+    NDArray table = pass.value(tokens);
+    NDArray embedded = Attention.rows(table, text.ids());
+    if (sizes.scale() != 1) {
+      embedded = embedded.mul(Attention.cast(number(text.ids(), sizes.scale()), table));
+    }
     if (types != null) {
       embedded = embedded.add(typed(pass.value(types), text.types()));
     }
     if (positions != null) {
-      embedded = embedded.add(placed(positions, past, past + length, pass));
+      embedded = embedded.add(placed(pass.value(positions), text, past));
     }
-    if (types != null) {
+    if (norm != null) {
       embedded = norm.of(embedded, pass);
-      NDArray mask = text.mask() == null ? null : Attention.paddingMask(text.mask(), embedded);
-      return states(ids, embedded, pass, new Shared(mask, null, null));
     }
-    NDArray mask = Attention.causalMask(manager, past, length, text.mask(), table);
-    Rotation.Turn turn =
-        frequencies == null
-            ? null
-            : Rotation.Turn.at(manager, frequencies, past, Math.toIntExact(length), table);
-    NDArray states = states(ids, embedded, pass, new Shared(mask, turn, cache));
-    // With a cache, only the scores of the last new token are wanted.
-    return norm.of(cache == null ? states : states.get(new NDIndex(":, {}", length - 1)), pass);
+    return project == null ? embedded : project.of(embedded, pass);
+  }
+
+  private NDArray placed(NDArray table, TextInputs text, long past) {
+    Positions kind = sizes.positions();
+    long to = past + text.ids().getShape().get(1);
+    if (to > kind.longest()) {
+      throw new MisuseException(
+          "the text must have at most " + kind.longest() + " tokens (has " + to + ")");
+    }
+    if (kind.padding() < 0) {
+      return table.get(new NDIndex("{}:{}", past, to)).expandDims(0);
+    }
+    long[][] ids = text.rows();
+    long[] places = new long[Math.toIntExact(text.ids().size())];
+    int place = 0;
+    for (long[] row : ids) {
+      int next = kind.padding();
+      for (long id : row) {
+        places[place++] = id == kind.padding() ? id : ++next;
+      }
+    }
+    return Attention.rows(table, text.ids().getManager().create(places, text.ids().getShape()));
   }
 
   private static NDArray typed(NDArray table, @Nullable NDArray types) {
@@ -138,6 +157,6 @@ class TextBlock extends TransformerBlock {
 
   @Override
   final List<Shape> outputShapes(Shape input) {
-    return headShapes(input);
+    return outputShapes(input, input);
   }
 }

@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -54,6 +55,17 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
               .formatted(String.join(", ", known), inputs.size()));
     }
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
+  }
+
+  /// The ids of each text.
+  long[][] rows() {
+    long[] all = ids.toType(DataType.INT64, false).toLongArray();
+    int length = (int) ids.getShape().get(1);
+    long[][] rows = new long[all.length / length][];
+    for (int i = 0; i < rows.length; i++) {
+      rows[i] = Arrays.copyOfRange(all, i * length, (i + 1) * length);
+    }
+    return rows;
   }
 
   /// Checks ids before libtorch does: its error names no id on the CPU, and on a GPU makes all later work of

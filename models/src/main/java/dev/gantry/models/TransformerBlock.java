@@ -3,262 +3,270 @@ package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
-import dev.gantry.core.MisuseException;
+import dev.gantry.models.Description.Attending;
+import dev.gantry.models.Description.FeedForward;
+import dev.gantry.models.Description.Layer;
+import dev.gantry.models.Description.Norms;
+import dev.gantry.models.Description.Place;
+import dev.gantry.models.Description.QueryNorm;
+import dev.gantry.models.Description.Residual;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.OptionalDouble;
-import java.util.Set;
-import java.util.function.Supplier;
-import java.util.function.UnaryOperator;
+import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/// A transformer: layers of attention and a feed-forward part, each with a shortcut around it, and a head. How tokens
-/// are embedded is each model's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is no dropout, also in
-/// training.
+/// A transformer: layers of attention and a feed-forward part, each with a shortcut around it, as a [Description] has
+/// them. How the first states are made is each kind's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is
+/// no dropout, also in training.
 abstract class TransformerBlock extends NamedBlock {
-  /// A property in which the layers of one model differ from those of another.
-  enum Trait {
-    /// A norm follows each part and its shortcut, instead of preceding the part.
-    NORM_BEHIND,
-    /// The norms are RMSNorm, and not layer normalization.
-    RMS_NORM,
-    /// Query, key and value have biases.
-    ATTENTION_BIAS,
-    /// The dense layer that joins the heads' results has a bias.
-    OUTPUT_BIAS,
-    /// The feed-forward part has biases.
-    FEED_FORWARD_BIAS,
-    /// The feed-forward part has a gate.
-    GATE,
-    /// Scores are not divided by the square root of a head's size.
-    UNSCALED,
-    /// Scores are also divided by the layer's number, from 1.
-    SCALED_BY_LAYER
-  }
-
-  /// Describes the layers.
-  ///
-  /// @param hidden the width of the feed-forward part
-  /// @param groups how many heads there are for keys and values; each serves `heads / groups` queries
-  record Layers(
-      int count,
-      int width,
-      int hidden,
-      int heads,
-      int groups,
-      int headSize,
-      double epsilon,
-      UnaryOperator<NDArray> activation,
-      Set<Trait> traits) {
-    boolean has(Trait trait) {
-      return traits.contains(trait);
-    }
-  }
-
-  private record Layer(
-      Norm norm1,
+  /// The parameters of one layer; null where it has none.
+  private record Parts(
+      @Nullable Norm norm1,
       Dense query,
       Dense key,
       Dense value,
+      @Nullable Norm queryNorm,
+      @Nullable Norm keyNorm,
+      @Nullable Parameter sinks,
       Dense output,
-      Norm norm2,
-      @Nullable Dense gate,
-      Dense up,
-      Dense down) {}
+      @Nullable Norm norm2,
+      @Nullable Norm norm3,
+      @Nullable Norm norm4,
+      @Nullable Parameter scale1,
+      @Nullable Parameter scale2,
+      Feed feed) {}
+
+  /// The feed-forward part of a layer.
+  interface Feed {
+    NDArray of(NDArray x, Pass pass);
+  }
 
   /// Holds what all layers of one pass share.
   ///
-  /// @param mask hides tokens; null for none
-  /// @param turn turns queries and keys by their position; null for no rotary embedding
+  /// @param masks by a layer's window, what hides tokens from others; null for nothing
+  /// @param past how many tokens there are before these
   record Shared(
-      @Nullable NDArray mask, Rotation.@Nullable Turn turn, @Nullable KeyValueCache cache) {
-    static final Shared NOTHING = new Shared(null, null, null);
-  }
-
-  /// Makes an output from the last hidden states.
-  interface Output {
-    NDArray of(NDArray states, Pass pass);
-  }
-
-  private final Layers sizes;
-  private final Head head;
-  private final int headSize;
-  private final List<Layer> layers = new ArrayList<>();
-  private final List<Output> outputs = new ArrayList<>();
-
-  /// @param headSize how many labels or tokens the head scores, or the width of its pooler
-  TransformerBlock(Layers sizes, Head head, int headSize) {
-    this.sizes = sizes;
-    this.head = head;
-    this.headSize = headSize;
-  }
-
-  /// Adds the layers' parameters.
-  final void addLayers() {
-    int width = sizes.width();
-    int queries = sizes.heads() * sizes.headSize();
-    int keys = sizes.groups() * sizes.headSize();
-    boolean bias = sizes.has(Trait.ATTENTION_BIAS);
-    boolean inner = sizes.has(Trait.FEED_FORWARD_BIAS);
-    for (int i = 0; i < sizes.count(); i++) {
-      String name = "layer" + i + "_";
-      layers.add(
-          new Layer(
-              norm(name + "norm1"),
-              dense(name + "query", queries, width, bias),
-              dense(name + "key", keys, width, bias),
-              dense(name + "value", keys, width, bias),
-              dense(name + "output", width, queries, sizes.has(Trait.OUTPUT_BIAS)),
-              norm(name + "norm2"),
-              sizes.has(Trait.GATE) ? dense(name + "gate", sizes.hidden(), width, inner) : null,
-              dense(name + "up", sizes.hidden(), width, inner),
-              dense(name + "down", width, sizes.hidden(), inner)));
+      IntFunction<@Nullable NDArray> masks,
+      @Nullable KeyValueCache cache,
+      long past,
+      NDArray like) {
+    static Shared unmasked(NDArray like) {
+      return new Shared(_ -> null, null, 0, like);
     }
   }
 
-  /// Adds the head's parameters.
+  private final Description description;
+  private final List<Parts> layers = new ArrayList<>();
+  private final List<OutputPart> outputs = new ArrayList<>();
+  private @Nullable Norm last;
+
+  TransformerBlock(Description description) {
+    this.description = description;
+  }
+
+  final Description description() {
+    return description;
+  }
+
+  /// Adds the parameters of the layers and of what follows them.
   ///
-  /// @param scores makes the output that scores the tokens of the vocabulary
-  final void addHead(Supplier<Output> scores) {
-    switch (head) {
-      case NONE -> outputs.add((states, _) -> states);
-      case POOLER -> {
-        outputs.add((states, _) -> states);
-        outputs.add(pooler(headSize));
-      }
-      case TIED, OWN -> outputs.add(scores.get());
-      case SEQUENCE -> {
-        Output pooler = pooler(sizes.width());
-        Dense labels = dense("labels", headSize, sizes.width(), true);
-        outputs.add((states, pass) -> labels.of(pooler.of(states, pass), pass));
-      }
-      case FIRST -> {
-        Dense labels = dense("labels", headSize, sizes.width(), true);
-        outputs.add((states, pass) -> labels.of(first(states), pass));
-      }
-      case TOKENS -> outputs.add(dense("labels", headSize, sizes.width(), true)::of);
+  /// @param tokens the table that gives scores, where the head is tied to it
+  final void addLayers(@Nullable Parameter tokens) {
+    for (int i = 0; i < description.layers().size(); i++) {
+      layers.add(parts("layer" + i + "_", description.layers().get(i)));
     }
+    last = description.lastNorm() ? norm("norm", description.width()) : null;
+    description.outputs().forEach(each -> outputs.add(new OutputPart(this, each, tokens)));
   }
 
-  private Output pooler(int size) {
-    Dense pooler = dense("pooler", size, sizes.width(), true);
-    return (states, pass) -> pooler.of(first(states), pass).tanh();
+  private Parts parts(String name, Layer layer) {
+    Attending attention = description.attention();
+    Norms norms = description.norms();
+    Residual residual = description.residual();
+    int width = description.width();
+    int queries = attention.heads() * attention.size();
+    int keys = attention.groups() * attention.size();
+    boolean around = norms.place() == Place.AROUND;
+    return new Parts(
+        layer.firstNorm() ? norm(name + "norm1", width) : null,
+        dense(name + "query", queries, width, attention.bias()),
+        dense(name + "key", keys, width, attention.bias()),
+        dense(name + "value", keys, width, attention.bias()),
+        queryNorm(name + "queryNorm", attention.heads()),
+        queryNorm(name + "keyNorm", attention.groups()),
+        attention.sinks()
+            ? parameter(name + "sinks", Parameter.Type.WEIGHT, attention.heads())
+            : null,
+        dense(name + "output", width, queries, attention.outputBias()),
+        residual.oneNorm() ? null : norm(name + "norm2", width),
+        around ? norm(name + "norm3", width) : null,
+        around ? norm(name + "norm4", width) : null,
+        residual.learned() ? parameter(name + "scale1", Parameter.Type.WEIGHT, width) : null,
+        residual.learned() ? parameter(name + "scale2", Parameter.Type.WEIGHT, width) : null,
+        layer.experts()
+            ? ExpertsFeed.of(this, name, description)
+            : feed(name, description.feedForward().hidden()));
   }
 
-  private static NDArray first(NDArray states) {
-    return states.get(new NDIndex(":, 0"));
-  }
-
-  /// The head's outputs for the last states, to which the model's last norm, if any, has been applied
-  /// already.
-  final NDList outputs(NDArray states, Pass pass) {
-    NDList results = new NDList();
-    outputs.forEach(output -> results.add(output.of(states, pass)));
-    return named(head.outputs(), results);
-  }
-
-  /// @param tokens `[batch, length]`
-  final List<Shape> headShapes(Shape tokens) {
-    Shape one = new Shape(tokens.get(0), headSize);
-    return switch (head) {
-      case NONE -> List.of(tokens.add(sizes.width()));
-      case POOLER -> List.of(tokens.add(sizes.width()), one);
-      case TIED, OWN, TOKENS -> List.of(tokens.add(headSize));
-      case SEQUENCE, FIRST -> List.of(one);
+  private @Nullable Norm queryNorm(String name, int heads) {
+    Attending attention = description.attention();
+    Norms norms = description.norms();
+    return switch (attention.queryNorm()) {
+      case NONE -> null;
+      case HEAD -> norm(name, attention.size());
+      case WHOLE -> norm(name, heads * attention.size());
+      case EACH_HEAD ->
+          new Norm(
+              parameter(name + "_gamma", Parameter.Type.GAMMA, heads, 1, attention.size()),
+              null,
+              norms);
     };
   }
 
-  final Head head() {
-    return head;
+  /// A feed-forward part of this width.
+  final Feed feed(String name, int hidden) {
+    FeedForward kind = description.feedForward();
+    int width = description.width();
+    Dense gate = kind.gated() ? dense(name + "gate", hidden, width, kind.bias()) : null;
+    Dense up = dense(name + "up", hidden, width, kind.bias());
+    Dense down = dense(name + "down", width, hidden, kind.bias());
+    return (x, pass) -> {
+      if (gate == null) {
+        return down.of(kind.activation().apply(up.of(x, pass)), pass);
+      }
+      return down.of(kind.activation().apply(gate.of(x, pass)).mul(up.of(x, pass)), pass);
+    };
   }
 
   /// A norm of the kind that the layers have.
-  final Norm norm(String name) {
+  final Norm norm(String name, int width) {
+    Norms norms = description.norms();
     return new Norm(
-        parameter(name + "_gamma", Parameter.Type.GAMMA, sizes.width()),
-        sizes.has(Trait.RMS_NORM)
-            ? null
-            : parameter(name + "_beta", Parameter.Type.BETA, sizes.width()),
-        sizes.epsilon());
+        parameter(name + "_gamma", Parameter.Type.GAMMA, width),
+        norms.rms() || !norms.bias() ? null : parameter(name + "_beta", Parameter.Type.BETA, width),
+        norms);
   }
 
   @Override
   final OptionalDouble rmsEpsilon() {
-    return sizes.has(Trait.RMS_NORM) ? OptionalDouble.of(sizes.epsilon()) : OptionalDouble.empty();
+    return description.norms().rms() || description.attention().queryNorm() == QueryNorm.EACH_HEAD
+        ? OptionalDouble.of(description.norms().epsilon())
+        : OptionalDouble.empty();
   }
 
-  /// The learned positions `from` to `to`, exclusive, as `[1, to - from, width]`.
-  ///
-  /// @throws MisuseException if there are fewer
-  static NDArray placed(Parameter positions, long from, long to, Pass pass) {
-    NDArray table = pass.value(positions);
-    long most = table.getShape().get(0);
-    if (to > most) {
-      throw new MisuseException("the text must have at most " + most + " tokens (has " + to + ")");
-    }
-    return table.get(new NDIndex("{}:{}", from, to)).expandDims(0);
+  /// The outputs for the last layer's states.
+  final NDList outputs(NDArray states, TextInputs text, Pass pass) {
+    NDArray normed = last == null ? states : last.of(states, pass);
+    NDList results = new NDList();
+    outputs.forEach(output -> results.addAll(output.of(normed, text, pass)));
+    return results;
   }
 
-  /// The factor by which the attention scores of a layer are multiplied.
-  private double scale(int layer) {
-    double scale = sizes.has(Trait.UNSCALED) ? 1 : 1 / Math.sqrt(sizes.headSize());
-    return sizes.has(Trait.SCALED_BY_LAYER) ? scale / (layer + 1) : scale;
+  /// @param tokens `[batch, length]`
+  final List<Shape> outputShapes(Shape input, Shape tokens) {
+    return outputs.stream().flatMap(output -> output.shapes(tokens).stream()).toList();
   }
 
   /// The last layer's states.
   ///
   /// @param input the input of the pass, in whose manager numbers are made
   final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
-    List<NDArray> scales = new ArrayList<>();
-    for (int i = 0; i < layers.size(); i++) {
-      scales.add(i > 0 && scale(i) == scale(0) ? scales.getFirst() : number(input, scale(i)));
+    int length = Math.toIntExact(embedded.getShape().get(1));
+    Map<Double, NDArray> scales = new HashMap<>();
+    Map<Rotation, Rotation.Turn> turns = new HashMap<>();
+    for (Layer layer : description.layers()) {
+      scales.computeIfAbsent(layer.scale(), scale -> number(input, scale));
+      if (layer.rotation() != null) {
+        turns.computeIfAbsent(
+            layer.rotation(),
+            rotation -> rotation.at(input.getManager(), shared.past(), length, shared.like()));
+      }
     }
     NDArray states = embedded;
     for (int i = 0; i < layers.size(); i++) {
       NDArray before = states;
       int place = i;
-      states = step(before, () -> layer(before, place, scales.get(place), pass, shared));
+      Layer layer = description.layers().get(i);
+      Attention attention =
+          new Attention(
+              description.attention(),
+              Objects.requireNonNull(scales.get(layer.scale())),
+              shared.masks().apply(layer.window()),
+              layer.rotation() == null ? null : turns.get(layer.rotation()));
+      states = step(before, () -> layer(before, place, attention, pass, shared));
     }
     return states;
   }
 
-  private NDArray layer(NDArray states, int place, NDArray scale, Pass pass, Shared shared) {
-    Layer layer = layers.get(place);
-    if (sizes.has(Trait.NORM_BEHIND)) {
-      NDArray attended =
-          layer.norm1().of(states.add(attention(states, place, scale, pass, shared)), pass);
-      return layer.norm2().of(attended.add(feedForward(attended, layer, pass)), pass);
-    }
-    NDArray x = layer.norm1().of(states, pass);
-    NDArray attended = states.add(attention(x, place, scale, pass, shared));
-    return attended.add(feedForward(layer.norm2().of(attended, pass), layer, pass));
+  private NDArray layer(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
+    Parts parts = layers.get(place);
+    return switch (description.norms().place()) {
+      case BEHIND -> {
+        NDArray attended = x.add(attend(x, place, attention, pass, shared));
+        NDArray middle = normed(parts.norm1(), attended, pass);
+        yield normed(parts.norm2(), middle.add(parts.feed().of(middle, pass)), pass);
+      }
+      case ON_RESULT -> {
+        NDArray attended =
+            x.add(normed(parts.norm1(), attend(x, place, attention, pass, shared), pass));
+        yield attended.add(normed(parts.norm2(), parts.feed().of(attended, pass), pass));
+      }
+      case BEFORE, AROUND -> {
+        NDArray first = normed(parts.norm1(), x, pass);
+        NDArray result = normed(parts.norm3(), attend(first, place, attention, pass, shared), pass);
+        NDArray attended = x.add(scaled(result, parts.scale1(), pass));
+        NDArray second =
+            description.residual().oneNorm()
+                ? first
+                : normed(parts.norm2(), description.residual().parallel() ? x : attended, pass);
+        NDArray fed = normed(parts.norm4(), parts.feed().of(second, pass), pass);
+        yield attended.add(scaled(fed, parts.scale2(), pass));
+      }
+    };
   }
 
-  private NDArray attention(NDArray x, int place, NDArray scale, Pass pass, Shared shared) {
-    Layer layer = layers.get(place);
-    NDArray query = Attention.heads(layer.query().of(x, pass), sizes.heads());
-    NDArray key = Attention.heads(layer.key().of(x, pass), sizes.groups());
-    NDArray value = Attention.heads(layer.value().of(x, pass), sizes.groups());
-    if (shared.turn() != null) {
-      query = shared.turn().of(query);
-      key = shared.turn().of(key);
+  private static NDArray normed(@Nullable Norm norm, NDArray x, Pass pass) {
+    return norm == null ? x : norm.of(x, pass);
+  }
+
+  private NDArray scaled(NDArray result, @Nullable Parameter each, Pass pass) {
+    double scale = description.residual().scale();
+    NDArray scaled = scale == 1 ? result : result.mul(scale);
+    return each == null ? scaled : scaled.mul(pass.value(each));
+  }
+
+  private NDArray attend(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
+    Parts parts = layers.get(place);
+    Attending kind = description.attention();
+    NDArray query = heads(parts.query(), parts.queryNorm(), x, kind.heads(), pass);
+    NDArray key = heads(parts.key(), parts.keyNorm(), x, kind.groups(), pass);
+    NDArray value = Attention.heads(parts.value().of(x, pass), kind.groups());
+    if (attention.turn() != null) {
+      query = attention.turn().of(query);
+      key = attention.turn().of(key);
     }
     if (shared.cache() != null) {
       NDList all = shared.cache().append(place, key, value);
       key = all.get(0);
       value = all.get(1);
     }
-    return layer.output().of(Attention.attend(query, key, value, scale, shared.mask()), pass);
+    NDArray sinks = parts.sinks() == null ? null : pass.value(parts.sinks());
+    return parts.output().of(attention.attend(query, key, value, sinks), pass);
   }
 
-  private NDArray feedForward(NDArray x, Layer layer, Pass pass) {
-    if (layer.gate() == null) {
-      return layer.down().of(sizes.activation().apply(layer.up().of(x, pass)), pass);
+  private NDArray heads(Dense dense, @Nullable Norm norm, NDArray x, int heads, Pass pass) {
+    NDArray all = dense.of(x, pass);
+    if (norm == null) {
+      return Attention.heads(all, heads);
     }
-    NDArray gate = sizes.activation().apply(layer.gate().of(x, pass));
-    return layer.down().of(gate.mul(layer.up().of(x, pass)), pass);
+    return description.attention().queryNorm() == QueryNorm.WHOLE
+        ? Attention.heads(norm.of(all, pass), heads)
+        : norm.of(Attention.heads(all, heads), pass);
   }
 }

@@ -26,9 +26,9 @@ class HubConfigTest {
       quoteCharacter = '`',
       textBlock =
           """
-          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, gpt2, llama, resnet, vit
+          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, camembert, distilbert
           llama | "model_type": "llama" | "model_kind": "llama" | has no 'model_type'
-          llama | "LlamaForCausalLM" | "LlamaForSequenceClassification" | 'LlamaForSequenceClassification' is not known; known are LlamaForCausalLM, LlamaModel
+          llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; known are LlamaForCausalLM, LlamaForSequenceClassification
           llama | "LlamaForCausalLM" | 7 | 'architectures' is an array; it must be an array of strings
           llama | "vocab_size": 261 | "vocab": 261 | has no 'vocab_size'
           llama | "vocab_size": 261 | "vocab_size": 0 | 'vocab_size' is 0; it must be a whole number from 1 to 16777216
@@ -39,8 +39,8 @@ class HubConfigTest {
           llama | "num_hidden_layers": 3 | "num_hidden_layers": 100000 | it must be a whole number from 1 to 1024
           llama | "num_key_value_heads": 2 | "num_key_value_heads": 3 | num_attention_heads must be a multiple of num_key_value_heads (are 4 and 3)
           llama | "head_dim": 16 | "head_dim": 15 | a head's size must be even
-          llama | "hidden_act": "silu" | "hidden_act": "mish" | 'hidden_act' is "mish"; known are gelu
-          llama | "rope_type": "default" | "rope_type": "yarn" | 'rope_parameters.rope_type' is "yarn"; known are default, linear, llama3
+          llama | "hidden_act": "silu" | "hidden_act": "hardswish" | 'hidden_act' is "hardswish"; known are gelu
+          llama | "rope_type": "default" | "rope_type": "proportional" | 'rope_parameters.rope_type' is "proportional"; known are default, dynamic, linear, llama3
           llama | "rope_type": "default" | "rope_type": "llama3" | has no 'rope_parameters.low_freq_factor'
           llama | "rope_theta": 10000.0 | "rope_theta": -1 | 'rope_parameters.rope_theta' is -1; it must be a number above 0
           llama | "rms_norm_eps": 1e-05 | "rms_norm_eps": true | 'rms_norm_eps' is true; it must be a number above 0

@@ -112,7 +112,12 @@ class HubNamesTest {
       Path file = temporary.resolve("model.safetensors");
       write(new ResnetBlock(sizes), manager, image, file);
       float[] ours =
-          answer(new ResnetBlock(sizes), HubNames.of("resnet", Head.FIRST), manager, image, file);
+          answer(
+              new ResnetBlock(sizes),
+              HubNames.of("resnet", Map.of(), HubNames.Head.NONE),
+              manager,
+              image,
+              file);
       float[] djls = answer(djlResnet(), HubNames.djlResnet(50), manager, image, file);
       Path other = temporary.resolve("torchvision.safetensors");
       renamed(file, other, manager);

@@ -15,6 +15,7 @@ import ai.djl.nn.AbstractBlock;
 import ai.djl.training.ParameterStore;
 import ai.djl.translate.TranslateException;
 import ai.djl.util.PairList;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -26,7 +27,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
@@ -196,21 +197,22 @@ class TextGeneratorTest {
 
   @Test
   void aLongPromptGoesInPiecesAndIsContinuedAsInOne() {
-    TransformerBlock.Layers layers =
-        new TransformerBlock.Layers(
-            2,
-            16,
-            32,
-            4,
-            2,
-            4,
-            1e-6,
-            x -> x.mul(x),
-            Set.of(TransformerBlock.Trait.RMS_NORM, TransformerBlock.Trait.GATE));
+    Map<String, Object> config =
+        Map.of(
+            "model_type", "llama",
+            "num_hidden_layers", 2,
+            "hidden_size", 16,
+            "intermediate_size", 32,
+            "num_attention_heads", 4,
+            "num_key_value_heads", 2,
+            "vocab_size", 50,
+            "max_position_embeddings", 1024,
+            "rope_theta", 100);
+    Path nowhere = Path.of("nowhere");
+    HubConfig read = HubConfig.of(Location.of(nowhere), config);
     Counting block =
         new Counting(
-            new DecoderBlock(
-                new TextBlock.Sizes(layers, 50, 0, 1024, Rotation.linear(100, 1), Head.OWN, 0)));
+            (DecoderBlock) Architecture.of(new HubFolder(nowhere, read, List.of())).block().get());
     long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();
     try (Model model = Model.newInstance("long", Device.cpu(), "PyTorch")) {
       block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, 1));

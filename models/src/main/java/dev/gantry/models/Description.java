@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import java.util.List;
+import java.util.function.UnaryOperator;
+import org.jspecify.annotations.Nullable;
+
+/// Describes what a transformer computes. A family of models is a way to make this of a `config.json`; the blocks compute
+/// any of it. Equal descriptions make blocks that answer alike.
+///
+/// @param causal whether a token sees only those before it
+/// @param width of the hidden states
+/// @param lastNorm whether a norm follows the last layer
+/// @param outputs what the block returns, in its order
+record Description(
+    boolean causal,
+    int width,
+    Embedding embedding,
+    Norms norms,
+    boolean lastNorm,
+    Attending attention,
+    FeedForward feedForward,
+    Residual residual,
+    List<Layer> layers,
+    List<Output> outputs) {
+
+  /// Makes the first states of what is given to the model.
+  sealed interface Embedding {}
+
+  /// Embeds tokens.
+  ///
+  /// @param width of the table; if it is not that of the states, a dense layer follows
+  /// @param scale by which rows of the table are multiplied
+  /// @param types how many token types there are; 0 for none
+  /// @param norm whether a norm follows
+  record Tokens(
+      int vocabulary, int width, double scale, Positions positions, int types, boolean norm)
+      implements Embedding {}
+
+  /// Positions of tokens.
+  ///
+  /// @param longest text, in tokens
+  /// @param rows of the table of learned positions; 0 if there is none
+  /// @param padding the token that has no position; the positions of others count on from its number. -1: positions
+  ///     count from 0, whatever the tokens
+  record Positions(int longest, int rows, int padding) {}
+
+  /// Embeds the patches of an image.
+  ///
+  /// @param size of an image on both sides, in pixels, as `patch`
+  /// @param first how many tokens come before the patches: a class token, and one for distillation
+  /// @param bias whether the convolution has one
+  /// @param norm whether a norm follows
+  record Patches(int channels, int size, int patch, int first, boolean bias, boolean norm)
+      implements Embedding {
+    int count() {
+      return size / patch * (size / patch);
+    }
+  }
+
+  /// Says where the norms of a layer stand.
+  enum Place {
+    /// `x + part(norm(x))`
+    BEFORE,
+    /// `norm(x + part(x))`
+    BEHIND,
+    /// `x + norm(part(x))`
+    ON_RESULT,
+    /// `x + norm(part(norm(x)))`
+    AROUND
+  }
+
+  /// Describes the norms.
+  ///
+  /// @param rms RMSNorm; else layer normalization
+  /// @param bias of layer normalization
+  /// @param plusOne whether the stored scale is one less than the scale
+  record Norms(Place place, boolean rms, double epsilon, boolean bias, boolean plusOne) {}
+
+  /// Says which norm queries and keys have.
+  enum QueryNorm {
+    NONE,
+    /// One for all heads, over a head's size.
+    HEAD,
+    /// One for each head, over its size.
+    EACH_HEAD,
+    /// One over all heads together.
+    WHOLE
+  }
+
+  /// Describes the attention of all layers.
+  ///
+  /// @param groups how many heads there are for keys and values; each serves `heads / groups` queries
+  /// @param bias of queries, keys and values
+  /// @param cap the bound to which scores are drawn by `cap · tanh(score / cap)`; 0 for none
+  /// @param sinks whether each head has a score that takes a share of the softmax and has no value
+  /// @param buckets of a learned bias by the distance of two tokens; 0 for none
+  record Attending(
+      int heads,
+      int groups,
+      int size,
+      boolean bias,
+      boolean outputBias,
+      QueryNorm queryNorm,
+      double cap,
+      boolean sinks,
+      int buckets) {}
+
+  /// Describes the feed-forward part of all layers.
+  ///
+  /// @param hidden its width
+  /// @param experts null if there are none
+  record FeedForward(
+      int hidden,
+      boolean gated,
+      UnaryOperator<NDArray> activation,
+      boolean bias,
+      @Nullable Experts experts) {}
+
+  /// Describes a mixture of experts: a router chooses, for each token, some of many feed-forward parts.
+  ///
+  /// @param chosen how many a token has
+  /// @param hidden the width of one
+  /// @param normalized whether the shares of those chosen add up to one
+  /// @param stacked whether one tensor holds all experts, with biases and a bounded gate, as gpt-oss has it
+  record Experts(int count, int chosen, int hidden, boolean normalized, boolean stacked) {}
+
+  /// Describes how a layer's parts are added.
+  ///
+  /// @param scale by which a part's result is multiplied
+  /// @param learned whether each element of a part's result has a factor of its own
+  /// @param parallel whether both parts take the layer's input, instead of the second that of the first
+  /// @param oneNorm whether parallel parts share a norm
+  record Residual(double scale, boolean learned, boolean parallel, boolean oneNorm) {}
+
+  /// Describes what differs from layer to layer.
+  ///
+  /// @param rotation null for no rotary embedding
+  /// @param window how far a token sees: as many tokens as this, itself included, or, in an encoder, less than this
+  ///     to both sides; 0 for all
+  /// @param scale by which attention scores are multiplied
+  /// @param firstNorm whether there is a norm before the attention
+  /// @param experts whether the feed-forward part is a mixture of experts
+  record Layer(
+      @Nullable Rotation rotation, int window, double scale, boolean firstNorm, boolean experts) {}
+
+  /// Says which states an output takes.
+  enum Pool {
+    ALL,
+    FIRST,
+    /// The last one that is not the padding token.
+    LAST,
+    /// The first one of the token that ends a text.
+    END,
+    /// The mean over the tokens that the mask does not hide.
+    MEAN
+  }
+
+  /// Describes an output: states are pooled, go through a dense layer, and become scores.
+  ///
+  /// @param names more than one if the scores are taken apart, one name for each label
+  /// @param token the padding token for [Pool#LAST], or the one that ends a text for [Pool#END]; -1 for none
+  /// @param stem null for none
+  /// @param scores null for none
+  record Output(
+      List<String> names, Pool pool, int token, @Nullable Stem stem, @Nullable Scores scores) {}
+
+  /// A dense layer, its activation, and a norm if there is one.
+  ///
+  /// @param name of its parameters
+  /// @param width of its result
+  record Stem(
+      String name, int width, boolean bias, UnaryOperator<NDArray> activation, boolean norm) {}
+
+  /// Makes scores of states.
+  sealed interface Scores {}
+
+  /// Scores of labels.
+  ///
+  /// @param bare whether the only label's axis is left out
+  record Labels(String name, int count, boolean bias, boolean bare) implements Scores {}
+
+  /// Scores of the vocabulary's tokens.
+  ///
+  /// @param tied whether the embedding's table makes them; else a table of its own
+  /// @param scale by which they are multiplied
+  /// @param cap as that of attention scores
+  record Vocabulary(boolean tied, boolean bias, double scale, double cap) implements Scores {}
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import dev.gantry.djl.ParameterNames;
+import dev.gantry.models.Description.Patches;
+import dev.gantry.models.Description.Stem;
+import dev.gantry.models.HubModel.Input;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.function.Supplier;
+
+/// The families of models of images.
+final class ImageFamilies {
+  private static final int MAX_PIXELS = 1 << 16;
+  private static final int MAX_STAGES = 64;
+
+  private ImageFamilies() {}
+
+  /// @param size of an image on both sides
+  private static Architecture image(
+      String name,
+      Object settings,
+      Supplier<Block> block,
+      ParameterNames names,
+      List<String> outputs,
+      List<String> labels,
+      int channels,
+      int size) {
+    return new Architecture(
+        name,
+        settings,
+        block,
+        names,
+        List.of(new Input("pixel_values", DataType.FLOAT32, 0, true)),
+        outputs,
+        labels,
+        List.of(),
+        List.of(new Shape(1, channels, size, size)));
+  }
+
+  static Architecture vit(HubFolder folder) {
+    HubConfig config = folder.config();
+    String classifier = "ViTForImageClassification";
+    String name = Architecture.chosen(config, classifier, Set.of(classifier, "ViTModel"));
+    boolean classifies = name.equals(classifier);
+    boolean pools = !classifies && folder.hasPooler();
+    Draft draft = new Draft(folder);
+    Families.sizes(draft);
+    draft.attentionBias = config.flag("qkv_bias", true);
+    draft.lastNorm = true;
+    int image = config.count("image_size", 224, MAX_PIXELS);
+    int patch = config.count("patch_size", 16, MAX_PIXELS);
+    if (patch > image) {
+      throw config.refuse("patch_size", "it must be no more than image_size, " + image);
+    }
+    int channels = config.count("num_channels", 3, MAX_PIXELS);
+    Patches patches = new Patches(channels, image, patch, 1, true, false);
+    draft.patches = patches;
+    List<String> labels = classifies ? Architecture.labels(config) : List.of();
+    if (pools) {
+      int size = config.count("pooler_output_size", draft.width, Families.WIDEST);
+      draft.pooler =
+          new Stem(
+              "pooler", size, true, config.choice("pooler_act", "tanh", Activations.KNOWN), false);
+    }
+    Description description =
+        draft.description(
+            classifies
+                ? List.of(draft.labels(labels.size()))
+                : pools ? List.of(draft.states(), draft.pooled()) : List.of(draft.states()));
+    return image(
+        name,
+        description,
+        () -> new VitBlock(description, patches),
+        draft.names("vit", description),
+        Architecture.names(description),
+        labels,
+        channels,
+        image);
+  }
+
+  static Architecture resnet(HubFolder folder) {
+    HubConfig config = folder.config();
+    String classifier = "ResNetForImageClassification";
+    String name = Architecture.chosen(config, classifier, Set.of(classifier, "ResNetModel"));
+    boolean classifies = name.equals(classifier);
+    List<Integer> filters = config.counts("hidden_sizes", MAX_STAGES, Families.WIDEST);
+    List<Integer> depths = config.counts("depths", MAX_STAGES, Families.MAX_LAYERS);
+    if (filters.size() != depths.size()) {
+      throw config.refuse(
+          "depths", "it must have as many numbers as hidden_sizes, " + filters.size());
+    }
+    boolean bottleneck =
+        config.choice("layer_type", "bottleneck", Map.of("basic", false, "bottleneck", true));
+    if (bottleneck && filters.stream().anyMatch(size -> size % 4 != 0)) {
+      throw config.refuse("hidden_sizes", "a bottleneck's sizes must be multiples of 4");
+    }
+    List<String> labels = classifies ? Architecture.labels(config) : List.of();
+    ResnetBlock.Config sizes =
+        new ResnetBlock.Config(
+            config.count("num_channels", 3, MAX_PIXELS),
+            config.count("embedding_size", 64, Families.WIDEST),
+            filters,
+            depths,
+            bottleneck,
+            config.flag("downsample_in_bottleneck", false),
+            config.flag("downsample_in_first_stage", false),
+            config.choice("hidden_act", "relu", Activations.KNOWN),
+            labels.size());
+    return image(
+        name,
+        sizes,
+        () -> new ResnetBlock(sizes),
+        HubNames.of("resnet", Map.of(), HubNames.Head.NONE),
+        classifies ? List.of("logits") : List.of("last_hidden_state", "pooler_output"),
+        labels,
+        sizes.channels(),
+        224);
+  }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import dev.gantry.models.Description.Labels;
+import dev.gantry.models.Description.Output;
+import dev.gantry.models.Description.Pool;
+import dev.gantry.models.Description.Scores;
+import dev.gantry.models.Description.Stem;
+import dev.gantry.models.Description.Vocabulary;
+import dev.gantry.models.NamedBlock.Dense;
+import dev.gantry.models.NamedBlock.Norm;
+import dev.gantry.models.NamedBlock.Pass;
+import java.util.Collections;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Makes one output of the last states.
+final class OutputPart {
+  private final Output output;
+  private final int width;
+  private final @Nullable Dense stem;
+  private final @Nullable Norm stemNorm;
+  private final @Nullable Dense scores;
+
+  /// @param tokens the embedding's table, where the scores may be tied to it
+  OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
+    this.output = output;
+    Stem before = output.stem();
+    int states = block.description().width();
+    stem =
+        before == null ? null : block.dense(before.name(), before.width(), states, before.bias());
+    stemNorm =
+        before == null || !before.norm()
+            ? null
+            : block.norm(before.name() + "Norm", before.width());
+    int stemmed = before == null ? states : before.width();
+    scores = scores(block, output.scores(), stemmed, tokens);
+    width =
+        switch (output.scores()) {
+          case null -> stemmed;
+          case Labels labels -> labels.count();
+          case Vocabulary _ -> vocabulary(block);
+        };
+  }
+
+  private static int vocabulary(TransformerBlock block) {
+    return ((Description.Tokens) block.description().embedding()).vocabulary();
+  }
+
+  private static @Nullable Dense scores(
+      TransformerBlock block, @Nullable Scores scores, int inputs, @Nullable Parameter tokens) {
+    return switch (scores) {
+      case null -> null;
+      case Labels labels -> block.dense(labels.name(), labels.count(), inputs, labels.bias());
+      case Vocabulary words -> {
+        int size = vocabulary(block);
+        Parameter weight =
+            words.tied() && tokens != null
+                ? tokens
+                : block.parameter("head_weight", Parameter.Type.WEIGHT, size, inputs);
+        yield new Dense(
+            weight, words.bias() ? block.parameter("head_bias", Parameter.Type.BIAS, size) : null);
+      }
+    };
+  }
+
+  /// @param states `[batch, length, width]`
+  NDList of(NDArray states, TextInputs text, Pass pass) {
+    NDArray result = pooled(states, text);
+    Stem before = output.stem();
+    if (stem != null && before != null) {
+      result = before.activation().apply(stem.of(result, pass));
+      result = stemNorm == null ? result : stemNorm.of(result, pass);
+    }
+    if (scores != null) {
+      result = scores.of(result, pass);
+    }
+    if (output.scores() instanceof Vocabulary(_, _, double scale, double cap)) {
+      result = scale == 1 ? result : result.mul(scale);
+      result = cap == 0 ? result : result.div(cap).tanh().mul(cap);
+    }
+    NDList results = new NDList();
+    if (output.scores() instanceof Labels labels && labels.bare()) {
+      results.add(result.squeeze(-1));
+    } else if (output.names().size() > 1) {
+      for (int i = 0; i < output.names().size(); i++) {
+        results.add(result.get(new NDIndex("..., {}", i)));
+      }
+    } else {
+      results.add(result);
+    }
+    return NamedBlock.named(output.names(), results);
+  }
+
+  private NDArray pooled(NDArray states, TextInputs text) {
+    return switch (output.pool()) {
+      case ALL -> states;
+      case FIRST -> states.get(new NDIndex(":, 0"));
+      case LAST -> at(states, lastPlaces(text));
+      case END -> at(states, endPlaces(text));
+      case MEAN -> mean(states, text);
+    };
+  }
+
+  private static NDArray mean(NDArray states, TextInputs text) {
+    if (text.mask() == null) {
+      return states.mean(new int[] {1});
+    }
+    NDArray mask =
+        Attention.cast(text.mask().toType(DataType.FLOAT32, false), states).expandDims(2);
+    return states.mul(mask).sum(new int[] {1}).div(mask.sum(new int[] {1}));
+  }
+
+  private static NDArray at(NDArray states, long... places) {
+    Shape shape = states.getShape();
+    long[] rows = new long[places.length];
+    for (int i = 0; i < rows.length; i++) {
+      rows[i] = i * shape.get(1) + places[i];
+    }
+    return Attention.rows(
+        states.reshape(-1, shape.get(2)), states.getManager().create(rows, new Shape(rows.length)));
+  }
+
+  /// The place of the last token that is not padding; the first if all are.
+  private long[] lastPlaces(TextInputs text) {
+    long[][] ids = text.rows();
+    long[] places = new long[ids.length];
+    for (int row = 0; row < ids.length; row++) {
+      for (int i = 0; i < ids[row].length; i++) {
+        places[row] = ids[row][i] == output.token() ? places[row] : i;
+      }
+    }
+    return places;
+  }
+
+  /// The place of the first token that ends a text. Where that is token 2, the reference takes the highest number
+  /// instead: its old files give the wrong one.
+  private long[] endPlaces(TextInputs text) {
+    long[][] ids = text.rows();
+    long[] places = new long[ids.length];
+    for (int row = 0; row < ids.length; row++) {
+      int found = 0;
+      for (int i = ids[row].length - 1; i >= 0; i--) {
+        boolean better =
+            output.token() == 2 ? ids[row][i] >= ids[row][found] : ids[row][i] == output.token();
+        found = better ? i : found;
+      }
+      places[row] = found;
+    }
+    return places;
+  }
+
+  /// @param tokens `[batch, length]`
+  List<Shape> shapes(Shape tokens) {
+    Shape pooled = output.pool() == Pool.ALL ? tokens : new Shape(tokens.get(0));
+    boolean bare = output.scores() instanceof Labels labels && labels.bare();
+    return Collections.nCopies(
+        output.names().size(), bare || output.names().size() > 1 ? pooled : pooled.add(width));
+  }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import dev.gantry.models.NamedBlock.Pass;
+
+/// A learned bias of attention scores by the distance of two tokens, as MPNet and T5's encoder have it: half of the
+/// buckets are for tokens before, half for those after; near ones have a bucket each, farther ones share.
+///
+/// @param table `[buckets, heads]`
+record RelativeBias(Parameter table) {
+  /// From this distance on, all share the last bucket.
+  private static final int FARTHEST = 128;
+
+  /// @return `[1, heads, length, length]`
+  NDArray of(long length, NDManager manager, Pass pass) {
+    NDArray values = pass.value(table);
+    int half = (int) values.getShape().get(0) / 2;
+    int size = Math.toIntExact(length);
+    long[] buckets = new long[Math.multiplyExact(size, size)];
+    for (int i = 0; i < buckets.length; i++) {
+      int distance = i % size - i / size;
+      buckets[i] = bucket(Math.abs(distance), half) + (distance > 0 ? half : 0);
+    }
+    return Attention.rows(values, manager.create(buckets, new Shape(size, size)))
+        .transpose(2, 0, 1)
+        .expandDims(0);
+  }
+
+  private static int bucket(int distance, int count) {
+    int near = count / 2;
+    if (distance < near) {
+      return distance;
+    }
+    // In 32 bits, as the reference computes it.
+    float share =
+        (float) Math.log((float) distance / near)
+            / (float) Math.log((double) FARTHEST / near)
+            * (count - near);
+    return Math.min(near + (int) share, count - 1);
+  }
+}
