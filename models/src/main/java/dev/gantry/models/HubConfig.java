@@ -17,6 +17,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeSet;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// The members of a folder's `config.json`. Nothing in it is believed: each getter checks what it
@@ -64,19 +65,50 @@ final class HubConfig {
   /// @throws MalformedFileException if it is no JSON object, or too large
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   static HubConfig read(Path json) {
-    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
+    return parsed(json, reader -> object(reader, ""));
+  }
+
+  /// @param json a file with an array of objects, such as `modules.json`
+  /// @throws MalformedFileException if it is no such array, or too large
+  /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
+  static List<HubConfig> readList(Path json) {
+    return parsed(
+        json,
+        reader -> {
+          if (reader.json().peek() != Kind.ARRAY) {
+            throw reader.json().unwanted("not-an-array", "the file is JSON, but no array");
+          }
+          List<HubConfig> objects = new ArrayList<>();
+          for (boolean more = reader.json().beginArray();
+              more;
+              more = reader.json().nextElement()) {
+            reader.json().countEntry();
+            objects.add(object(reader, ""));
+          }
+          return objects;
+        });
+  }
+
+  private record Source(Location file, JsonReader json) {}
+
+  private static <T> T parsed(Path file, Function<Source, T> parser) {
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), file)) {
       if (bytes.length() > MAX_BYTES) {
         throw new MalformedFileException(
             bytes.file(), 0, "config-too-large", bytes.length() + " bytes, more than " + MAX_BYTES);
       }
       JsonReader reader = new JsonReader(bytes, 0, bytes.length());
-      if (reader.peek() != Kind.OBJECT) {
-        throw reader.unwanted("not-an-object", "the configuration is JSON, but no object");
-      }
-      HubConfig config = object(bytes.file(), reader, "");
+      T parsed = parser.apply(new Source(bytes.file(), reader));
       reader.end();
-      return config;
+      return parsed;
     }
+  }
+
+  private static HubConfig object(Source source, String path) {
+    if (source.json().peek() != Kind.OBJECT) {
+      throw source.json().unwanted("not-an-object", "the configuration is JSON, but no object");
+    }
+    return object(source.file(), source.json(), path);
   }
 
   /// Makes a configuration of what another file says.
@@ -335,6 +367,13 @@ final class HubConfig {
     return typed(key, String.class, "it must be a string").orElse(otherwise);
   }
 
+  /// A special token: its text, or an object whose `content` is that; empty if it is absent.
+  Optional<String> token(String key) {
+    return find(key) instanceof Value(_, HubConfig object)
+        ? Optional.of(object.word("content", ""))
+        : typed(key, String.class, "it must be a string");
+  }
+
   /// The strings of an array; none if it is absent.
   List<String> words(String key) {
     Value value = find(key);
@@ -346,6 +385,27 @@ final class HubConfig {
       return elements.stream().map(element -> (String) ((Value) element).content()).toList();
     }
     throw invalid(key, value, "it must be an array of strings");
+  }
+
+  /// The values that a word, or each word of an array, stands for; none if the key is absent.
+  <T> List<T> choices(String key, Map<String, T> known) {
+    Value value = find(key);
+    if (value == null || value.content() instanceof String) {
+      return value == null ? List.of() : List.of(choice(key, known));
+    }
+    List<String> words = words(key);
+    if (!known.keySet().containsAll(words)) {
+      throw invalid(key, value, "known are " + String.join(", ", new TreeSet<>(known.keySet())));
+    }
+    return words.stream().map(known::get).toList();
+  }
+
+  /// The same configuration, in which a key has this value.
+  HubConfig with(String key, List<String> words) {
+    HubConfig changed = new HubConfig(file, offset, path);
+    changed.members.putAll(members);
+    changed.members.put(key, given(file, words));
+    return changed;
   }
 
   /// The object under a key, if it has members.

@@ -10,10 +10,14 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// The files beside a `config.json`. For one thread.
 final class HubFolder {
+  /// What follows the family's name in the names of models with a head.
+  private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
+
   private final Path path;
   private final HubConfig config;
   private final List<Float> stretches;
@@ -40,6 +44,16 @@ final class HubFolder {
           }
           return new HubFolder(path, HubConfig.read(path.resolve("config.json")), List.of());
         });
+  }
+
+  /// The same folder, read as the model without a head: `architectures` names the class that one head was put on, so
+  /// that of `BertForMaskedLM` remains `BertModel`.
+  HubFolder withoutHead() {
+    List<String> bases =
+        config.words("architectures").stream()
+            .map(name -> HEAD.matcher(name).replaceFirst("Model"))
+            .toList();
+    return new HubFolder(path, config.with("architectures", bases), stretches);
   }
 
   List<Float> stretches() {

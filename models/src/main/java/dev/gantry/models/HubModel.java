@@ -45,22 +45,47 @@ public final class HubModel {
   /// The settings of blocks that were made here.
   private static final Map<Block, Object> BUILT = Collections.synchronizedMap(new WeakHashMap<>());
 
+  private final Path root;
   private final Path folder;
   private final Architecture architecture;
 
-  private HubModel(Path folder, Architecture architecture) {
+  private HubModel(Path root, Path folder, Architecture architecture) {
+    this.root = root;
     this.folder = folder;
     this.architecture = architecture;
   }
 
   /// Reads and checks `config.json`, or the notes of a GGUF file.
   ///
-  /// @param folder a folder; or a GGUF file, or a folder that has one and no `config.json`
+  /// @param folder a folder; or a GGUF file, or a folder that has one and no `config.json`. Where it has a `modules.json`,
+  ///     as sentence-transformers writes it, the model is in the folder that this names first
   /// @throws dev.gantry.core.MalformedFileException if it is of an architecture that is not known, or
   ///     breaks a rule; the message names the key, its value and what would be right
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   public static HubModel of(Path folder) {
-    return new HubModel(MisuseException.requireGiven("folder", folder), read(folder));
+    MisuseException.requireGiven("folder", folder);
+    Path model = SentenceFolder.transformer(folder);
+    return new HubModel(folder, model, read(model));
+  }
+
+  /// The same model without its head, which computes the states of a text's tokens.
+  HubModel withoutHead() {
+    return new HubModel(root, folder, Architecture.of(HubFolder.read(folder).withoutHead()));
+  }
+
+  /// What the folder's `config.json` says.
+  HubConfig config() {
+    return HubFolder.read(folder).config();
+  }
+
+  /// The folder that was given.
+  Path root() {
+    return root;
+  }
+
+  /// The folder, or GGUF file, that has the model itself: `config.json`, the weights, the tokenizer.
+  public Path folder() {
+    return folder;
   }
 
   private static Architecture read(Path folder) {
@@ -140,6 +165,47 @@ public final class HubModel {
           return model;
         },
         model::close);
+  }
+
+  /// Opens an embedder with the defaults of [TextOptions].
+  public TextEmbedder embedder() {
+    return embedder(TextOptions.defaults());
+  }
+
+  /// Loads the weights into a model that turns texts into vectors, as the folder says if sentence-transformers wrote
+  /// it; otherwise by the mean of the states of a text's tokens.
+  ///
+  /// @return an embedder that owns the weights' memory until you close it
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder has no
+  ///     `tokenizer.json`, or a module that is not known
+  public TextEmbedder embedder(TextOptions options) {
+    return TextEmbedder.open(this, MisuseException.requireGiven("options", options));
+  }
+
+  /// Opens a scorer with the defaults of [TextOptions].
+  public TextScorer scorer() {
+    return scorer(TextOptions.defaults());
+  }
+
+  /// Loads the weights into a model that scores pairs of texts: a cross-encoder, such as a reranker.
+  ///
+  /// @return a scorer that owns the weights' memory until you close it
+  /// @throws dev.gantry.core.GantryException as [#embedder(TextOptions)]; also if the model classifies no sequences
+  public TextScorer scorer(TextOptions options) {
+    return TextScorer.open(this, MisuseException.requireGiven("options", options));
+  }
+
+  /// Opens a classifier with the defaults of [TextOptions].
+  public TextClassifier classifier() {
+    return classifier(TextOptions.defaults());
+  }
+
+  /// Loads the weights into a model that gives texts labels with probabilities.
+  ///
+  /// @return a classifier that owns the weights' memory until you close it
+  /// @throws dev.gantry.core.GantryException as [#scorer(TextOptions)]
+  public TextClassifier classifier(TextOptions options) {
+    return TextClassifier.open(this, MisuseException.requireGiven("options", options));
   }
 
   /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Activation;
+import dev.gantry.core.MisuseException;
+import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
+import dev.gantry.models.internal.texts.Pooling;
+import dev.gantry.models.internal.texts.Similarity;
+import dev.gantry.models.internal.texts.TextTokenizer;
+import dev.gantry.models.internal.texts.VectorStep;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.function.UnaryOperator;
+import java.util.stream.Collectors;
+
+/// What sentence-transformers writes beside a model: `modules.json` with what follows the transformer,
+/// `sentence_bert_config.json` and `config_sentence_transformers.json`. A folder without these files is a transformer
+/// alone. What is not known here is refused. Immutable.
+///
+/// @param modules what follows the transformer
+/// @param maxLength the most tokens of a text; 0 where the files do not say
+/// @param prompts texts to put before others, by their names
+/// @param settings of the whole folder
+/// @param size how many numbers of a vector are kept; 0 for all
+record SentenceFolder(
+    List<Module> modules,
+    int maxLength,
+    boolean lowerCase,
+    Map<String, String> prompts,
+    String defaultPrompt,
+    Similarity similarity,
+    HubConfig settings,
+    int size) {
+  /// How the states of a text's tokens become one vector.
+  ///
+  /// @param prompt whether the tokens of a prompt count
+  record Pooled(List<Pooling> modes, boolean prompt) {}
+
+  /// @param kind one of [#KINDS]
+  record Module(String kind, Path folder) {
+    private HubConfig config() {
+      return optional(folder.resolve("config.json"));
+    }
+  }
+
+  private static final String TRANSFORMER = "Transformer";
+  private static final String POOLING = "Pooling";
+  private static final String DENSE = "Dense";
+  private static final Set<String> KINDS = Set.of(TRANSFORMER, POOLING, DENSE, "Normalize");
+  private static final String VECTOR = "sentence_embedding";
+  private static final String TYPES = "token_type_ids";
+  private static final String SCORES = "activation_fn";
+  private static final int WIDEST = 1 << 20;
+
+  private static final Map<String, Similarity> SIMILARITIES =
+      Map.of(
+          "cosine", Similarity.COSINE,
+          "dot", Similarity.DOT,
+          "euclidean", Similarity.EUCLIDEAN,
+          "manhattan", Similarity.MANHATTAN);
+
+  /// The functions that may follow a dense layer or the scores, by the last word of PyTorch's name.
+  private static final Map<String, UnaryOperator<NDArray>> FUNCTIONS =
+      Map.of(
+          "Identity", array -> array,
+          "Sigmoid", Activation::sigmoid,
+          "Tanh", Activation::tanh,
+          "ReLU", Activation::relu,
+          "GELU", Activation::gelu,
+          "SiLU", array -> Activation.swish(array, 1));
+
+  /// Tokenizers of no family give no token types, unless `model_input_names` says so.
+  private static final Set<String> WITHOUT_TYPES =
+      Set.of("TokenizersBackend", "PreTrainedTokenizerFast");
+
+  /// The modes by the words of newer files, and behind `pooling_mode_` the flags of older ones, whose vectors come in this
+  /// order.
+  private record Mode(String word, String flag, Pooling pooling) {}
+
+  private static final List<Mode> MODES =
+      List.of(
+          new Mode("cls", "cls_token", Pooling.CLS),
+          new Mode("max", "max_tokens", Pooling.MAX),
+          new Mode("mean", "mean_tokens", Pooling.MEAN),
+          new Mode("mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling.MEAN_SQRT_LEN),
+          new Mode("weightedmean", "weightedmean_tokens", Pooling.WEIGHTEDMEAN),
+          new Mode("lasttoken", "lasttoken", Pooling.LASTTOKEN));
+
+  /// The folder that has the model itself: that of the first module, where there are modules.
+  static Path transformer(Path root) {
+    List<Module> modules = modules(root);
+    return modules.isEmpty() ? root : modules.getFirst().folder();
+  }
+
+  /// @param task of the transformer, such as `feature-extraction`
+  /// @param output what newer files call what it returns
+  /// @throws dev.gantry.core.MalformedFileException if a file has a key or value that is not known
+  static SentenceFolder read(Path root, String task, String output) {
+    List<Module> modules = modules(root);
+    HubConfig transformer = optional(transformer(root).resolve("sentence_bert_config.json"));
+    transformer.choice("transformer_task", task, Map.of(task, true));
+    transformer.word("module_output_name", "");
+    transformer.object("modality_config").ifPresent(modality -> text(modality, output));
+    int maxLength = transformer.count("max_seq_length", 0, Integer.MAX_VALUE);
+    boolean lowerCase = transformer.flag("do_lower_case", false);
+    transformer.requireAllRead(Set.of("unpad_inputs"));
+    HubConfig settings = optional(root.resolve("config_sentence_transformers.json"));
+    SentenceFolder read =
+        new SentenceFolder(
+            modules.isEmpty() ? modules : modules.subList(1, modules.size()),
+            maxLength,
+            lowerCase,
+            settings.texts("prompts"),
+            settings.word("default_prompt_name", ""),
+            settings.choice("similarity_fn_name", "cosine", SIMILARITIES),
+            settings,
+            settings.count("truncate_dim", 0, WIDEST));
+    settings.word(SCORES, "");
+    settings.requireAllRead(Set.of("__version__", "model_type"));
+    if (!read.defaultPrompt.isEmpty() && !read.prompts.containsKey(read.defaultPrompt)) {
+      throw settings.refuse("default_prompt_name", "it must be one of 'prompts'");
+    }
+    return read;
+  }
+
+  private static void text(HubConfig modality, String output) {
+    modality
+        .object("text")
+        .ifPresent(text -> {
+          text.choice("method", Map.of("forward", true));
+          text.choice("method_output_name", Map.of(output, true));
+        });
+  }
+
+  private static HubConfig optional(Path file) {
+    return Files.exists(file) ? HubConfig.read(file) : HubConfig.empty();
+  }
+
+  private static List<Module> modules(Path root) {
+    Path file = root.resolve("modules.json");
+    if (!Files.exists(file)) {
+      return List.of();
+    }
+    List<Module> modules = new ArrayList<>();
+    for (HubConfig each : HubConfig.readList(file)) {
+      String type = each.word("type", "");
+      String kind = type.substring(type.lastIndexOf('.') + 1);
+      if (!type.startsWith("sentence_transformers.")
+          || !KINDS.contains(kind)
+          || kind.equals(TRANSFORMER) != modules.isEmpty()) {
+        throw each.refuse(
+            "type",
+            "known are sentence_transformers' Transformer, which comes first, and Pooling, Dense,"
+                + " Normalize");
+      }
+      Path folder = root.resolve(each.word("path", "")).normalize();
+      if (!folder.startsWith(root.normalize())) {
+        throw each.refuse("path", "it must lie in the folder");
+      }
+      each.requireAllRead(Set.of("idx", "name"));
+      modules.add(new Module(kind, folder));
+    }
+    return modules;
+  }
+
+  /// Opens the tokenizer beside the model, with the length that the files or the options say.
+  ///
+  /// @throws MisuseException if there is none
+  TextTokenizer tokenizer(HubModel hub, TextOptions options) {
+    HubConfig config = optional(hub.folder().resolve("tokenizer_config.json"));
+    String side = config.word("truncation_side", "right");
+    if (!side.equals("right")) {
+      throw config.refuse("truncation_side", "only the end of a text is cut off here");
+    }
+    int positions =
+        hub.config().count("max_position_embeddings", Integer.MAX_VALUE, Integer.MAX_VALUE);
+    int longest = (int) Math.min(config.positive("model_max_length", Integer.MAX_VALUE), positions);
+    if (options.maxLength() > 0 || maxLength > 0) {
+      longest = options.maxLength() > 0 ? options.maxLength() : maxLength;
+    }
+    List<String> inputs = config.words("model_input_names");
+    boolean typed =
+        inputs.isEmpty()
+            ? !WITHOUT_TYPES.contains(config.word("tokenizer_class", ""))
+            : inputs.contains(TYPES);
+    long types =
+        hub.inputs().stream()
+            .filter(input -> typed && input.name().equals(TYPES))
+            .mapToLong(HubModel.Input::bound)
+            .findFirst()
+            .orElse(0);
+    return TextTokenizer.open(
+        hub.folder(),
+        new TextTokenizer.Settings(
+            longest, lowerCase, config.token("pad_token"), hub.inputs().getFirst().bound(), types));
+  }
+
+  /// The text that a prompt puts before others.
+  ///
+  /// @param name empty for none
+  String prompt(String name) {
+    String prompt = name.isEmpty() ? "" : prompts.get(name);
+    if (prompt == null) {
+      throw new MisuseException(
+          "the prompt must be one of the folder's, %s (was '%s')"
+              .formatted(String.join(", ", new TreeSet<>(prompts.keySet())), name));
+    }
+    return prompt;
+  }
+
+  /// How states become vectors; without modules the mean, or the last token of a decoder.
+  ///
+  /// @throws dev.gantry.core.MisuseException if the modules have no pooling
+  Pooled pooled(boolean decoder) {
+    if (modules.isEmpty()) {
+      return new Pooled(List.of(decoder ? Pooling.LASTTOKEN : Pooling.MEAN), true);
+    }
+    requireKinds(POOLING.equals(modules.getFirst().kind()), "a Pooling behind the Transformer");
+    HubConfig config = modules.getFirst().config();
+    Map<String, Pooling> words =
+        MODES.stream().collect(Collectors.toMap(Mode::word, Mode::pooling));
+    List<Pooling> modes = new ArrayList<>(config.choices("pooling_mode", words));
+    boolean named = !modes.isEmpty();
+    for (Mode mode : MODES) {
+      if (config.flag("pooling_mode_" + mode.flag(), false) && !named) {
+        modes.add(mode.pooling());
+      }
+    }
+    boolean prompt = config.flag("include_prompt", true);
+    config.requireAllRead(Set.of("word_embedding_dimension", "embedding_dimension"));
+    return new Pooled(modes.isEmpty() ? List.of(Pooling.MEAN) : modes, prompt);
+  }
+
+  /// What happens to the vectors behind the pooling.
+  ///
+  /// @param manager owns the weights of dense layers
+  List<VectorStep> steps(NDManager manager) {
+    List<VectorStep> steps = new ArrayList<>();
+    for (Module module : modules.subList(Math.min(1, modules.size()), modules.size())) {
+      HubConfig config = module.config();
+      for (String key : List.of("module_input_name", "module_output_name")) {
+        config.choice(key, VECTOR, Map.of(VECTOR, true));
+      }
+      requireKinds(!module.kind().equals(POOLING), "one Pooling");
+      steps.add(
+          module.kind().equals(DENSE)
+              ? dense(module.folder(), config, manager)
+              : new VectorStep.Normalize());
+      config.requireAllRead(Set.of());
+    }
+    if (size > 0) {
+      steps.add(new VectorStep.Truncate(size));
+    }
+    return steps;
+  }
+
+  private static VectorStep dense(Path folder, HubConfig config, NDManager manager) {
+    int inputs = config.count("in_features", WIDEST);
+    int outputs = config.count("out_features", WIDEST);
+    config.requireOff("use_residual");
+    UnaryOperator<NDArray> activation = function(config, "activation_function", "torch.nn.Tanh");
+    try (Weights weights = Weights.open(folder)) {
+      LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();
+      NDList loaded = weights.load(manager, options);
+      NDArray weight = loaded.get("linear.weight");
+      NDArray bias = loaded.get("linear.bias");
+      if (weight == null
+          || !weight.getShape().equals(new Shape(outputs, inputs))
+          || (bias != null) != config.flag("bias", true)
+          || (bias != null && !bias.getShape().equals(new Shape(outputs)))) {
+        throw config.refuse("out_features", "the tensors linear.weight and linear.bias do not fit");
+      }
+      return new VectorStep.Dense(weight, bias, activation);
+    }
+  }
+
+  private static void requireKinds(boolean right, String needed) {
+    if (!right) {
+      throw new MisuseException("modules.json must have " + needed + " for vectors of texts");
+    }
+  }
+
+  /// What the scores of pairs go through: what the files name, or else the sigmoid of a single score.
+  ///
+  UnaryOperator<NDArray> scores(HubModel hub) {
+    requireNoModules();
+    HubConfig model = hub.config();
+    String otherwise = hub.labels().size() == 1 ? "torch.nn.Sigmoid" : "torch.nn.Identity";
+    HubConfig inner = model.object("sentence_transformers").orElseGet(HubConfig::empty);
+    if (settings.has(SCORES)) {
+      return function(settings, SCORES, otherwise);
+    }
+    return inner.has(SCORES)
+        ? function(inner, SCORES, otherwise)
+        : function(model, "sbert_ce_default_activation_function", otherwise);
+  }
+
+  /// @throws MisuseException if something follows the transformer
+  void requireNoModules() {
+    if (!modules.isEmpty()) {
+      throw new MisuseException("modules.json must have a Transformer alone for scores of texts");
+    }
+  }
+
+  private static UnaryOperator<NDArray> function(HubConfig config, String key, String otherwise) {
+    String name = config.word(key, otherwise);
+    UnaryOperator<NDArray> known = FUNCTIONS.get(name.substring(name.lastIndexOf('.') + 1));
+    if (known == null || !name.startsWith("torch.nn.")) {
+      throw config.refuse(
+          key, "known of torch.nn are " + String.join(", ", new TreeSet<>(FUNCTIONS.keySet())));
+    }
+    return known;
+  }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.modality.Classifications;
+import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Activation;
+import ai.djl.util.StringPair;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Map;
+import java.util.function.UnaryOperator;
+
+/// Gives texts labels with probabilities. [HubModel#classifier] makes it. Thread-safe until it is closed.
+///
+/// The probabilities are the softmax of the scores; where `problem_type` is `multi_label_classification`, or there is one
+/// label, they are the sigmoid of each.
+///
+/// ```java
+/// try (TextClassifier classifier = HubModel.of(folder).classifier()) {
+///   String label = classifier.classify("good food, bad price").best().getClassName();
+/// }
+/// ```
+public final class TextClassifier implements AutoCloseable {
+  private static final String ONE = "single_label_classification";
+  private static final String SEVERAL = "multi_label_classification";
+
+  private final TextScorer scorer;
+
+  TextClassifier(TextScorer scorer) {
+    this.scorer = scorer;
+  }
+
+  static TextClassifier open(HubModel hub, TextOptions options) {
+    return new TextClassifier(TextScorer.open(hub, options, TextClassifier::probabilities));
+  }
+
+  /// What makes probabilities of the scores, by the model's `problem_type`.
+  static UnaryOperator<NDArray> probabilities(SentenceFolder folder, HubModel hub) {
+    folder.requireNoModules();
+    UnaryOperator<NDArray> softmax = scores -> scores.softmax(-1);
+    UnaryOperator<NDArray> sigmoid = Activation::sigmoid;
+    UnaryOperator<NDArray> chosen =
+        hub.config().choice("problem_type", ONE, Map.of(ONE, softmax, SEVERAL, sigmoid));
+    return hub.labels().size() == 1 ? sigmoid : chosen;
+  }
+
+  /// The labels of one text, with their probabilities.
+  ///
+  /// @throws MisuseException as [#classify(List)]
+  public Classifications classify(String text) {
+    return classify(List.of(MisuseException.requireGiven("text", text))).getFirst();
+  }
+
+  /// The labels of texts, with their probabilities, in the texts' order.
+  ///
+  /// @throws MisuseException if a text is null
+  public List<Classifications> classify(List<String> texts) {
+    return labelled(scorer.scoresOf(MisuseException.requireGiven("texts", texts)));
+  }
+
+  /// The labels of pairs of texts, such as of a premise and what may follow from it.
+  ///
+  /// @throws MisuseException if a text is null
+  public List<Classifications> classifyPairs(List<StringPair> pairs) {
+    return labelled(scorer.scores(pairs));
+  }
+
+  private List<Classifications> labelled(float[][] rows) {
+    return Arrays.stream(rows).map(row -> labelled(scorer.labels(), row)).toList();
+  }
+
+  static Classifications labelled(List<String> labels, float... probabilities) {
+    List<Double> wide = new ArrayList<>();
+    for (float probability : probabilities) {
+      wide.add((double) probability);
+    }
+    return new Classifications(labels, wide);
+  }
+
+  /// The names of the labels, in the order in which `config.json` numbers them.
+  public List<String> labels() {
+    return scorer.labels();
+  }
+
+  /// Frees the model's memory, and the tokenizer.
+  @Override
+  public void close() {
+    scorer.close();
+  }
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.models.internal.texts.Pooling;
+import dev.gantry.models.internal.texts.TextRunner;
+import dev.gantry.models.internal.texts.TextTokenizer;
+import dev.gantry.models.internal.texts.TokenBatch;
+import dev.gantry.models.internal.texts.VectorStep;
+import java.util.List;
+import java.util.Map;
+
+/// Turns texts into vectors, as sentence-transformers does with the same folder. [HubModel#embedder] makes it.
+/// Thread-safe until it is closed.
+///
+/// ```java
+/// try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+///   float[][] vectors = embedder.embed(List.of("The weather is lovely.", "It is sunny."));
+///   double alike = embedder.similarity(vectors[0], vectors[1]);
+/// }
+/// ```
+public final class TextEmbedder implements AutoCloseable {
+  private static final String STATES = "last_hidden_state";
+
+  private final SentenceFolder folder;
+  private final SentenceFolder.Pooled pooled;
+  private final TextRunner runner;
+  private final String prompt;
+
+  private TextEmbedder(
+      SentenceFolder folder, SentenceFolder.Pooled pooled, TextRunner runner, String prompt) {
+    this.folder = folder;
+    this.pooled = pooled;
+    this.runner = runner;
+    this.prompt = prompt;
+  }
+
+  static TextEmbedder open(HubModel hub, TextOptions options) {
+    HubModel base = hub.withoutHead();
+    Model model = base.load(options.device(), options.load(true));
+    return Cleanup.orUndo(() -> over(base, model, options), model::close);
+  }
+
+  /// @param model has the weights; closing the embedder closes it
+  /// @throws MisuseException if it gives no states
+  static TextEmbedder over(HubModel hub, Model model, TextOptions options) {
+    if (!hub.outputs().getFirst().equals(STATES)) {
+      throw new MisuseException(
+          "vectors need a model that gives %s (%s gives %s)"
+              .formatted(STATES, hub.architecture(), String.join(", ", hub.outputs())));
+    }
+    SentenceFolder folder = SentenceFolder.read(hub.root(), "feature-extraction", STATES);
+    String prompt = options.prompt().orElse(folder.defaultPrompt());
+    folder.prompt(prompt);
+    List<String> classes = hub.config().words("architectures");
+    boolean decoder = !classes.isEmpty() && classes.getFirst().endsWith("ForCausalLM");
+    SentenceFolder.Pooled pooled = folder.pooled(decoder);
+    List<VectorStep> steps = folder.steps(model.getNDManager());
+    TextTokenizer tokenizer = folder.tokenizer(hub, options);
+    TextRunner runner =
+        new TextRunner(
+            model,
+            tokenizer,
+            (outputs, batch) -> vectors(outputs, batch, pooled.modes(), steps),
+            options.batchTokens());
+    return new TextEmbedder(folder, pooled, runner, prompt);
+  }
+
+  private static NDArray vectors(
+      NDList outputs, TokenBatch batch, List<Pooling> modes, List<VectorStep> steps) {
+    NDArray vectors = Pooling.pooled(outputs.head().toType(DataType.FLOAT32, false), modes, batch);
+    for (VectorStep step : steps) {
+      vectors = step.apply(vectors);
+    }
+    return vectors;
+  }
+
+  /// The vector of one text.
+  ///
+  /// @throws MisuseException as [#embed(List)]
+  public float[] embed(String text) {
+    return embed(List.of(MisuseException.requireGiven("text", text)))[0];
+  }
+
+  /// The vectors of texts, in their order.
+  ///
+  /// @throws MisuseException if a text is null or the tokenizer makes no token of it
+  public float[][] embed(List<String> texts) {
+    return embed(texts, prompt);
+  }
+
+  /// The vectors of texts that have a prompt put before them, such as `query` or `document`.
+  ///
+  /// @param promptName one of [#prompts]; empty for none
+  /// @throws MisuseException as [#embed(List)], or if there is no such prompt
+  public float[][] embed(List<String> texts, String promptName) {
+    MisuseException.requireGiven("texts", texts);
+    String before = folder.prompt(MisuseException.requireGiven("promptName", promptName));
+    TextTokenizer tokenizer = runner.tokenizer();
+    return runner.rows(texts, text -> tokenizer.encode(before, text), promptTokens(before));
+  }
+
+  private int promptTokens(String before) {
+    return pooled.prompt() || before.isEmpty() ? 0 : runner.tokenizer().promptLength(before);
+  }
+
+  /// The folder's prompts: texts by their names.
+  public Map<String, String> prompts() {
+    return Map.copyOf(folder.prompts());
+  }
+
+  /// How many numbers a vector has.
+  public int dimension() {
+    return embed("a").length;
+  }
+
+  /// How much two vectors are alike, by the function that the folder names; more is more alike. That is the cosine unless
+  /// the folder says `dot`, `euclidean` or `manhattan`; of the last two it is the negative distance.
+  ///
+  /// @throws MisuseException if the vectors have different lengths
+  public double similarity(float[] first, float[] second) {
+    if (first.length != second.length) {
+      throw new MisuseException(
+          "vectors must have the same length (are %d and %d)"
+              .formatted(first.length, second.length));
+    }
+    return folder.similarity().of(first, second);
+  }
+
+  /// Frees the model's memory, and the tokenizer.
+  @Override
+  public void close() {
+    runner.close();
+  }
+}

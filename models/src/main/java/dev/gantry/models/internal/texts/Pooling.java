@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.texts;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
+import java.util.Arrays;
+import java.util.List;
+
+/// The ways to make one vector of the hidden states of a text's tokens. All but [#MAX] are sums with weights, which
+/// are computed here, on the host, and applied by one product.
+public enum Pooling {
+  /// The first token's state.
+  CLS,
+  /// The largest value of each element.
+  MAX,
+  /// The mean of the states.
+  MEAN,
+  /// The sum of the states, divided by the root of their number.
+  MEAN_SQRT_LEN,
+  /// The mean with weights 1, 2, 3 and so on, by the token's place.
+  WEIGHTEDMEAN,
+  /// The last token's state.
+  LASTTOKEN;
+
+  /// @param states FLOAT32 `[batch, length, width]`
+  /// @return `[batch, modes · width]`: one vector of each mode, in their order
+  public static NDArray pooled(NDArray states, List<Pooling> modes, TokenBatch batch) {
+    NDList vectors = new NDList();
+    List<Pooling> sums = modes.stream().filter(mode -> mode != MAX).toList();
+    if (!sums.isEmpty()) {
+      NDArray weights = weights(states.getManager(), sums, batch);
+      vectors.addAll(weights.matMul(states).split(sums.size(), 1));
+    }
+    if (modes.contains(MAX)) {
+      vectors.add(modes.indexOf(MAX), largest(states, batch));
+    }
+    return NDArrays.concat(vectors, 2).reshape(batch.size(), -1);
+  }
+
+  private static NDArray largest(NDArray states, TokenBatch batch) {
+    if (!batch.padded() && batch.prompt() == 0) {
+      return states.max(new int[] {1}, true);
+    }
+    float[] away = new float[batch.size() * batch.longest()];
+    Arrays.fill(away, Float.NEGATIVE_INFINITY);
+    for (int row = 0; row < batch.size(); row++) {
+      int length = batch.texts().get(row).length();
+      int start = row * batch.longest();
+      Arrays.fill(away, start + Math.min(batch.prompt(), length), start + length, 0);
+    }
+    Shape shape = new Shape(batch.size(), batch.longest(), 1);
+    return states.add(states.getManager().create(away, shape)).max(new int[] {1}, true);
+  }
+
+  private static NDArray weights(NDManager manager, List<Pooling> modes, TokenBatch batch) {
+    float[] weights = new float[batch.size() * modes.size() * batch.longest()];
+    int start = 0;
+    for (Tokens text : batch.texts()) {
+      for (Pooling mode : modes) {
+        mode.weigh(weights, start, batch.prompt(), text.length());
+        start += batch.longest();
+      }
+    }
+    return manager.create(weights, new Shape(batch.size(), modes.size(), batch.longest()));
+  }
+
+  /// Writes the weights of the tokens `first` to `length`, exclusive. A text that is all prompt has none left: its
+  /// sums are 0, and its first token counts as `CLS`, as in the library that writes these files.
+  private void weigh(float[] weights, int start, int first, int length) {
+    int count = Math.max(0, length - first);
+    if (this == CLS) {
+      weights[start + (count == 0 ? 0 : first)] = 1;
+      return;
+    }
+    double places = (length + first + 1.0) * count / 2;
+    for (int i = first; i < length; i++) {
+      weights[start + i] =
+          (float)
+              switch (this) {
+                case MEAN -> 1.0 / count;
+                case MEAN_SQRT_LEN -> 1 / Math.sqrt(count);
+                case WEIGHTEDMEAN -> (i + 1) / places;
+                case LASTTOKEN -> i == length - 1 ? 1 : 0;
+                case CLS, MAX -> 0;
+              };
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.texts;
+
+import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.training.ParameterStore;
+import java.util.Arrays;
+import java.util.Comparator;
+import java.util.List;
+import java.util.function.Function;
+import java.util.stream.IntStream;
+
+/// Runs texts through a model, in batches of texts of about one length, and copies all numbers back at once.
+/// Thread-safe until it is closed.
+public final class TextRunner implements AutoCloseable {
+  /// With fewer texts, other threads cost more than they bring.
+  private static final int LEAST_IN_PARALLEL = 16;
+
+  private final Model model;
+  private final TextTokenizer tokenizer;
+  private final TextAnswer answer;
+  private final int batchTokens;
+
+  /// @param batchTokens the most tokens of a pass, with padding; one text may have more
+  public TextRunner(Model model, TextTokenizer tokenizer, TextAnswer answer, int batchTokens) {
+    this.model = model;
+    this.tokenizer = tokenizer;
+    this.answer = answer;
+    this.batchTokens = batchTokens;
+  }
+
+  public TextTokenizer tokenizer() {
+    return tokenizer;
+  }
+
+  /// Computes one row of numbers for each text, in the texts' order.
+  ///
+  /// @param encode makes a text's tokens; other threads call it, too
+  /// @param prompt how many tokens at the beginning of each text pooling leaves out
+  public <T> float[][] rows(List<T> texts, Function<T, Tokens> encode, int prompt) {
+    if (texts.isEmpty()) {
+      return new float[0][];
+    }
+    List<Tokens> tokens =
+        (texts.size() < LEAST_IN_PARALLEL ? texts.stream() : texts.parallelStream())
+            .map(encode)
+            .toList();
+    int[] order =
+        IntStream.range(0, tokens.size())
+            .boxed()
+            .sorted(Comparator.comparingInt(i -> -tokens.get(i).length()))
+            .mapToInt(i -> i)
+            .toArray();
+    try (NDManager manager = model.getNDManager().newSubManager()) {
+      NDList computed = new NDList();
+      for (int from = 0; from < order.length; ) {
+        int most = Math.max(1, batchTokens / tokens.get(order[from]).length());
+        int to = Math.min(order.length, from + most);
+        List<Tokens> batch = Arrays.stream(order, from, to).mapToObj(tokens::get).toList();
+        computed.add(pass(manager, TokenBatch.of(batch, prompt)));
+        from = to;
+      }
+      NDArray all = computed.size() == 1 ? computed.head() : NDArrays.concat(computed);
+      return inOrder(all.toFloatArray(), order);
+    }
+  }
+
+  private NDArray pass(NDManager manager, TokenBatch batch) {
+    try (NDManager pass = manager.newSubManager()) {
+      NDList inputs = batch.inputs(pass, tokenizer.padding());
+      ParameterStore parameters = new ParameterStore(pass, false);
+      NDList outputs = CheckedIds.during(() -> model.getBlock().forward(parameters, inputs, false));
+      NDArray rows = answer.rows(outputs, batch);
+      rows.attach(manager);
+      return rows;
+    }
+  }
+
+  private static float[][] inOrder(float[] all, int... order) {
+    int width = all.length / order.length;
+    float[][] rows = new float[order.length][];
+    for (int i = 0; i < order.length; i++) {
+      rows[order[i]] = Arrays.copyOfRange(all, i * width, (i + 1) * width);
+    }
+    return rows;
+  }
+
+  /// The batch of the texts as they are, for one pass.
+  public TokenBatch batch(List<Tokens> texts, int prompt) {
+    return TokenBatch.of(List.copyOf(texts), prompt);
+  }
+
+  /// The inputs of one pass, by the hub's names.
+  public NDList inputs(NDManager manager, TokenBatch batch) {
+    return batch.inputs(manager, tokenizer.padding());
+  }
+
+  /// The rows of one pass, by text.
+  public float[][] rows(NDList outputs, TokenBatch batch) {
+    int[] order = IntStream.range(0, batch.size()).toArray();
+    return inOrder(answer.rows(outputs, batch).toFloatArray(), order);
+  }
+
+  @Override
+  public void close() {
+    tokenizer.close();
+    model.close();
+  }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.texts;
+
+import ai.djl.huggingface.tokenizers.Encoding;
+import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
+import ai.djl.util.StringPair;
+import com.google.gson.JsonArray;
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import java.io.ByteArrayInputStream;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Optional;
+
+/// The tokenizer in a folder's `tokenizer.json`, with the special tokens of the model around each text. Thread-safe
+/// until it is closed.
+public final class TextTokenizer implements AutoCloseable {
+  /// How a folder's texts are cut into tokens.
+  ///
+  /// @param longest longer texts are cut off after as many tokens, special ones included; of a pair, the longer text
+  ///     loses tokens first
+  /// @param lowerCase whether letters become small ones before all else
+  /// @param padding the token that fills rows of a batch, such as `[PAD]`; empty if there is none
+  /// @param vocabulary how many tokens the model knows
+  /// @param types how many token types it knows; 0 if it takes none
+  public record Settings(
+      int longest, boolean lowerCase, Optional<String> padding, long vocabulary, long types) {}
+
+  private final HuggingFaceTokenizer tokenizer;
+  private final Settings settings;
+  private final Path file;
+  private final long padding;
+
+  private TextTokenizer(HuggingFaceTokenizer tokenizer, Settings settings, Path file) {
+    this.tokenizer = tokenizer;
+    this.settings = settings;
+    this.file = file;
+    // Without a padding token any will do: the mask hides it.
+    this.padding =
+        settings.padding().stream()
+            .map(token -> tokenizer.encode(token, false, false).getIds())
+            .filter(ids -> ids.length == 1)
+            .mapToLong(ids -> ids[0])
+            .findFirst()
+            .orElse(0);
+  }
+
+  /// @throws MisuseException if there is no `tokenizer.json`
+  /// @throws MalformedFileException if it is none
+  public static TextTokenizer open(Path folder, Settings settings) {
+    Path file = folder.resolve("tokenizer.json");
+    if (!Files.isRegularFile(file)) {
+      throw new MisuseException(
+          "texts need a tokenizer.json in " + folder + ", as fast tokenizers are saved");
+    }
+    String longest = String.valueOf(settings.longest());
+    Map<String, String> options =
+        Map.of("padding", "false", "maxLength", longest, "modelMaxLength", longest);
+    try (InputStream json = settings.lowerCase() ? lowering(file) : Files.newInputStream(file)) {
+      return new TextTokenizer(HuggingFaceTokenizer.newInstance(json, options), settings, file);
+    } catch (IOException fault) {
+      throw new UncheckedIOException(fault);
+    } catch (RuntimeException fault) {
+      throw new MalformedFileException(
+          Location.of(file), 0, "not-a-tokenizer", String.valueOf(fault.getMessage()));
+    }
+  }
+
+  /// The same tokenizer with a step that makes letters small, in front of its others: special tokens in a text stay
+  /// what they are.
+  private static InputStream lowering(Path file) throws IOException {
+    JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
+    JsonArray steps = new JsonArray();
+    JsonObject lower = new JsonObject();
+    lower.addProperty("type", "Lowercase");
+    steps.add(lower);
+    JsonElement present = json.get("normalizer");
+    if (present != null && present.isJsonObject()) {
+      steps.add(present);
+    }
+    JsonObject sequence = new JsonObject();
+    sequence.addProperty("type", "Sequence");
+    sequence.add("normalizers", steps);
+    json.add("normalizer", sequence);
+    return new ByteArrayInputStream(json.toString().getBytes(StandardCharsets.UTF_8));
+  }
+
+  /// @param prompt stands before the text
+  /// @throws MisuseException if the text is null or has no token, or has one that the model does not know
+  public Tokens encode(String prompt, String text) {
+    MisuseException.requireGiven("text", text);
+    return tokens(tokenizer.encode(prompt + text, true, false));
+  }
+
+  /// @param prompt stands before the first text
+  /// @throws MisuseException as [#encode(String, String)]
+  public Tokens encode(String prompt, StringPair pair) {
+    MisuseException.requireGiven("pair", pair);
+    String first = MisuseException.requireGiven("text", pair.getKey());
+    String second = MisuseException.requireGiven("text", pair.getValue());
+    return tokens(tokenizer.encode(prompt + first, second, true, false));
+  }
+
+  /// How many tokens a prompt adds at the beginning of a text, special ones included.
+  public int promptLength(String prompt) {
+    Encoding encoded = tokenizer.encode(prompt, true, false);
+    int length = encoded.getIds().length;
+    return length > 0 && encoded.getSpecialTokenMask()[length - 1] == 1 ? length - 1 : length;
+  }
+
+  long padding() {
+    return padding;
+  }
+
+  private Tokens tokens(Encoding encoding) {
+    long[] ids = encoding.getIds();
+    if (ids.length == 0) {
+      throw new MisuseException(
+          "a text must have a token or more (the tokenizer makes none of it)");
+    }
+    for (long id : ids) {
+      if (id >= settings.vocabulary()) {
+        throw new MisuseException(
+            "%s makes the token %d; the model knows %d tokens"
+                .formatted(file, id, settings.vocabulary()));
+      }
+    }
+    long[] types = encoding.getTypeIds();
+    for (int i = 0; i < types.length; i++) {
+      types[i] = types[i] < settings.types() ? types[i] : 0;
+    }
+    return new Tokens(ids, types);
+  }
+
+  @Override
+  public void close() {
+    tokenizer.close();
+  }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import static dev.gantry.models.TextReference.TEXTS;
+import static dev.gantry.models.TextReference.requireClose;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+import static org.assertj.core.api.Assertions.offset;
+
+import ai.djl.ndarray.types.DataType;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// Folders of sentence-transformers, against that library.
+class TextEmbedderTest {
+  @AfterEach
+  void nothingIsLeft() {
+    GantrySession.shared().freeIdle();
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  private static TextEmbedder embedder(String folder) {
+    return HubModel.of(TEXTS.resolve(folder)).embedder();
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "mean,''",
+    "cls-dense,''",
+    "prompts,query",
+    "prompts,passage",
+    "prompts,none",
+    "weighted,''",
+    "weighted,query"
+  })
+  void aFolderGivesTheVectorsOfTheLibraryThatWroteIt(String folder, String prompt)
+      throws IOException {
+    TextReference reference = TextReference.of(folder);
+    boolean named = !prompt.equals("query") || folder.equals("weighted");
+    float[][] expected = reference.vectors(named ? prompt : "");
+    try (TextEmbedder embedder = embedder(folder)) {
+      requireClose(embedder.embed(reference.texts(), prompt), expected);
+      assertThat(embedder.dimension()).isEqualTo(expected[0].length);
+    }
+  }
+
+  @Test
+  void theFoldersOwnPromptIsTheDefault() throws IOException {
+    TextReference reference = TextReference.of("prompts");
+    try (TextEmbedder embedder = embedder("prompts")) {
+      requireClose(embedder.embed(reference.texts()), reference.vectors(""));
+      assertThat(embedder.prompts()).containsOnlyKeys("query", "passage", "none");
+    }
+    TextOptions passages = TextOptions.builder().optPrompt("passage").build();
+    try (TextEmbedder embedder = HubModel.of(TEXTS.resolve("prompts")).embedder(passages)) {
+      requireClose(embedder.embed(reference.texts()), reference.vectors("passage"));
+    }
+  }
+
+  @ParameterizedTest
+  @CsvSource({"1", "30", "70", "100000"})
+  void theSizeOfBatchesChangesNoVectorAndNoOrder(int tokens) throws IOException {
+    TextReference reference = TextReference.of("weighted");
+    List<Integer> places = new ArrayList<>();
+    for (int i = 0; i < 60; i++) {
+      places.add(i % reference.texts().size());
+    }
+    Collections.shuffle(places, new Random(7));
+    float[][] expected = reference.vectors("");
+    TextOptions options = TextOptions.builder().optBatchTokens(tokens).build();
+    try (TextEmbedder embedder = HubModel.of(TEXTS.resolve("weighted")).embedder(options)) {
+      requireClose(
+          embedder.embed(places.stream().map(reference.texts()::get).toList()),
+          places.stream().map(place -> expected[place]).toArray(float[][]::new));
+      assertThat(embedder.embed(List.of())).isEmpty();
+    }
+  }
+
+  @Test
+  void threadsShareAnEmbedder() throws Exception {
+    TextReference reference = TextReference.of("mean");
+    try (TextEmbedder embedder = embedder("mean");
+        ExecutorService threads = Executors.newFixedThreadPool(4)) {
+      List<Future<float[][]>> answers = new ArrayList<>();
+      for (int i = 0; i < 16; i++) {
+        answers.add(threads.submit(() -> embedder.embed(reference.texts())));
+      }
+      for (Future<float[][]> answer : answers) {
+        requireClose(answer.get(), reference.vectors(""));
+      }
+    }
+  }
+
+  private static Path plain(Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("mean"), folder);
+    Files.delete(folder.resolve("modules.json"));
+    Files.delete(folder.resolve("sentence_bert_config.json"));
+    return folder;
+  }
+
+  @Test
+  void aFolderWithoutModulesGivesTheMean(@TempDir Path folder) throws IOException {
+    TextReference reference = TextReference.of("mean");
+    try (TextEmbedder embedder = HubModel.of(plain(folder)).embedder()) {
+      requireClose(embedder.embed(reference.texts()), reference.rows("plain"));
+    }
+  }
+
+  @Test
+  void aHeadIsLeftInTheFiles(@TempDir Path folder) throws IOException {
+    Path masked = HubModelTest.HUB.resolve("bert-mlm-untied");
+    TextReference.copy(masked, folder);
+    Files.copy(
+        HubModelTest.HUB.resolve("bert").resolve("tokenizer.json"),
+        folder.resolve("tokenizer.json"));
+    float[] vector;
+    try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      vector = embedder.embed("a b");
+    }
+    TextReference.edit(folder.resolve("config.json"), "BertForMaskedLM", "BertModel");
+    assertThat(HubModel.of(folder).outputs()).contains("last_hidden_state");
+    assertThat(vector).hasSize(HubModel.of(folder).config().count("hidden_size", 1 << 20));
+  }
+
+  @Test
+  void halfPrecisionStaysClose() throws IOException {
+    TextReference reference = TextReference.of("mean");
+    TextOptions options = TextOptions.builder().optDtype(DataType.BFLOAT16).build();
+    float[][] expected = reference.vectors("");
+    try (TextEmbedder embedder = HubModel.of(TEXTS.resolve("mean")).embedder(options)) {
+      float[][] vectors = embedder.embed(reference.texts());
+      for (int i = 0; i < vectors.length; i++) {
+        assertThat(embedder.similarity(vectors[i], expected[i])).isGreaterThan(0.99);
+      }
+    }
+  }
+
+  @Test
+  void aLimitOfTheOptionsCutsTextsOff() throws IOException {
+    String text = TextReference.of("mean").texts().get(4);
+    TextOptions options = TextOptions.builder().optMaxLength(8).build();
+    try (TextEmbedder shorter = HubModel.of(TEXTS.resolve("mean")).embedder(options);
+        TextEmbedder usual = embedder("mean")) {
+      assertThat(usual.similarity(shorter.embed(text), usual.embed(text))).isLessThan(0.999);
+      assertThat(shorter.embed("a")).containsExactly(usual.embed("a"), offset(1e-6f));
+    }
+  }
+
+  @Test
+  void textsOfAnyCharactersAreTaken() {
+    try (TextEmbedder embedder = embedder("weighted")) {
+      assertThat(embedder.embed(List.of("\uD800", "a\u0000b", "\uDC00\uD800", "🙂", "\u202E")))
+          .hasDimensions(5, 16);
+    }
+  }
+
+  @Test
+  void similarityIsTheFoldersFunction(@TempDir Path folder) throws IOException {
+    float[] first = {1, 2};
+    float[] second = {3, -1};
+    try (TextEmbedder embedder = embedder("prompts")) {
+      assertThat(embedder.similarity(first, second)).isEqualTo(1);
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> embedder.similarity(first, new float[3]));
+    }
+    TextReference.copy(TEXTS.resolve("prompts"), folder);
+    String word = "dot";
+    for (String next : List.of("cosine", "euclidean", "manhattan")) {
+      TextReference.edit(folder.resolve("config_sentence_transformers.json"), word, next);
+      word = next;
+      try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+        double expected =
+            switch (next) {
+              case "cosine" -> 1 / Math.sqrt(50);
+              case "euclidean" -> -Math.sqrt(13);
+              default -> -5;
+            };
+        assertThat(embedder.similarity(first, second)).isCloseTo(expected, offset(1e-9));
+      }
+    }
+  }
+
+  /// The file to change, what to replace in it, by what, and words of the error.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "modules.json|.models.Pooling|.models.LSTM|Pooling, Dense, Normalize",
+        "modules.json|sentence_transformers.models.Dense|my.Dense|my.Dense",
+        "modules.json|2_Dense|../2_Dense|it must lie in the folder",
+        "1_Pooling/config.json|\"pooling_mode_cls_token\"|\"pooling_mode_first\"|pooling_mode_first",
+        "2_Dense/config.json|activation.Tanh|activation.Softplus|known of torch.nn are",
+        "2_Dense/config.json|torch.nn.modules|my.own|known of torch.nn are",
+        "2_Dense/config.json|12|13|the tensors linear.weight and linear.bias do not fit",
+        "2_Dense/config.json|\"bias\": true|\"bias\": false|do not fit",
+        "2_Dense/config.json|\"bias\": true|\"use_residual\": true|use_residual",
+        "0_Transformer/sentence_bert_config.json|do_lower_case|do_upper_case|do_upper_case",
+        "0_Transformer/tokenizer_config.json|\"backend\"|\"truncation_side\": \"left\","
+            + " \"backend\"|truncation_side",
+        "0_Transformer/tokenizer.json|{|[|tokenizer.json",
+        "0_Transformer/config.json|BertModel|GPT2LMHeadModel|BertModel"
+      })
+  void whatIsNotKnownIsOneClearLine(
+      String file, String present, String instead, String words, @TempDir Path folder)
+      throws IOException {
+    TextReference.copy(TEXTS.resolve("cls-dense"), folder);
+    TextReference.edit(folder.resolve(file), present, instead);
+    assertThatExceptionOfType(MalformedFileException.class)
+        .isThrownBy(() -> HubModel.of(folder).embedder().close())
+        .satisfies(
+            refused -> assertThat(refused.getMessage()).contains(words).doesNotContain("\n"));
+  }
+
+  @Test
+  void whatIsMissingIsOneClearLine(@TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("mean"), folder);
+    Files.delete(folder.resolve("tokenizer.json"));
+    HubModel hub = HubModel.of(folder);
+    assertThatExceptionOfType(GantryException.class)
+        .isThrownBy(hub::embedder)
+        .withMessageContaining("texts need a tokenizer.json");
+    try (TextEmbedder embedder = embedder("mean")) {
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> embedder.embed(List.of("a"), "query"))
+          .withMessageContaining("the prompt must be one of");
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> embedder.embed(Arrays.asList("a", null)));
+    }
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> HubModel.of(TEXTS.resolve("mean")).scorer())
+        .withMessageContaining("classifies sequences");
+  }
+}
