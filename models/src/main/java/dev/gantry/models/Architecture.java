@@ -17,7 +17,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
-import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -48,16 +47,6 @@ record Architecture(
 
   private static final Map<String, Function<HubFolder, Architecture>> BY_TYPE = byType();
 
-  /// The quantisations whose stored values and scales a load multiplies, and a check of what else they need.
-  private static final Map<String, Consumer<HubConfig>> QUANTISATIONS =
-      Map.of(
-          "fp8",
-          _ -> {},
-          "fbgemm_fp8",
-          _ -> {},
-          "compressed-tensors",
-          quantised -> quantised.choice("format", Map.of("float-quantized", true)));
-
   private static Map<String, Function<HubFolder, Architecture>> byType() {
     Map<String, Function<HubFolder, Architecture>> known = new TreeMap<>();
     Families.KNOWN.forEach((type, family) -> known.put(type, folder -> text(folder, family)));
@@ -72,9 +61,6 @@ record Architecture(
     HubConfig config = folder.config();
     Architecture described = config.choice("model_type", BY_TYPE).apply(folder);
     config.requireOff("is_encoder_decoder");
-    config
-        .object("quantization_config")
-        .ifPresent(quantised -> quantised.choice("quant_method", QUANTISATIONS).accept(quantised));
     config.requireAllRead(HARMLESS);
     return described;
   }

@@ -23,8 +23,12 @@ import org.jspecify.annotations.Nullable;
 /// @param turn null for no rotary embedding
 record Attention(
     Attending kind, NDArray scale, @Nullable NDArray mask, Rotation.@Nullable Turn turn) {
-  /// Added to a score to make it vanish in the softmax; it is finite in FLOAT16.
-  private static final float HIDDEN = -30_000;
+  /// Added to a score to make it vanish in the softmax. Where all of a row are hidden, all get the same share: a score
+  /// is lost in a number of this size.
+  private static final float HIDDEN = -3e38f;
+
+  /// The same for FLOAT16, in which it is finite.
+  private static final float HIDDEN_OF_FLOAT16 = -30_000;
 
   /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
   static NDArray heads(NDArray states, int heads) {
@@ -113,7 +117,11 @@ record Attention(
       far = causal && narrow ? far.logicalOr(distance.gte(window)) : far;
       hidden = hidden == null ? far : far.logicalOr(hidden);
     }
-    return hidden == null ? null : cast(hidden.toType(DataType.FLOAT32, false).mul(HIDDEN), like);
+    if (hidden == null) {
+      return null;
+    }
+    float added = like.getDataType() == DataType.FLOAT16 ? HIDDEN_OF_FLOAT16 : HIDDEN;
+    return cast(hidden.toType(DataType.FLOAT32, false).mul(added), like);
   }
 
   private static NDArray padding(NDArray given) {

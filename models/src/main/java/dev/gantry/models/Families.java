@@ -139,7 +139,10 @@ final class Families {
           Map.entry("stablelm", Family.decoder("StableLm", "stablelm", Families::stablelm)),
           Map.entry("gemma", Family.decoder("Gemma", "llama", Families::gemma)),
           Map.entry("gemma2", Family.decoder("Gemma2", "gemma2", Families::gemma2)),
-          Map.entry("gemma3_text", Family.decoder("Gemma3", "gemma3", Families::gemma3)),
+          Map.entry(
+              "gemma3_text",
+              Family.decoder("Gemma3", "gemma3", Families::gemma3)
+                  .with(Map.of("TextModel", Head.MODEL))),
           Map.entry("gpt_oss", Family.decoder("GptOss", "gpt-oss", Families::gptOss)));
 
   private Families() {}
@@ -478,8 +481,8 @@ final class Families {
     HubConfig c = d.config;
     qwen3(d);
     boolean normalized = c.flag("norm_topk_prob", false);
-    experts(
-        d, "num_experts", 128, 8, c.count("moe_intermediate_size", 768, WIDEST), normalized, false);
+    String count = c.has("num_local_experts") ? "num_local_experts" : "num_experts";
+    experts(d, count, 128, 8, c.count("moe_intermediate_size", 768, WIDEST), normalized, false);
     int step = c.count("decoder_sparse_step", 1, MAX_LAYERS);
     List<Integer> plain = c.ids("mlp_only_layers", MAX_LAYERS);
     d.expertsIn = i -> !plain.contains(i) && (i + 1) % step == 0;
@@ -487,6 +490,8 @@ final class Families {
 
   private static void phi3(Draft d) {
     llamaKin(d, 0, 0, 4096);
+    // It is read with the rotary embedding, if that is stretched.
+    d.config.count("original_max_position_embeddings", 4096, MAX_POSITIONS);
     activated(d);
     d.epsilon = d.config.positive("rms_norm_eps", 1e-5);
     int window = d.config.countOrNone("sliding_window", 0, MAX_POSITIONS);
@@ -597,10 +602,12 @@ final class Families {
     d.queryNorm = QueryNorm.HEAD;
     double scale = 1 / Math.sqrt(c.positive("query_pre_attn_scalar", 256));
     d.scale = _ -> scale;
-    d.cap = c.positiveOrNone("attn_logit_softcapping", 0);
+    // The reference reads it and draws no scores of attention to it.
+    c.positiveOrNone("attn_logit_softcapping", 0);
     d.scoreCap = c.positiveOrNone("final_logit_softcapping", 0);
     int size = c.countOrNone("sliding_window", 4096, MAX_POSITIONS);
-    int pattern = c.count("sliding_window_pattern", 6, MAX_LAYERS);
+    int old = c.count("_sliding_window_pattern", 6, MAX_LAYERS);
+    int pattern = c.count("sliding_window_pattern", old, MAX_LAYERS);
     List<String> kinds = kinds(d, i -> (i + 1) % pattern != 0);
     d.window = i -> kinds.get(i).equals(SLIDING) ? size : 0;
     twoRotations(d, kinds, "rope_theta", 1_000_000, "rope_local_base_freq", 10_000);

@@ -18,12 +18,12 @@ record RelativeBias(Parameter table) {
   /// @return `[1, heads, length, length]`
   NDArray of(long length, NDManager manager, Pass pass) {
     NDArray values = pass.value(table);
-    int half = (int) values.getShape().get(0) / 2;
+    int half = (int) (values.getShape().get(0) / 2);
     int size = Math.toIntExact(length);
-    long[] buckets = new long[Math.multiplyExact(size, size)];
+    long[] buckets = new long[Math.toIntExact(length * length)];
     for (int i = 0; i < buckets.length; i++) {
       int distance = i % size - i / size;
-      buckets[i] = bucket(Math.abs(distance), half) + (distance > 0 ? half : 0);
+      buckets[i] = bucket(Math.abs(distance), half) + (distance > 0 ? (long) half : 0);
     }
     return Attention.rows(values, manager.create(buckets, new Shape(size, size)))
         .transpose(2, 0, 1)

@@ -33,7 +33,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       double size = rotation.size();
-      double growth = factor * Math.max(length, longest) / longest - (factor - 1);
+      double growth = factor * Math.max((double) length, longest) / longest - (factor - 1);
       return 1 / Math.pow(rotation.theta() * Math.pow(growth, size / (size - 2)), 2 * i / size);
     }
   }

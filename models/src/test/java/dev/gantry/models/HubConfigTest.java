@@ -49,8 +49,6 @@ class HubConfigTest {
           llama | "vocab_size": 261 | "vocab_size": 261, "rope_scaling": {"type": "linear", "factor": 2} | 'rope_scaling' is an object; 'rope_parameters' beside it says otherwise
           llama | "vocab_size": 261 | "vocab_size": 261, "embedding_multiplier": 2.5 | 'embedding_multiplier' is 2.5; this key is not known here and may change the answers
           llama | "rope_type": "default" | "rope_type": "default", "partial_rotary_factor": 0.5 | 'rope_parameters.partial_rotary_factor' is 0.5; this key is not known
-          llama | "vocab_size": 261 | "vocab_size": 261, "quantization_config": {"quant_method": "gptq", "bits": 4} | 'quantization_config.quant_method' is "gptq"; known are compressed-tensors, fbgemm_fp8, fp8
-          llama | "vocab_size": 261 | "vocab_size": 261, "quantization_config": {"quant_method": "fp8", "twist": 4} | 'quantization_config.twist' is 4; this key is not known
           llama | "vocab_size": 261 | "vocab_size": 261, "auto_map": {"AutoModel": "own.Model"} | 'auto_map' is an object; this key is not known
           llama | "vocab_size": 261 | "vocab_size": 261, "is_encoder_decoder": true | 'is_encoder_decoder' is true; it is not supported
           bert | "pad_token_id": 0 | "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2 | 'model_type' is "bert"; the special tokens are RoBERTa's
