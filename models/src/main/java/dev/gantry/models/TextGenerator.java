@@ -4,7 +4,6 @@ package dev.gantry.models;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
@@ -12,7 +11,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.function.LongConsumer;
-import java.util.random.RandomGenerator;
 import java.util.stream.LongStream;
 
 /// Continues a text, token by token, with a model whose block is a [CausalBlock]. Immutable,
@@ -28,16 +26,16 @@ public final class TextGenerator {
   private static final int MAX_AT_ONCE = 256;
 
   private final int tokens;
-  private final double temperature;
-  private final int topK;
+  private final Sampling sampling;
   private final long seed;
   private final List<Long> ends;
   private final LongConsumer listener;
 
   private TextGenerator(Builder builder) {
     tokens = builder.tokens;
-    temperature = builder.temperature;
-    topK = builder.topK;
+    sampling =
+        new Sampling(
+            builder.penalty, builder.temperature, builder.topK, builder.topP, builder.minP);
     seed = builder.seed;
     ends = builder.ends;
     listener = builder.listener;
@@ -64,15 +62,17 @@ public final class TextGenerator {
               + ")");
     }
     check(block, prompt);
-    RandomGenerator random = new SplittableRandom(seed);
+    TokenChooser chooser = new TokenChooser(sampling, List.of(new SplittableRandom(seed)));
+    chooser.saw(0, prompt);
     long[] generated = new long[Math.min(tokens, block.maxPositions() - prompt.length)];
     long[] next = prompt;
     try (NDManager manager = model.getNDManager().newSubManager();
         KeyValueCache cache = new KeyValueCache(manager)) {
       ParameterStore store = new ParameterStore(manager, false);
       for (int i = 0; i < generated.length; i++) {
-        generated[i] = next(block, store, manager, cache, random, next);
+        generated[i] = next(block, store, manager, cache, chooser, next);
         listener.accept(generated[i]);
+        chooser.saw(0, generated[i]);
         if (ends.contains(generated[i])) {
           return Arrays.copyOf(generated, i + 1);
         }
@@ -95,7 +95,7 @@ public final class TextGenerator {
       ParameterStore store,
       NDManager manager,
       KeyValueCache cache,
-      RandomGenerator random,
+      TokenChooser chooser,
       long... tokens) {
     int from = 0;
     for (; tokens.length - from > MAX_AT_ONCE; from += MAX_AT_ONCE) {
@@ -104,11 +104,8 @@ public final class TextGenerator {
       }
     }
     try (NDManager pass = manager.newSubManager()) {
-      NDArray scores = block.nextScores(store, ids(pass, tokens, from, tokens.length), cache);
-      return temperature == 0
-          ? scores.argMax(-1).toLongArray()[0]
-          : new TokenSampler(temperature, topK)
-              .draw(scores.toType(DataType.FLOAT32, false).toFloatArray(), random);
+      return chooser
+          .next(block.nextScores(store, ids(pass, tokens, from, tokens.length), cache))[0];
     }
   }
 
@@ -119,8 +116,11 @@ public final class TextGenerator {
   /// Makes [TextGenerator]s; nothing is required. For one thread.
   public static final class Builder {
     private int tokens = 50;
+    private double penalty = 1;
     private double temperature;
     private int topK;
+    private double topP = 1;
+    private double minP;
     private long seed;
     private List<Long> ends = List.of();
     private LongConsumer listener = _ -> {};
@@ -137,18 +137,48 @@ public final class TextGenerator {
     /// How far scores count: near 0 the best token follows nearly always, 1 is as the model was
     /// trained. 0, the default, always takes the best.
     public Builder optTemperature(double chosen) {
-      if (!(chosen >= 0 && chosen <= 1000)) {
-        throw new MisuseException("optTemperature must be 0 to 1000 (was " + chosen + ")");
-      }
-      temperature = chosen;
+      temperature = required("optTemperature", chosen, 0, 1000);
       return this;
     }
 
-    /// Draws from the `most` tokens with the highest scores; 0, the default, draws from all.
+    /// Draws from the `most` tokens with the highest scores, and those equal to the last of them; 0, the default, draws
+    /// from all.
     public Builder optTopK(int most) {
       MisuseException.requireRange("optTopK", most, 0, MAX_TOKENS);
       topK = most;
       return this;
+    }
+
+    /// Draws from the likeliest tokens that have this share together, 0 to 1, after `optTopK`; 1, the default, draws from
+    /// all.
+    public Builder optTopP(double share) {
+      topP = required("optTopP", share, 0, 1);
+      return this;
+    }
+
+    /// Draws from tokens that are at least this share as likely as the best, 0 to 1; 0, the default, draws from all.
+    public Builder optMinP(double share) {
+      minP = required("optMinP", share, 0, 1);
+      return this;
+    }
+
+    /// Divides the scores of tokens that the prompt or the answer has by this, and multiplies those below 0; 1, the
+    /// default, leaves them. The best token is chosen after that, too.
+    public Builder optRepetitionPenalty(double chosen) {
+      penalty = required("optRepetitionPenalty", chosen, 0.01, 100);
+      return this;
+    }
+
+    private static double required(String option, double value, double from, double to) {
+      if (!(value >= from && value <= to)) {
+        throw new MisuseException(
+            option + " must be " + plain(from) + " to " + plain(to) + " (was " + value + ")");
+      }
+      return value;
+    }
+
+    private static String plain(double number) {
+      return number == (long) number ? Long.toString((long) number) : Double.toString(number);
     }
 
     /// The seed of the random numbers; 0 unless you say otherwise.

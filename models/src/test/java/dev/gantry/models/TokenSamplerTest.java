@@ -2,14 +2,12 @@
 package dev.gantry.models;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.within;
 
 import com.sun.management.ThreadMXBean;
 import java.lang.management.ManagementFactory;
-import java.util.Comparator;
-import java.util.List;
+import java.nio.FloatBuffer;
+import java.util.Arrays;
 import java.util.SplittableRandom;
-import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
@@ -17,74 +15,91 @@ import org.junit.jupiter.params.provider.CsvSource;
 class TokenSamplerTest {
   private static final int VOCABULARY = 128_256;
 
-  /// Half of the scores occur several times.
-  private static float[] scores(int count, long seed) {
-    SplittableRandom random = new SplittableRandom(seed);
-    float[] scores = new float[count];
+  /// Half of the shares occur several times.
+  private static float[] shares(int count, double spread) {
+    SplittableRandom random = new SplittableRandom(count);
+    float[] shares = new float[count];
     for (int i = 0; i < count; i++) {
-      double score = random.nextDouble(-4, 4);
-      scores[i] = (float) (i % 2 == 0 ? score : Math.rint(score));
+      double score = random.nextGaussian() * spread;
+      shares[i] = (float) Math.exp(i % 2 == 0 ? score : Math.rint(score));
     }
-    return scores;
+    return shares;
+  }
+
+  private static double mass(float[] shares, double from) {
+    double sum = 0;
+    for (float share : shares) {
+      sum += share >= from ? share : 0;
+    }
+    return sum;
+  }
+
+  /// The bound at and above which tokens are kept, by a sort.
+  private static double bound(float[] shares, Sampling how) {
+    float[] sorted = shares.clone();
+    Arrays.sort(sorted);
+    int last = sorted.length - 1;
+    float lowest = how.topK() == 0 ? 0 : sorted[Math.max(0, sorted.length - how.topK())];
+    double target = how.topP() * mass(shares, lowest);
+    int place = last;
+    for (double above = sorted[last]; place > 0 && above < target; above += sorted[place]) {
+      place--;
+    }
+    return Math.max(Math.max(lowest, sorted[place]), sorted[last] * how.minP());
   }
 
   @ParameterizedTest
   @CsvSource({
-    "40, 0, 1",
-    "40, 5, 1",
-    "40, 17, 0.5",
-    "40, 39, 2",
-    "40, 40, 2",
-    "40, 90, 2",
-    "1, 3, 1"
+    "128256, 50, 1, 0", "128256, 5000, 1, 0", "128256, 100000, 1, 0", "128256, 0, 0.3, 0",
+    "128256, 0, 0.95, 0", "128256, 0, 1, 0.2", "128256, 900, 0.5, 0.1", "1, 1, 1, 0",
+    "1023, 1023, 0.5, 0", "1025, 3, 0, 0", "4097, 0, 0.999, 0.001"
   })
-  void tokensComeByTheirSharesOfTheHighest(int count, int topK, double temperature) {
-    float[] scores = scores(count, topK);
-    List<Integer> among =
-        IntStream.range(0, count)
-            .boxed()
-            .sorted(Comparator.comparingDouble(id -> -scores[id]))
-            .limit(topK == 0 ? count : topK)
-            .toList();
-    double[] shares = new double[count];
-    among.forEach(id -> shares[id] = Math.exp(scores[id] / temperature));
-    double sum = IntStream.range(0, count).mapToDouble(id -> shares[id]).sum();
-
-    TokenSampler sampler = new TokenSampler(temperature, topK);
-    SplittableRandom random = new SplittableRandom(7);
-    double[] drawn = new double[count];
-    int draws = 20_000;
-    for (int i = 0; i < draws; i++) {
-      drawn[sampler.draw(scores.clone(), random)] += 1.0 / draws;
-    }
-    for (int id = 0; id < count; id++) {
-      // Four times the deviation of the number of draws.
-      assertThat(drawn[id]).isCloseTo(shares[id] / sum, within(0.015));
-      assertThat(drawn[id]).isLessThanOrEqualTo(among.contains(id) ? 1 : 0);
+  void onlyKeptTokensAreDrawn(int count, int topK, double topP, double minP) {
+    for (double spread : new double[] {0.5, 3}) {
+      float[] shares = shares(count, spread);
+      Sampling how = new Sampling(1, 1, topK, topP, minP);
+      double bound = bound(shares, how);
+      TokenSampler sampler = new TokenSampler(how, count);
+      SplittableRandom random = new SplittableRandom(4);
+      double mean = 0;
+      int draws = 300;
+      for (int i = 0; i < draws; i++) {
+        int drawn = sampler.draw(FloatBuffer.wrap(shares), random);
+        // The bound is of sums in another order.
+        assertThat((double) shares[drawn]).isGreaterThanOrEqualTo(bound * 0.9999);
+        mean += mass(shares, Math.nextUp(shares[drawn])) / mass(shares, bound) / draws;
+      }
+      // A drawn token stands anywhere in the mass that is kept: in the middle, on average, or
+      // before it as far as others
+      // are equal to it.
+      assertThat(mean).isBetween(0.0, 0.6);
     }
   }
 
   @Test
-  void scoresThatAreNoNumbersAreNeverDrawn() {
-    TokenSampler sampler = new TokenSampler(1, 0);
+  void ofEqualTokensEachIsDrawn() {
+    float[] shares = {0, 0.25f, 0.25f, 0, 0.25f, 0.25f, 0, 0};
+    TokenSampler sampler = new TokenSampler(new Sampling(1, 1, 2, 0.1, 0.5), shares.length);
     SplittableRandom random = new SplittableRandom(1);
-    for (int i = 0; i < 100; i++) {
-      assertThat(sampler.draw(new float[] {Float.NaN, 1, Float.NEGATIVE_INFINITY, 1}, random))
-          .isIn(1, 3);
+    int[] drawn = new int[shares.length];
+    for (int i = 0; i < 400; i++) {
+      drawn[sampler.draw(FloatBuffer.wrap(shares), random)]++;
     }
-    assertThat(sampler.draw(new float[] {Float.NaN, Float.NaN}, random)).isZero();
-    assertThat(sampler.draw(new float[] {1, Float.POSITIVE_INFINITY}, random)).isEqualTo(1);
+    for (int id = 0; id < shares.length; id++) {
+      assertThat(drawn[id] > 50).isEqualTo(shares[id] > 0);
+    }
   }
 
   @ParameterizedTest
-  @CsvSource({"0", "50"})
-  void aDrawMakesNoObjectForEachToken(int topK) {
-    TokenSampler sampler = new TokenSampler(1, topK);
+  @CsvSource({"0, 1", "50, 1", "0, 0.9"})
+  void aDrawMakesNoObjectForEachToken(int topK, double topP) {
+    TokenSampler sampler = new TokenSampler(new Sampling(1, 1, topK, topP, 0), VOCABULARY);
     SplittableRandom random = new SplittableRandom(1);
-    float[] scores = scores(VOCABULARY, 1);
+    FloatBuffer shares = FloatBuffer.wrap(shares(VOCABULARY, 2));
+    sampler.draw(shares.duplicate(), random);
     ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
     long before = threads.getCurrentThreadAllocatedBytes();
-    sampler.draw(scores, random);
+    sampler.draw(shares, random);
     assertThat(threads.getCurrentThreadAllocatedBytes() - before).isLessThan(VOCABULARY);
   }
 }
