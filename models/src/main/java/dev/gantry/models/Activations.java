@@ -10,17 +10,18 @@ import java.util.function.UnaryOperator;
 final class Activations {
   static final UnaryOperator<NDArray> GELU = Activation::gelu;
   static final UnaryOperator<NDArray> RELU = Activation::relu;
+  static final UnaryOperator<NDArray> TANH_GELU = Activations::tanhGelu;
 
   static final Map<String, UnaryOperator<NDArray>> KNOWN =
       Map.ofEntries(
           Map.entry("gelu", GELU),
-          Map.entry("gelu_accurate", Activations::tanhGelu),
-          Map.entry("gelu_fast", Activations::tanhGelu),
-          Map.entry("gelu_new", Activations::tanhGelu),
+          Map.entry("gelu_accurate", TANH_GELU),
+          Map.entry("gelu_fast", TANH_GELU),
+          Map.entry("gelu_new", TANH_GELU),
           Map.entry("gelu_python", GELU),
-          Map.entry("gelu_pytorch_tanh", Activations::tanhGelu),
+          Map.entry("gelu_pytorch_tanh", TANH_GELU),
           Map.entry("linear", x -> x),
-          Map.entry("mish", Activation::mish),
+          Map.entry("mish", Activations::mish),
           Map.entry("quick_gelu", x -> x.mul(Activation.sigmoid(x.mul(1.702f)))),
           Map.entry("relu", RELU),
           Map.entry("relu2", x -> Activation.relu(x).square()),
@@ -35,6 +36,11 @@ final class Activations {
 
   private static NDArray silu(NDArray x) {
     return x.mul(Activation.sigmoid(x));
+  }
+
+  /// DJL's own takes the logarithm to base 2.
+  private static NDArray mish(NDArray x) {
+    return x.exp().add(1f).log().tanh().mul(x);
   }
 
   /// The approximation `x/2 · (1 + tanh(√(2/π) · (x + 0.044715 x³)))`.

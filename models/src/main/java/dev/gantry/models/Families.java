@@ -69,7 +69,8 @@ final class Families {
           "ForCausalLM", Head.CAUSAL,
           "Model", Head.MODEL,
           "ForSequenceClassification", Head.SEQUENCE,
-          "ForTokenClassification", Head.TOKENS);
+          "ForTokenClassification", Head.TOKENS,
+          "ForQuestionAnswering", Head.SPANS);
 
   /// A family.
   ///
@@ -121,7 +122,9 @@ final class Families {
                   Map.of(
                       "LMHeadModel", Head.CAUSAL,
                       "Model", Head.MODEL,
-                      "ForSequenceClassification", Head.SEQUENCE),
+                      "ForSequenceClassification", Head.SEQUENCE,
+                      "ForTokenClassification", Head.TOKENS,
+                      "ForQuestionAnswering", Head.SPANS),
                   "LMHeadModel",
                   "gpt2",
                   Families::gpt2)),
@@ -141,8 +144,15 @@ final class Families {
           Map.entry("gemma2", Family.decoder("Gemma2", "gemma2", Families::gemma2)),
           Map.entry(
               "gemma3_text",
-              Family.decoder("Gemma3", "gemma3", Families::gemma3)
-                  .with(Map.of("TextModel", Head.MODEL))),
+              new Family(
+                  "Gemma3",
+                  Map.of(
+                      "ForCausalLM", Head.CAUSAL,
+                      "TextModel", Head.MODEL,
+                      "TextForSequenceClassification", Head.SEQUENCE),
+                  "ForCausalLM",
+                  "gemma3",
+                  Families::gemma3)),
           Map.entry("gpt_oss", Family.decoder("GptOss", "gpt-oss", Families::gptOss)));
 
   private Families() {}
@@ -213,10 +223,12 @@ final class Families {
 
   private static void mpnet(Draft d) {
     roberta(d);
+    d.padding = 1; // whatever pad_token_id says
+    d.longest = d.rows - 2;
     d.types = 0;
     d.buckets = d.config.count("relative_attention_num_buckets", 32, MAX_HEADS);
-    if (d.buckets % 4 != 0) {
-      throw d.config.refuse("relative_attention_num_buckets", "it must be a multiple of 4");
+    if (d.buckets != 32) {
+      throw d.config.refuse("relative_attention_num_buckets", "it must be 32");
     }
   }
 
@@ -269,9 +281,10 @@ final class Families {
     d.longest = c.count("max_position_embeddings", 8192, MAX_POSITIONS);
     int every = c.count("global_attn_every_n_layers", 3, MAX_LAYERS);
     List<String> kinds = kinds(d, i -> i % every != 0);
-    int window = c.count("local_attention", 128, MAX_POSITIONS) / 2 + 1;
-    d.window = i -> kinds.get(i).equals(SLIDING) ? window : 0;
-    twoRotations(d, kinds, "global_rope_theta", 160_000, "local_rope_theta", 10_000);
+    windows(d, kinds, c.count("local_attention", 128, MAX_POSITIONS) / 2 + 1);
+    c.word("position_embedding_type", "");
+    HubConfig unscaled = HubConfig.empty();
+    twoRotations(d, kinds, unscaled, "global_rope_theta", 160_000, "local_rope_theta", 10_000);
     boolean bias = c.flag("classifier_bias", false);
     UnaryOperator<NDArray> act = c.choice("classifier_activation", "gelu", Activations.KNOWN);
     d.transform = new Stem("transform", d.width, bias, act, true);
@@ -296,12 +309,29 @@ final class Families {
     return said;
   }
 
+  /// Gives the layers that have a window its size.
+  ///
+  /// @param size 0 for none
+  private static void windows(Draft d, List<String> kinds, int size) {
+    if (size == 0 && kinds.contains(SLIDING)) {
+      throw d.config.refuse("layer_types", "a layer has a window, and none is given");
+    }
+    d.window = i -> kinds.get(i).equals(SLIDING) ? size : 0;
+  }
+
   /// A rotary embedding for layers that see all tokens, and another for those with a window.
+  ///
+  /// @param old what old files say of the former
   private static void twoRotations(
-      Draft d, List<String> kinds, String key, double theta, String localKey, double localTheta) {
+      Draft d,
+      List<String> kinds,
+      HubConfig old,
+      String key,
+      double theta,
+      String localKey,
+      double localTheta) {
     HubConfig c = d.config;
     HubConfig both = c.object("rope_parameters").orElseGet(HubConfig::empty);
-    HubConfig old = c.object("rope_scaling").orElseGet(HubConfig::empty);
     Rotations wide = new Rotations(c, d.headSize, c.positive(key, theta), false, 1, d.longest);
     Rotations near =
         new Rotations(c, d.headSize, c.positive(localKey, localTheta), false, 1, d.longest);
@@ -392,7 +422,12 @@ final class Families {
   }
 
   private static void rotated(Draft d, double theta, boolean partial) {
-    d.rotate(new Rotations(d.config, d.headSize, theta, partial, 1, d.longest).read());
+    rotated(d, theta, partial, 1);
+  }
+
+  private static void rotated(Draft d, double theta, boolean partial, double share) {
+    double base = d.config.positive("rope_theta", theta);
+    d.rotate(new Rotations(d.config, d.headSize, base, partial, share, d.longest).read());
   }
 
   private static void llama(Draft d) {
@@ -426,6 +461,7 @@ final class Families {
 
   private static void mistral(Draft d) {
     llamaKin(d, 8, 0, 131_072);
+    d.config.requireOff("attention_bias");
     activated(d);
     int window = d.config.countOrNone("sliding_window", 4096, MAX_POSITIONS);
     d.window = _ -> window;
@@ -455,6 +491,7 @@ final class Families {
     llamaKin(d, 32, 0, 32_768);
     activated(d);
     d.attentionBias = true;
+    d.config.requireOff("use_mrope");
     windowsOfQwen(d);
     rotated(d, 10_000, false);
   }
@@ -465,21 +502,30 @@ final class Families {
     int size = c.countOrNone("sliding_window", 4096, MAX_POSITIONS);
     int first = c.id("max_window_layers", 28, MAX_LAYERS);
     List<String> kinds = kinds(d, i -> narrow && size > 0 && i >= first);
-    d.window = i -> narrow && kinds.get(i).equals(SLIDING) ? size : 0;
+    windows(d, kinds, narrow ? size : 0);
   }
 
   private static void qwen3(Draft d) {
     llamaKin(d, 32, 128, 32_768);
+    windowsOfQwen(d);
+    qwen3Kin(d);
+  }
+
+  private static void qwen3Kin(Draft d) {
     activated(d);
     attentionBias(d);
-    windowsOfQwen(d);
     d.queryNorm = QueryNorm.HEAD;
     rotated(d, 10_000, false);
   }
 
   private static void qwen3Moe(Draft d) {
     HubConfig c = d.config;
-    qwen3(d);
+    llamaKin(d, 4, 0, 32_768);
+    int size = c.countOrNone("sliding_window", 4096, MAX_POSITIONS);
+    boolean narrow = c.flag("use_sliding_window", false);
+    d.window = _ -> narrow ? size : 0;
+    c.id("max_window_layers", 0, MAX_LAYERS); // all layers have the window
+    qwen3Kin(d);
     boolean normalized = c.flag("norm_topk_prob", false);
     String count = c.has("num_local_experts") ? "num_local_experts" : "num_experts";
     experts(d, count, 128, 8, c.count("moe_intermediate_size", 768, WIDEST), normalized, false);
@@ -490,13 +536,16 @@ final class Families {
 
   private static void phi3(Draft d) {
     llamaKin(d, 0, 0, 4096);
-    // It is read with the rotary embedding, if that is stretched.
-    d.config.count("original_max_position_embeddings", 4096, MAX_POSITIONS);
     activated(d);
     d.epsilon = d.config.positive("rms_norm_eps", 1e-5);
+    d.config.requireOff("attention_bias");
     int window = d.config.countOrNone("sliding_window", 0, MAX_POSITIONS);
     d.window = _ -> window;
     rotated(d, 10_000, true);
+    if (Rotations.originally(d.config).isEmpty()
+        && Objects.requireNonNull(d.rotation.apply(0)).kind() instanceof Rotation.Each) {
+      throw d.config.refuse("rope_scaling", "original_max_position_embeddings must be beside it");
+    }
   }
 
   private static void granite(Draft d) {
@@ -523,19 +572,18 @@ final class Families {
     rotated(d, 2_000_000, false);
     Rotation rotation = d.rotation.apply(0);
     int interval = c.count("no_rope_layer_interval", 4, MAX_LAYERS);
-    List<Integer> said = c.ids("no_rope_layers", 1);
-    if (!said.isEmpty() && said.size() != d.count) {
+    List<Integer> named = c.ids("no_rope_layers", 1);
+    if (!named.isEmpty() && named.size() != d.count) {
       throw c.refuse("no_rope_layers", "it must be 0 or 1 for each layer");
     }
     List<Integer> turned =
-        said.isEmpty()
+        named.isEmpty()
             ? d.places().stream().map(i -> (i + 1) % interval == 0 ? 0 : 1).toList()
-            : said;
+            : named;
     d.rotation = i -> turned.get(i) == 1 ? rotation : null;
-    int size = c.countOrNone("sliding_window", 0, MAX_POSITIONS);
-    boolean narrow = c.flag("use_sliding_window", false) && size > 0;
-    List<String> kinds = kinds(d, i -> narrow && turned.get(i) == 0);
-    d.window = i -> narrow && kinds.get(i).equals(SLIDING) ? size : 0;
+    int said = c.countOrNone("sliding_window", 0, MAX_POSITIONS);
+    int size = c.flag("use_sliding_window", false) ? said : 0;
+    windows(d, kinds(d, i -> size > 0 && turned.get(i) == 0), size);
   }
 
   private static void olmo2(Draft d) {
@@ -558,20 +606,25 @@ final class Families {
     d.queryNorm = c.flag("qk_layernorm", false) ? QueryNorm.EACH_HEAD : QueryNorm.NONE;
     d.parallel = c.flag("use_parallel_residual", false);
     d.oneNorm = d.parallel;
-    d.rotate(new Rotations(c, d.headSize, 10_000, true, 0.25, d.longest).read());
+    rotated(d, 10_000, true, 0.25);
   }
 
   private static void gemma(Draft d) {
     gemmaKin(d, 16, 8192);
-    String act = d.config.has("hidden_activation") ? "hidden_activation" : "hidden_act";
-    d.activation = d.config.choice(act, "gelu_pytorch_tanh", Activations.KNOWN);
+    d.config.requireOff("use_bidirectional_attention");
+    Map<String, UnaryOperator<NDArray>> known = new TreeMap<>(Activations.KNOWN);
+    known.put("gelu", Activations.TANH_GELU); // as old files call it
+    d.activation = d.config.choice("hidden_act", "gelu_pytorch_tanh", known);
+    if (d.config.has("hidden_activation")
+        && d.config.choice("hidden_activation", known) != d.activation) {
+      throw d.config.refuse("hidden_activation", "'hidden_act' beside it says otherwise");
+    }
     rotated(d, 10_000, false);
   }
 
   private static void gemmaKin(Draft d, int groups, int longest) {
     llamaKin(d, groups, 256, longest);
     attentionBias(d);
-    d.config.requireOff("use_bidirectional_attention");
     d.usuallyTied = true;
     d.plusOne = true;
     d.embeddingScale = Math.sqrt(d.width);
@@ -580,6 +633,7 @@ final class Families {
   private static void gemma2(Draft d) {
     HubConfig c = d.config;
     gemmaKin(d, 4, 8192);
+    c.requireOff("use_bidirectional_attention");
     c.word("hidden_act", "");
     d.activation = c.choice("hidden_activation", "gelu_pytorch_tanh", Activations.KNOWN);
     d.place = Place.AROUND;
@@ -588,8 +642,7 @@ final class Families {
     d.cap = c.positiveOrNone("attn_logit_softcapping", 50);
     d.scoreCap = c.positiveOrNone("final_logit_softcapping", 30);
     int size = c.countOrNone("sliding_window", 4096, MAX_POSITIONS);
-    List<String> kinds = kinds(d, i -> i % 2 == 0);
-    d.window = i -> kinds.get(i).equals(SLIDING) ? size : 0;
+    windows(d, kinds(d, i -> i % 2 == 0), size);
     rotated(d, 10_000, false);
   }
 
@@ -605,12 +658,13 @@ final class Families {
     // The reference reads it and draws no scores of attention to it.
     c.positiveOrNone("attn_logit_softcapping", 0);
     d.scoreCap = c.positiveOrNone("final_logit_softcapping", 0);
+    d.causal = !c.flag("use_bidirectional_attention", false);
     int size = c.countOrNone("sliding_window", 4096, MAX_POSITIONS);
-    int old = c.count("_sliding_window_pattern", 6, MAX_LAYERS);
-    int pattern = c.count("sliding_window_pattern", old, MAX_LAYERS);
+    int pattern = c.count("sliding_window_pattern", 6, MAX_LAYERS);
     List<String> kinds = kinds(d, i -> (i + 1) % pattern != 0);
-    d.window = i -> kinds.get(i).equals(SLIDING) ? size : 0;
-    twoRotations(d, kinds, "rope_theta", 1_000_000, "rope_local_base_freq", 10_000);
+    windows(d, kinds, d.causal || size == 0 ? size : size / 2 + 1);
+    HubConfig old = c.object("rope_scaling").orElseGet(HubConfig::empty);
+    twoRotations(d, kinds, old, "rope_theta", 1_000_000, "rope_local_base_freq", 10_000);
   }
 
   private static void gptOss(Draft d) {
@@ -623,9 +677,10 @@ final class Families {
     d.sinks = true;
     c.positive("swiglu_limit", 7);
     experts(d, "num_local_experts", 128, 4, d.hidden, true, true);
-    int size = c.countOrNone("sliding_window", 128, MAX_POSITIONS);
-    List<String> kinds = kinds(d, i -> i % 2 == 0);
-    d.window = i -> kinds.get(i).equals(SLIDING) ? size : 0;
+    windows(d, kinds(d, i -> i % 2 == 0), c.countOrNone("sliding_window", 128, MAX_POSITIONS));
+    if (!c.has("rope_parameters")) {
+      c.requireObject("rope_scaling"); // else waves are stretched, too, by numbers of the library
+    }
     rotated(d, 150_000, false);
   }
 }

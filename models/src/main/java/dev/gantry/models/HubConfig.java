@@ -414,6 +414,13 @@ final class HubConfig {
         .filter(object -> !object.members.isEmpty());
   }
 
+  /// @throws MalformedFileException if the key is absent
+  void requireObject(String key) {
+    if (object(key).isEmpty()) {
+      throw missing(key);
+    }
+  }
+
   /// @throws MalformedFileException if a feature is on that no block here has
   void requireOff(String key) {
     if (flag(key, false)) {

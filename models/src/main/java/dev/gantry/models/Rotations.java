@@ -3,6 +3,7 @@ package dev.gantry.models;
 
 import java.util.List;
 import java.util.Map;
+import java.util.OptionalInt;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
@@ -12,7 +13,7 @@ import java.util.stream.Stream;
 /// same: versions of the library that writes them read one or the other.
 ///
 /// @param headSize of the heads that are turned
-/// @param theta if the file says none
+/// @param theta if the object says none
 /// @param partial whether heads may be turned in part where no waves are stretched
 /// @param share of a head that is turned, if the file says none
 /// @param longest text, if the file says none
@@ -37,7 +38,7 @@ record Rotations(
 
   /// @param rope the object that describes it
   Rotation rotation(HubConfig rope) {
-    double base = rope.positive("rope_theta", config.positive("rope_theta", theta));
+    double base = rope.positive("rope_theta", theta);
     String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
     Map<String, Function<HubConfig, Rotation>> known =
         Map.of(
@@ -72,7 +73,14 @@ record Rotations(
   /// The longest text of the first training. The configuration's own key counts before that of the object within it.
   private int original(HubConfig rope) {
     int within = rope.count(ORIGINAL, longestText(), Families.MAX_POSITIONS);
-    return config.count(ORIGINAL, within, Families.MAX_POSITIONS);
+    return originally(config).orElse(within);
+  }
+
+  /// What a configuration itself says of the longest text of the first training.
+  static OptionalInt originally(HubConfig config) {
+    return config.has(ORIGINAL)
+        ? OptionalInt.of(config.count(ORIGINAL, Families.MAX_POSITIONS))
+        : OptionalInt.empty();
   }
 
   private Rotation dynamic(double base, HubConfig rope) {

@@ -28,7 +28,7 @@ class HubConfigTest {
           """
           llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, camembert, distilbert
           llama | "model_type": "llama" | "model_kind": "llama" | has no 'model_type'
-          llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; known are LlamaForCausalLM, LlamaForSequenceClassification
+          llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; known are LlamaForCausalLM, LlamaForQuestionAnswering
           llama | "LlamaForCausalLM" | 7 | 'architectures' is an array; it must be an array of strings
           llama | "vocab_size": 261 | "vocab": 261 | has no 'vocab_size'
           llama | "vocab_size": 261 | "vocab_size": 0 | 'vocab_size' is 0; it must be a whole number from 1 to 16777216
