@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
+import ai.djl.nn.Block;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
@@ -174,21 +175,22 @@ record SentenceFolder(
     return modules;
   }
 
-  /// Opens the tokenizer beside the model, with the length that the files or the options say.
+  /// Opens the tokenizer beside the model, with the length that the files or the options say, and no more than the
+  /// model's.
   ///
+  /// @param block of the model
   /// @throws MisuseException if there is none
-  TextTokenizer tokenizer(HubModel hub, TextOptions options) {
+  TextTokenizer tokenizer(HubModel hub, Block block, TextOptions options) {
     HubConfig config = optional(hub.folder().resolve("tokenizer_config.json"));
     String side = config.word("truncation_side", "right");
     if (!side.equals("right")) {
       throw config.refuse("truncation_side", "only the end of a text is cut off here");
     }
-    int positions =
-        hub.config().count("max_position_embeddings", Integer.MAX_VALUE, Integer.MAX_VALUE);
-    int longest = (int) Math.min(config.positive("model_max_length", Integer.MAX_VALUE), positions);
-    if (options.maxLength() > 0 || maxLength > 0) {
-      longest = options.maxLength() > 0 ? options.maxLength() : maxLength;
-    }
+    double usual = config.positive("model_max_length", Integer.MAX_VALUE);
+    int asked = options.maxLength() > 0 ? options.maxLength() : maxLength;
+    int most =
+        block instanceof TextBlock text ? text.text().positions().longest() : Integer.MAX_VALUE;
+    int longest = (int) Math.min(asked > 0 ? asked : usual, most);
     List<String> inputs = config.words("model_input_names");
     boolean typed =
         inputs.isEmpty()

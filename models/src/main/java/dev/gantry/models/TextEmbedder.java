@@ -5,6 +5,7 @@ import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.translate.Translator;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.texts.Pooling;
@@ -14,6 +15,7 @@ import dev.gantry.models.internal.texts.TokenBatch;
 import dev.gantry.models.internal.texts.VectorStep;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 
 /// Turns texts into vectors, as sentence-transformers does with the same folder. [HubModel#embedder] makes it.
 /// Thread-safe until it is closed.
@@ -61,7 +63,7 @@ public final class TextEmbedder implements AutoCloseable {
     boolean decoder = !classes.isEmpty() && classes.getFirst().endsWith("ForCausalLM");
     SentenceFolder.Pooled pooled = folder.pooled(decoder);
     List<VectorStep> steps = folder.steps(model.getNDManager());
-    TextTokenizer tokenizer = folder.tokenizer(hub, options);
+    TextTokenizer tokenizer = folder.tokenizer(hub, model.getBlock(), options);
     TextRunner runner =
         new TextRunner(
             model,
@@ -78,6 +80,19 @@ public final class TextEmbedder implements AutoCloseable {
       vectors = step.apply(vectors);
     }
     return vectors;
+  }
+
+  /// A translator for DJL, with the default prompt. The model frees the tokenizer when it is closed.
+  ///
+  /// @param texts of an input
+  /// @param output makes an output of their vectors
+  <I, O> Translator<I, O> ofTexts(Function<I, List<String>> texts, Function<float[][], O> output) {
+    String before = folder.prompt(prompt);
+    TextTokenizer tokenizer = runner.tokenizer();
+    return runner.translator(
+        input -> texts.apply(input).stream().map(text -> tokenizer.encode(before, text)).toList(),
+        promptTokens(before),
+        output);
   }
 
   /// The vector of one text.

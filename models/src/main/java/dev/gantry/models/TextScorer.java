@@ -4,12 +4,14 @@ package dev.gantry.models;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.translate.Translator;
 import ai.djl.util.StringPair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.texts.TextRunner;
 import java.util.List;
 import java.util.function.BiFunction;
+import java.util.function.Function;
 import java.util.function.UnaryOperator;
 
 /// Scores pairs of texts with a cross-encoder, such as how well texts answer a query. [HubModel#scorer] makes it.
@@ -21,6 +23,9 @@ import java.util.function.UnaryOperator;
 /// }
 /// ```
 public final class TextScorer implements AutoCloseable {
+  /// The architectures that score texts end so.
+  static final String SUFFIX = "ForSequenceClassification";
+
   private final HubModel hub;
   private final TextRunner runner;
   private final String prompt;
@@ -58,17 +63,31 @@ public final class TextScorer implements AutoCloseable {
     TextRunner runner =
         new TextRunner(
             model,
-            folder.tokenizer(hub, options),
+            folder.tokenizer(hub, model.getBlock(), options),
             (outputs, _) -> function.apply(outputs.head().toType(DataType.FLOAT32, false)),
             options.batchTokens());
     return new TextScorer(hub, runner, prompt);
   }
 
   private static void requireScores(HubModel hub) {
-    if (!hub.architecture().endsWith("ForSequenceClassification")) {
+    if (!hub.architecture().endsWith(SUFFIX)) {
       throw new MisuseException(
           "scores of texts need a model that classifies sequences (is " + hub.architecture() + ")");
     }
+  }
+
+  /// A translator of pairs for DJL. The model frees the tokenizer when it is closed.
+  ///
+  /// @param output makes an output of a pair's numbers
+  <O> Translator<StringPair, O> ofPairs(Function<float[], O> output) {
+    return runner.translator(
+        pair -> List.of(runner.tokenizer().encode(prompt, pair)), 0, rows -> output.apply(rows[0]));
+  }
+
+  /// A translator of texts that are no pairs, as [#ofPairs].
+  <O> Translator<String, O> ofTexts(Function<float[], O> output) {
+    return runner.translator(
+        text -> List.of(runner.tokenizer().encode(prompt, text)), 0, rows -> output.apply(rows[0]));
   }
 
   /// Scores texts against a query, in the texts' order; more is better. The function that the folder names, or the

@@ -26,6 +26,6 @@ public final class HubBlockFactory implements BlockFactory {
           return block;
         };
     return Weights.blockFactory(blocks, hub.names(), LoadOptions.defaults(), hub.inputShapes())
-        .newBlock(model, folder, arguments);
+        .newBlock(model, hub.folder(), arguments);
   }
 }

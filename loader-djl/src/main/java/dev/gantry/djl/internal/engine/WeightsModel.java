@@ -87,7 +87,7 @@ final class WeightsModel extends BaseModel {
 
   /// The factory of the artifact `models`, for a folder of the hub.
   private BlockFactory registeredFactory() {
-    if (!Files.exists(modelDir.resolve("config.json"))) {
+    if (Stream.of("config.json", "modules.json").noneMatch(this::isThere)) {
       throw new MisuseException(
           "the model has no block: give one by optBlock, setBlock or the argument blockFactory");
     }
@@ -97,6 +97,10 @@ final class WeightsModel extends BaseModel {
             new MisuseException(
                 "the model has no block, and the artifact dev.gantry:models, which makes one from a"
                     + " config.json, is not on the class path"));
+  }
+
+  private boolean isThere(String file) {
+    return Files.exists(modelDir.resolve(file));
   }
 
   private @Nullable Object setting(Map<String, ?> options, String key) {

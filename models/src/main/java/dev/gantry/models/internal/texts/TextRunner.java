@@ -7,9 +7,11 @@ import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterStore;
+import ai.djl.translate.Translator;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.UUID;
 import java.util.function.Function;
 import java.util.stream.IntStream;
 
@@ -70,7 +72,7 @@ public final class TextRunner implements AutoCloseable {
 
   private NDArray pass(NDManager manager, TokenBatch batch) {
     try (NDManager pass = manager.newSubManager()) {
-      NDList inputs = batch.inputs(pass, tokenizer.padding());
+      NDList inputs = inputs(pass, batch);
       ParameterStore parameters = new ParameterStore(pass, false);
       NDList outputs = CheckedIds.during(() -> model.getBlock().forward(parameters, inputs, false));
       NDArray rows = answer.rows(outputs, batch);
@@ -88,18 +90,24 @@ public final class TextRunner implements AutoCloseable {
     return rows;
   }
 
-  /// The batch of the texts as they are, for one pass.
-  public TokenBatch batch(List<Tokens> texts, int prompt) {
-    return TokenBatch.of(List.copyOf(texts), prompt);
+  /// A translator for DJL's predictors, which compute the passes. The model frees the tokenizer when it is closed.
+  ///
+  /// @param tokens the texts of an input
+  /// @param prompt how many tokens at the beginning of each text pooling leaves out
+  /// @param output makes an output of the rows of an input's texts
+  public <I, O> Translator<I, O> translator(
+      Function<I, List<Tokens>> tokens, int prompt, Function<float[][], O> output) {
+    model.getNDManager().attachInternal(UUID.randomUUID().toString(), tokenizer);
+    return new TextTranslator<>(this, tokens, prompt, output);
   }
 
   /// The inputs of one pass, by the hub's names.
-  public NDList inputs(NDManager manager, TokenBatch batch) {
+  NDList inputs(NDManager manager, TokenBatch batch) {
     return batch.inputs(manager, tokenizer.padding());
   }
 
-  /// The rows of one pass, by text.
-  public float[][] rows(NDList outputs, TokenBatch batch) {
+  /// The rows of one pass, in the batch's order.
+  float[][] rows(NDList outputs, TokenBatch batch) {
     int[] order = IntStream.range(0, batch.size()).toArray();
     return inOrder(answer.rows(outputs, batch).toFloatArray(), order);
   }

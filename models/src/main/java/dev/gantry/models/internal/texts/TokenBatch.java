@@ -26,8 +26,8 @@ public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
     return texts.stream().anyMatch(text -> text.length() < longest);
   }
 
-  /// The inputs of the model, by the hub's names. A mask is left out where nothing is padded, and types where all are 0:
-  /// their absence means the same, and blocks are faster without.
+  /// The inputs of the model, by the hub's names and in its order. Types are left out where all are 0, and then a mask, too,
+  /// where nothing is padded: their absence means the same, and blocks are faster without.
   ///
   /// @param padding the id of the token that fills a row
   NDList inputs(NDManager manager, long padding) {
@@ -42,11 +42,12 @@ public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
       System.arraycopy(text.types, 0, types, start, text.length());
       Arrays.fill(mask, start, start + text.length(), 1);
     }
+    boolean typed = Arrays.stream(types).anyMatch(type -> type != 0);
     NDList inputs = new NDList(array(manager, "input_ids", ids));
-    if (padded()) {
+    if (typed || texts.stream().anyMatch(text -> text.length() < longest)) {
       inputs.add(array(manager, "attention_mask", mask));
     }
-    if (Arrays.stream(types).anyMatch(type -> type != 0)) {
+    if (typed) {
       inputs.add(array(manager, "token_type_ids", types));
     }
     return inputs;

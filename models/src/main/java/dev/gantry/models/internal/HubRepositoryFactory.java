@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal;
+
+import ai.djl.repository.LocalRepository;
+import ai.djl.repository.Metadata;
+import ai.djl.repository.Repository;
+import ai.djl.repository.RepositoryFactory;
+import ai.djl.repository.SimpleRepository;
+import ai.djl.util.JsonUtils;
+import com.google.gson.JsonParseException;
+import java.io.IOException;
+import java.io.Reader;
+import java.io.UncheckedIOException;
+import java.net.URI;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Properties;
+import java.util.Set;
+import java.util.stream.Stream;
+
+/// Opens folders for DJL's `Criteria` as DJL itself does, and names the translators of texts for a folder of the hub, so
+/// that `Criteria` need no translator. DJL asks for translators before it makes a model, and only here a library can
+/// answer; its service loader finds this.
+public final class HubRepositoryFactory implements RepositoryFactory {
+  @Override
+  public Set<String> getSupportedScheme() {
+    return Set.of("file");
+  }
+
+  @Override
+  public Repository newInstance(String name, URI uri) {
+    Path path = Path.of(uri.getPath() == null ? uri.getSchemeSpecificPart() : uri.getPath());
+    if (isOfHub(path)) {
+      return new Folder(name, uri, path).withTranslators();
+    }
+    return hasMetadata(path)
+        ? new FolderOfModels(name, path.toUri(), path)
+        : new Folder(name, uri, path);
+  }
+
+  private static final class Folder extends SimpleRepository {
+    Folder(String name, URI uri, Path path) {
+      super(name, uri, path);
+    }
+
+    Folder withTranslators() {
+      arguments.putIfAbsent("translatorFactory", FoundTranslatorFactory.class.getName());
+      return this;
+    }
+  }
+
+  private static final class FolderOfModels extends LocalRepository {
+    FolderOfModels(String name, URI uri, Path path) {
+      super(name, uri, path);
+    }
+  }
+
+  /// Whether a folder within has a `metadata.json` of DJL: then the whole is a repository of several models.
+  private static boolean hasMetadata(Path path) {
+    if (!Files.isDirectory(path)) {
+      return false;
+    }
+    try (Stream<Path> files = Files.walk(path)) {
+      return files
+          .filter(file -> file.endsWith("metadata.json") && !path.equals(file.getParent()))
+          .anyMatch(HubRepositoryFactory::isMetadata);
+    } catch (IOException | UncheckedIOException _) {
+      // As DJL does: a folder that cannot be searched is one model.
+      return false;
+    }
+  }
+
+  private static boolean isMetadata(Path file) {
+    try (Reader reader = Files.newBufferedReader(file)) {
+      Metadata metadata = JsonUtils.GSON.fromJson(reader, Metadata.class);
+      return metadata != null
+          && metadata.getMetadataVersion() != null
+          && metadata.getArtifacts() != null;
+    } catch (IOException | JsonParseException _) {
+      return false;
+    }
+  }
+
+  private static boolean isOfHub(Path path) {
+    return Stream.of("config.json", "modules.json").anyMatch(file -> isFile(path, file))
+        && !namesTranslators(path.resolve("serving.properties"));
+  }
+
+  private static boolean isFile(Path folder, String file) {
+    return Files.isRegularFile(folder.resolve(file));
+  }
+
+  private static boolean namesTranslators(Path file) {
+    if (!Files.isRegularFile(file)) {
+      return false;
+    }
+    Properties settings = new Properties();
+    try (Reader reader = Files.newBufferedReader(file)) {
+      settings.load(reader);
+    } catch (IOException fault) {
+      throw new UncheckedIOException(fault);
+    }
+    return settings.containsKey("translatorFactory") || settings.containsKey("translator");
+  }
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.texts;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.translate.Translator;
+import ai.djl.translate.TranslatorContext;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Objects;
+import java.util.function.Function;
+import java.util.function.UnaryOperator;
+
+/// DJL's translator of texts: all inputs of a call go through the model in one padded batch. For one predictor's thread.
+///
+/// @param <I> an input, which has one text or more
+/// @param tokens the texts of an input
+/// @param prompt how many tokens at the beginning of each text pooling leaves out
+/// @param output makes an output of the rows of an input's texts
+record TextTranslator<I, O>(
+    TextRunner runner, Function<I, List<Tokens>> tokens, int prompt, Function<float[][], O> output)
+    implements Translator<I, O> {
+  private static final String BATCH = "texts";
+  private static final String COUNTS = "counts";
+
+  /// The translators of DJL Serving call this with one text, and add the axis of the batch themselves.
+  @Override
+  public NDList processInput(TranslatorContext context, I input) {
+    return each(batchProcessInput(context, List.of(input)), array -> array.squeeze(0));
+  }
+
+  @Override
+  public O processOutput(TranslatorContext context, NDList outputs) {
+    return batchProcessOutput(context, each(outputs, array -> array.expandDims(0))).getFirst();
+  }
+
+  private static NDList each(NDList arrays, UnaryOperator<NDArray> change) {
+    return new NDList(arrays.stream().map(change).toList());
+  }
+
+  @Override
+  public NDList batchProcessInput(TranslatorContext context, List<I> inputs) {
+    List<Integer> counts = new ArrayList<>();
+    List<Tokens> texts = new ArrayList<>();
+    for (I input : inputs) {
+      List<Tokens> each = tokens.apply(input);
+      counts.add(each.size());
+      texts.addAll(each);
+    }
+    TokenBatch batch = TokenBatch.of(texts, prompt);
+    context.setAttachment(BATCH, batch);
+    context.setAttachment(COUNTS, counts);
+    return runner.inputs(context.getNDManager(), batch);
+  }
+
+  @Override
+  public List<O> batchProcessOutput(TranslatorContext context, NDList outputs) {
+    TokenBatch batch = (TokenBatch) Objects.requireNonNull(context.getAttachment(BATCH));
+    List<?> counts = (List<?>) Objects.requireNonNull(context.getAttachment(COUNTS));
+    float[][] rows = runner.rows(outputs, batch);
+    List<O> answers = new ArrayList<>();
+    int from = 0;
+    for (Object count : counts) {
+      int to = from + (int) count;
+      answers.add(output.apply(Arrays.copyOfRange(rows, from, to)));
+      from = to;
+    }
+    return answers;
+  }
+}
