@@ -616,7 +616,7 @@ final class Families {
     known.put("gelu", Activations.TANH_GELU); // as old files call it
     d.activation = d.config.choice("hidden_act", "gelu_pytorch_tanh", known);
     if (d.config.has("hidden_activation")
-        && d.config.choice("hidden_activation", known) != d.activation) {
+        && !d.config.choice("hidden_activation", known).equals(d.activation)) {
       throw d.config.refuse("hidden_activation", "'hidden_act' beside it says otherwise");
     }
     rotated(d, 10_000, false);
