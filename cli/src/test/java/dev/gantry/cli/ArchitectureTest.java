@@ -53,8 +53,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 import org.w3c.dom.Element;
 import org.w3c.dom.NodeList;
 
-/// The arrows of the house: models → loader-djl → formats → loader-core, loader-spark → loader-djl, natives
-/// in their room, the planner pure.
+/// The arrows of the house: models → loader-djl → formats → loader-core, loader-spark → loader-djl, langchain4j →
+/// models, natives in their room, the planner pure.
 ///
 /// It stands in cli because only from here all modules are on the class path.
 class ArchitectureTest {
@@ -83,7 +83,7 @@ class ArchitectureTest {
           .withImportOption(new ImportOption.DoNotIncludeTests())
           .withImportOption(ArchitectureTest::isNotOfTesting)
           .importLocations(
-              Stream.concat(Locations.ofPackage("dev.gantry").stream(), withSpark())
+              Stream.concat(Locations.ofPackage("dev.gantry").stream(), besideTheCommandLine())
                   .collect(Collectors.toSet()));
 
   /// What is built of them: benchmarks also call peers, the driver and the natives themselves, to measure what lies
@@ -93,9 +93,12 @@ class ArchitectureTest {
           DescribedPredicate.describe(
               "of the product", type -> !Module.BENCHMARKS.mayHold(type.getName())));
 
-  /// By their folders: the command line must build without Spark, so it depends on neither.
-  private static Stream<Location> withSpark() {
-    return Stream.of(Path.of("..", "loader-spark"), Path.of("..", "samples", "spark"))
+  /// By their folders: the command line must build without Spark and LangChain4j, so it depends on none of them.
+  private static Stream<Location> besideTheCommandLine() {
+    return Stream.of(
+            Path.of("..", "loader-spark"),
+            Path.of("..", "samples", "spark"),
+            Path.of("..", "langchain4j"))
         .map(module -> Location.of(module.resolve("target").resolve("classes")));
   }
 
@@ -106,6 +109,7 @@ class ArchitectureTest {
     DJL("loader-djl", "dev.gantry.djl"),
     MODELS("models", "dev.gantry.models"),
     SPARK("loader-spark", "dev.gantry.spark"),
+    LANGCHAIN4J("langchain4j", "dev.gantry.langchain4j"),
     SAMPLES("samples", "dev.gantry.samples"),
     SAMPLES_ON_SPARK("samples/spark", "dev.gantry.samples.spark"),
     BENCHMARKS("benchmarks", "dev.gantry.benchmarks"),
@@ -176,7 +180,15 @@ class ArchitectureTest {
   /// for the CPU on a GPU host, too.
   @ParameterizedTest
   @ValueSource(
-      strings = {"loader-core", "loader-s3", "formats", "loader-djl", "models", "loader-spark"})
+      strings = {
+        "loader-core",
+        "loader-s3",
+        "formats",
+        "loader-djl",
+        "models",
+        "loader-spark",
+        "langchain4j"
+      })
   void librariesLeaveTheLibtorchToPrograms(String module) throws Exception {
     NodeList dependencies =
         DocumentBuilderFactory.newInstance()
@@ -267,6 +279,20 @@ class ArchitectureTest {
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("dev.gantry.models..", "dev.gantry.cli..", "dev.gantry.samples.."),
+        noClasses()
+            .that(resideOutsideOfPackage("dev.gantry.langchain4j.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("dev.gantry.langchain4j..", "dev.langchain4j.."),
+        noClasses()
+            .that(resideInAPackage("dev.gantry.langchain4j.."))
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage(
+                "dev.gantry..internal..",
+                "dev.gantry.spark..",
+                "dev.gantry.cli..",
+                "dev.gantry.samples.."),
         noClasses()
             .that(resideInAPackage("dev.gantry.samples.."))
             .should()
@@ -497,7 +523,8 @@ class ArchitectureTest {
                         "dev.gantry.djl..",
                         "dev.gantry.models..",
                         "dev.gantry.s3..",
-                        "dev.gantry.spark..")
+                        "dev.gantry.spark..",
+                        "dev.gantry.langchain4j..")
                     .and(DescribedPredicate.not(files)))
             .should()
             .callMethodWhere(
@@ -519,7 +546,8 @@ class ArchitectureTest {
                         "dev.gantry.formats..",
                         "dev.gantry.djl..",
                         "dev.gantry.models..",
-                        "dev.gantry.spark..")
+                        "dev.gantry.spark..",
+                        "dev.gantry.langchain4j..")
                     .and(resideOutsideOfPackages("dev.gantry.core.internal.commit", NATIVES)))
             .should()
             .callMethodWhere(

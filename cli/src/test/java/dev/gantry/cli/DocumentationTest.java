@@ -139,7 +139,8 @@ class DocumentationTest {
                 SAMPLES.resolve(Path.of("src", "main", "java")),
                 SAMPLES.resolve("spark").resolve("src"),
                 SAMPLES.resolve("consumer").resolve("src"),
-                ROOT.resolve("loader-djl/src/test/java/dev/gantry/djl/ParameterRulesTest.java"))
+                ROOT.resolve("loader-djl/src/test/java/dev/gantry/djl/ParameterRulesTest.java"),
+                ROOT.resolve("langchain4j/src/test/java/dev/gantry/langchain4j/SearchTest.java"))
             .flatMap(DocumentationTest::walk)) {
       return files.map(DocumentationTest::read).collect(Collectors.joining("\n"));
     }

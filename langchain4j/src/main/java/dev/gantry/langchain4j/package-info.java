@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Models of LangChain4j from folders of the hub.
+@NullMarked
+package dev.gantry.langchain4j;
+
+import org.jspecify.annotations.NullMarked;

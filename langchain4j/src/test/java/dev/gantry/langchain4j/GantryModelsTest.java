@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.langchain4j;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
+
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.TextEmbedder;
+import dev.gantry.models.TextOptions;
+import dev.gantry.models.TextScorer;
+import dev.langchain4j.data.segment.TextSegment;
+import dev.langchain4j.exception.UnsupportedFeatureException;
+import dev.langchain4j.model.embedding.EmbeddingModel;
+import dev.langchain4j.model.embedding.request.EmbeddingInputType;
+import dev.langchain4j.model.embedding.request.EmbeddingRequest;
+import dev.langchain4j.model.scoring.ScoringModel;
+import java.nio.file.Path;
+import java.util.List;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+
+/// The adapters give what the embedder and the scorer give, whose answers are compared with the reference elsewhere.
+class GantryModelsTest {
+  private static final Path TEXTS = Path.of("..", "models", "src", "test", "resources", "texts");
+  private static final List<String> ASKED =
+      List.of("the cat sat", "it is sunny", "a dog runs in the park");
+
+  @AfterEach
+  void nothingIsLeft() {
+    GantrySession.shared().freeIdle();
+    assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
+  }
+
+  @Test
+  void segmentsBecomeTheVectorsOfTheEmbedder() {
+    Path folder = TEXTS.resolve("mean");
+    try (GantryEmbeddingModel model = GantryEmbeddingModel.of(folder);
+        TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      EmbeddingModel used = model;
+      List<TextSegment> segments =
+          List.of(TextSegment.from("the cat sat"), TextSegment.from("a dog runs in the park"));
+      float[][] expected = embedder.embed(segments.stream().map(TextSegment::text).toList());
+      assertThat(used.embedAll(segments).content())
+          .extracting(embedding -> embedding.vector())
+          .containsExactly(expected[0], expected[1]);
+      assertThat(used.embed("the cat sat").content().dimension()).isEqualTo(used.dimension());
+      assertThat(used.dimension()).isEqualTo(32);
+    }
+  }
+
+  private static EmbeddingRequest request(EmbeddingInputType type) {
+    EmbeddingRequest.Builder request =
+        EmbeddingRequest.builder().inputs(ASKED.toArray(String[]::new));
+    return type == null ? request.build() : request.inputType(type).build();
+  }
+
+  @Test
+  void theTypeOfARequestChoosesThePrompt() {
+    Path folder = TEXTS.resolve("prompts");
+    TextOptions passages = TextOptions.builder().optPrompt("passage").build();
+    try (GantryEmbeddingModel model = GantryEmbeddingModel.of(folder);
+        GantryEmbeddingModel ofPassages =
+            GantryEmbeddingModel.of(HubModel.of(folder).embedder(passages));
+        TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      assertThat(model.embed(request(EmbeddingInputType.QUERY)).embeddings().get(2).vector())
+          .containsExactly(embedder.embed(ASKED, "query")[2]);
+      assertThat(model.embed(request(EmbeddingInputType.DOCUMENT)).embeddings().get(2).vector())
+          .containsExactly(embedder.embed(ASKED, "passage")[2]);
+      assertThat(model.embed(request(null)).embeddings().get(2).vector())
+          .containsExactly(embedder.embed(ASKED)[2]);
+      assertThat(ofPassages.embed(request(null)).embeddings().get(2).vector())
+          .containsExactly(embedder.embed(ASKED, "passage")[2]);
+      assertThatExceptionOfType(UnsupportedFeatureException.class)
+          .isThrownBy(() ->
+              model.embed(
+                  EmbeddingRequest.builder()
+                      .inputs(ASKED.toArray(String[]::new))
+                      .dimensions(3)
+                      .build()));
+    }
+  }
+
+  @Test
+  void segmentsGetTheScoresOfTheScorer() {
+    Path folder = TEXTS.resolve("cross");
+    try (GantryScoringModel model = GantryScoringModel.of(folder);
+        TextScorer scorer = HubModel.of(folder).scorer()) {
+      ScoringModel used = model;
+      float[] expected = scorer.score("what is a vector", ASKED.subList(0, 1));
+      assertThat(
+              used.scoreAll(List.of(TextSegment.from(ASKED.getFirst())), "what is a vector")
+                  .content())
+          .containsExactly((double) expected[0]);
+      assertThat(used.score(ASKED.getFirst(), "what is a vector").content())
+          .isEqualTo((double) expected[0]);
+    }
+  }
+}
