@@ -9,7 +9,9 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
+import dev.gantry.djl.internal.ndarray.AttentionArrays;
 import dev.gantry.models.Description.Attending;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// The attention of one layer in one pass, and what else blocks compute on arrays of any type.
@@ -18,11 +20,18 @@ import org.jspecify.annotations.Nullable;
 /// their results; operations of other arrays with one as operand are not. So here the array that has
 /// the weights' type always comes first.
 ///
-/// @param scale by which scores are multiplied, a scalar
-/// @param mask is added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type
+/// @param scale by which scores are multiplied
+/// @param mask what is hidden from whom
 /// @param turn null for no rotary embedding
-record Attention(
-    Attending kind, NDArray scale, @Nullable NDArray mask, Rotation.@Nullable Turn turn) {
+record Attention(Attending kind, double scale, Mask mask, Rotation.@Nullable Turn turn) {
+  /// Says what is hidden from a token.
+  ///
+  /// @param added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type; null for nothing
+  /// @param causal whether the tokens after it are hidden besides, and nothing is added
+  record Mask(@Nullable NDArray added, boolean causal) {
+    static final Mask NOTHING = new Mask(null, false);
+  }
+
   /// Added to a score to make it vanish in the softmax. Where all of a row are hidden, all get the same share: a score
   /// is lost in a number of this size.
   private static final float HIDDEN = -3e38f;
@@ -50,6 +59,38 @@ record Attention(
     long heads = shape.get(1);
     long length = shape.get(2);
     long size = shape.get(3);
+    Optional<NDArray> fused =
+        kind.cap() == 0 && sinks == null ? fused(query, key, value) : Optional.empty();
+    return fused
+        .orElseGet(() -> inSteps(query, key, value, sinks))
+        .transpose(0, 2, 1, 3)
+        .reshape(batch, length, heads * size);
+  }
+
+  /// A single token of each text goes as one text of a group's heads: they have the same keys.
+  private Optional<NDArray> fused(NDArray query, NDArray key, NDArray value) {
+    Shape shape = query.getShape();
+    long groups = key.getShape().get(1);
+    boolean single = shape.get(2) == 1 && (mask.added() == null || isForAllHeads(mask.added()));
+    NDArray asked =
+        single && groups < shape.get(1)
+            ? query.reshape(shape.get(0), groups, shape.get(1) / groups, shape.get(3))
+            : query;
+    Optional<NDArray> result =
+        AttentionArrays.attend(asked, key, value, mask.added(), mask.causal(), scale);
+    return asked == query ? result : result.map(each -> each.reshape(shape));
+  }
+
+  private static boolean isForAllHeads(NDArray mask) {
+    return mask.getShape().get(1) == 1;
+  }
+
+  private NDArray inSteps(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
+    Shape shape = query.getShape();
+    long batch = shape.get(0);
+    long heads = shape.get(1);
+    long length = shape.get(2);
+    long size = shape.get(3);
     long groups = key.getShape().get(1);
     long all = key.getShape().get(2);
     // Makes one product for each group, with the queries of the group's heads below one another.
@@ -62,14 +103,14 @@ record Attention(
     if (kind.cap() != 0) {
       scores = scores.div(kind.cap()).tanh().mul(kind.cap());
     }
-    NDArray masked = mask == null ? scores : scores.add(mask);
+    NDArray hidden =
+        mask.causal() ? mask(true, 0, 0, length, null, query.getManager(), query) : mask.added();
+    NDArray masked = hidden == null ? scores : scores.add(hidden);
     NDArray shares = sinks == null ? softmax(masked) : beside(masked, sinks);
     return shares
         .reshape(batch, groups, heads / groups * length, all)
         .matMul(value)
-        .reshape(batch, heads, length, size)
-        .transpose(0, 2, 1, 3)
-        .reshape(batch, length, heads * size);
+        .reshape(batch, heads, length, size);
   }
 
   /// The shares of scores beside those of the sinks.

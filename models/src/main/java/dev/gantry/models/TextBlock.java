@@ -78,7 +78,7 @@ class TextBlock extends TransformerBlock {
     long length = ids.getShape().get(1);
     NDArray embedded = embedded(text, past, pass);
     NDArray like = embedded;
-    Map<Integer, NDArray> masks = new HashMap<>();
+    Map<Integer, Attention.Mask> masks = new HashMap<>();
     NDArray distances = bias == null ? null : bias.of(length, ids.getManager(), pass);
     Shared shared =
         new Shared(
@@ -91,22 +91,21 @@ class TextBlock extends TransformerBlock {
     return cache == null ? states : states.get(new NDIndex(":, {}", length - 1));
   }
 
-  private @Nullable NDArray mask(
+  private Attention.Mask mask(
       int window, long past, TextInputs text, @Nullable NDArray distances, NDArray like) {
     NDArray ids = text.ids();
-    NDArray mask =
-        Attention.mask(
-            description().causal(),
-            window,
-            past,
-            ids.getShape().get(1),
-            text.mask(),
-            ids.getManager(),
-            like);
-    if (distances == null) {
-      return mask;
+    long length = ids.getShape().get(1);
+    boolean causal = description().causal();
+    boolean plain = text.mask() == null && distances == null && past == 0;
+    if (causal && plain && (window == 0 || window >= length)) {
+      return new Attention.Mask(null, length > 1);
     }
-    return mask == null ? distances : distances.add(mask);
+    NDArray hidden =
+        Attention.mask(causal, window, past, length, text.mask(), ids.getManager(), like);
+    if (distances == null) {
+      return new Attention.Mask(hidden, false);
+    }
+    return new Attention.Mask(hidden == null ? distances : distances.add(hidden), false);
   }
 
   private NDArray embedded(TextInputs text, long past, Pass pass) {

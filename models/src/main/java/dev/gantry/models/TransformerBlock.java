@@ -16,7 +16,6 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
@@ -49,15 +48,12 @@ abstract class TransformerBlock extends NamedBlock {
 
   /// Holds what all layers of one pass share.
   ///
-  /// @param masks by a layer's window, what hides tokens from others; null for nothing
+  /// @param masks by a layer's window, what hides tokens from others
   /// @param past how many tokens there are before these
   record Shared(
-      IntFunction<@Nullable NDArray> masks,
-      @Nullable KeyValueCache cache,
-      long past,
-      NDArray like) {
+      IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, long past, NDArray like) {
     static Shared unmasked(NDArray like) {
-      return new Shared(_ -> null, null, 0, like);
+      return new Shared(_ -> Attention.Mask.NOTHING, null, 0, like);
     }
   }
 
@@ -178,10 +174,8 @@ abstract class TransformerBlock extends NamedBlock {
   /// @param input the input of the pass, in whose manager numbers are made
   final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     int length = Math.toIntExact(embedded.getShape().get(1));
-    Map<Double, NDArray> scales = new HashMap<>();
     Map<Rotation, Rotation.Turn> turns = new HashMap<>();
     for (Layer layer : description.layers()) {
-      scales.computeIfAbsent(layer.scale(), scale -> number(input, scale));
       if (layer.rotation() != null) {
         turns.computeIfAbsent(
             layer.rotation(),
@@ -196,7 +190,7 @@ abstract class TransformerBlock extends NamedBlock {
       Attention attention =
           new Attention(
               description.attention(),
-              Objects.requireNonNull(scales.get(layer.scale())),
+              layer.scale(),
               shared.masks().apply(layer.window()),
               layer.rotation() == null ? null : turns.get(layer.rotation()));
       states = step(before, () -> layer(before, place, attention, pass, shared));

@@ -59,6 +59,7 @@ public final class TorchLibrary {
   private final NativeSymbols symbols;
   private final NativeSymbols cudaSymbols;
   private final Path folder;
+  private final Optional<FusedAttention> attention;
   private @Nullable TorchGenerators generators;
 
   private TorchLibrary(Path folder, NativeSymbols symbols, NativeSymbols cudaSymbols) {
@@ -75,6 +76,8 @@ public final class TorchLibrary {
     copy = symbols.required("aoti_torch_copy_");
     codes = new TorchCodes(symbols);
     wrapper = DlPack.wrapper(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
+    attention =
+        symbols.optional("aoti_torch_call_dispatcher").map(call -> new FusedAttention(call, this));
     this.symbols = symbols;
     this.cudaSymbols = cudaSymbols;
     this.folder = folder;
@@ -131,6 +134,11 @@ public final class TorchLibrary {
   /// The native function that [#wrap] calls.
   TensorWrapper wrapper() {
     return wrapper.orElseThrow();
+  }
+
+  /// Attention in one call; empty if this libtorch is older than 2.7.
+  public Optional<FusedAttention> attention() {
+    return attention;
   }
 
   /// The random number generators. A libtorch that has all else may lack them. Few programs need them, so
