@@ -3,7 +3,6 @@ package dev.gantry.djl.internal.ndarray;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.pytorch.engine.PtNDArray;
-import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.djl.internal.torch.FusedAttention;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchLibrary;
@@ -42,7 +41,6 @@ public final class AttentionArrays {
                 scale,
                 key.getShape().get(1) != query.getShape().get(1));
     return Optional.of(
-        GantryNDArray.over(
-            (PtNDManager) asked.getManager(), handle, query.getDataType(), query.size()));
+        GantryNDArray.over(asked.getManager(), handle, query.getDataType(), query.size()));
   }
 }
