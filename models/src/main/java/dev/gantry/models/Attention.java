@@ -71,14 +71,14 @@ record Attention(Attending kind, double scale, Mask mask, Rotation.@Nullable Tur
   private Optional<NDArray> fused(NDArray query, NDArray key, NDArray value) {
     Shape shape = query.getShape();
     long groups = key.getShape().get(1);
-    boolean single = shape.get(2) == 1 && (mask.added() == null || isForAllHeads(mask.added()));
+    boolean together =
+        groups < shape.get(1)
+            && shape.get(2) == 1
+            && (mask.added() == null || isForAllHeads(mask.added()));
     NDArray asked =
-        single && groups < shape.get(1)
-            ? query.reshape(shape.get(0), groups, shape.get(1) / groups, shape.get(3))
-            : query;
-    Optional<NDArray> result =
-        AttentionArrays.attend(asked, key, value, mask.added(), mask.causal(), scale);
-    return asked == query ? result : result.map(each -> each.reshape(shape));
+        together ? query.reshape(shape.get(0), groups, shape.get(1) / groups, shape.get(3)) : query;
+    return AttentionArrays.attend(asked, key, value, mask.added(), mask.causal(), scale)
+        .map(result -> together ? result.reshape(shape) : result);
   }
 
   private static boolean isForAllHeads(NDArray mask) {
