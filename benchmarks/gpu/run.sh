@@ -23,6 +23,7 @@
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
+#   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -94,6 +95,13 @@ quantised() {
 pickled() {
   [[ -f $1/llama.pt ]] || python3 "$here/pickled.py" "$1" 4300000000 || return
   main dev.gantry.benchmarks.Measure loads "${DEVICE:-cuda:0}" "$1/llama.safetensors" "$1/llama.pt"
+}
+
+pictures() {
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  find_libtorch
+  main dev.gantry.benchmarks.Measure pictures "$1" - "$2" || return
+  python3 "$here/dali.py" "$(nproc)" "$1"/pictures-"$2"-*.tar
 }
 
 # limits FILE FOLDER [reads|writes]
@@ -281,6 +289,7 @@ case ${1:-} in
   into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
+  pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

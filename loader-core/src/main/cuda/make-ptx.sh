@@ -23,3 +23,4 @@ compile() {
 
 compile gather.cu "$resources/mapped/gather.ptx"
 compile normalize.cu "$resources/convert/normalize.ptx"
+compile resample.cu "$resources/convert/resample.ptx"

@@ -1,5 +1,5 @@
 /* Modules and kernels. The stub runs the PTX of formulas; of other PTX it reads the names of entries, and knows what
- * those of gather.cu and normalize.cu do. */
+ * those of gather.cu, normalize.cu and resample.cu do. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,11 +104,21 @@ struct normalization {
   float scale[MOST_CHANNELS], shift[MOST_CHANNELS];
 };
 
+/* As in resample.cu. */
+struct picture {
+  const uint8_t *pixels;
+  uint64_t pitch;
+  uint8_t *target;
+  const int32_t *table;
+  int32_t width, height, column_weights, row_weights, mirrored;
+};
+
 struct launch {
   union {
     uint8_t formula[FORMULA_BYTES];
     const struct piece *pieces;
     struct normalization normalization;
+    struct picture picture;
   };
   unsigned int blocks;
   struct function *function;
@@ -268,6 +278,66 @@ static void normalize(void *argument) {
   free(one);
 }
 
+static int32_t clip(int32_t sum) {
+  int32_t value = sum >> 22;
+  return value < 0 ? 0 : value > 255 ? 255 : value;
+}
+
+static void resample_pixel(const struct picture *what, int32_t x, int32_t y, int32_t channel) {
+  const int32_t *rows = what->table + 2 * what->width;
+  const int32_t *weights = rows + 2 * what->height + x * what->column_weights;
+  const int32_t *row_weights =
+      rows + 2 * what->height + what->width * what->column_weights + y * what->row_weights;
+  int32_t sum = 1 << 21;
+  for (int32_t row = 0; row < rows[what->height + y]; row++) {
+    const uint8_t *from =
+        what->pixels + (rows[y] + row) * what->pitch + what->table[x] * 3 + channel;
+    int32_t line = 1 << 21;
+    for (int32_t column = 0; column < what->table[what->width + x]; column++) {
+      line += from[column * 3] * weights[column];
+    }
+    sum += clip(line) * row_weights[row];
+  }
+  int32_t to = what->mirrored ? what->width - 1 - x : x;
+  what->target[((uint64_t)y * what->width + to) * 3 + channel] = (uint8_t)clip(sum);
+}
+
+/* Whether the device has all pixels of the decoded picture that the table names. */
+static int has_pixels(const struct picture *what) {
+  const int32_t *rows = what->table + 2 * what->width;
+  int has = 1;
+  for (int32_t y = 0; has && y < what->height; y++) {
+    int32_t count = rows[what->height + y];
+    has = rows[y] >= 0 && count > 0 && count <= what->row_weights &&
+          is_device(what->pixels + rows[y] * what->pitch, count * what->pitch);
+  }
+  for (int32_t x = 0; has && x < what->width; x++) {
+    int32_t count = what->table[what->width + x];
+    has = what->table[x] >= 0 && count > 0 && count <= what->column_weights &&
+          3 * (uint64_t)(what->table[x] + count) <= what->pitch;
+  }
+  return has;
+}
+
+static void resample(void *argument) {
+  struct launch *one = argument;
+  const struct picture *what = &one->picture;
+  uint64_t ints = (uint64_t)what->width * (2 + what->column_weights) +
+                  (uint64_t)what->height * (2 + what->row_weights);
+  int reachable = one->function->module->live && (int32_t)one->blocks == what->height &&
+                  is_device(what->table, ints * sizeof *what->table) && has_pixels(what) &&
+                  is_device(what->target, 3 * (uint64_t)what->width * what->height);
+  for (int32_t y = 0; reachable && y < what->height; y++) {
+    for (int32_t i = 0; i < 3 * what->width; i++) {
+      resample_pixel(what, i / 3, y, i % 3);
+    }
+  }
+  if (!reachable) {
+    stub_sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
+  }
+  free(one);
+}
+
 EXPORT CUresult cuLaunchKernel(
     struct function *function, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,
     unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared_bytes,
@@ -283,17 +353,19 @@ EXPORT CUresult cuLaunchKernel(
   }
   int gathers = strcmp(function->name, "gather") == 0;
   int normalizes = strcmp(function->name, "normalize") == 0;
+  int resamples = strcmp(function->name, "resample") == 0;
   struct launch *one = calloc(1, sizeof *one);
   memcpy(one->formula, parameters[0],
          gathers ? sizeof one->pieces
-         : normalizes ? sizeof one->normalization : FORMULA_BYTES);
+         : normalizes ? sizeof one->normalization
+         : resamples ? sizeof one->picture : FORMULA_BYTES);
   one->blocks = grid_x;
   one->function = function;
   stub_submit(
       stream,
       (struct operation){
           .what = CALL,
-          .call = gathers ? gather : normalizes ? normalize : run_formula,
+          .call = gathers ? gather : normalizes ? normalize : resamples ? resample : run_formula,
           .argument = one});
   return CUDA_SUCCESS;
 }

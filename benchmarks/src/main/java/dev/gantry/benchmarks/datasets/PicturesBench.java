@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.datasets;
 
-import ai.djl.Device;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.benchmarks.harness.Comparison;
@@ -23,8 +22,8 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Pictures a second, out of WebDataset archives of JPEGs in the page cache to batches of 224 x 224 U8 on the host, in
-/// random order: by this library, and, where a Python is given, by what it has of `torch.utils.data` with torchvision and
+/// Pictures a second, out of WebDataset archives of JPEGs in the page cache to batches of 224 x 224 U8 on DJL's default
+/// device, in random order: by this library, on a GPU also with its libnvjpeg, and, where a Python is given, by what it has of `torch.utils.data` with torchvision and
 /// of webdataset, with as many workers as there are threads here. Workers start before the clock does.
 public final class PicturesBench {
   private static final String SCRIPT = "pictures.py";
@@ -42,14 +41,15 @@ public final class PicturesBench {
     this.pictures = pictures;
   }
 
-  /// @param arguments the folder for the archives; then a Python, then how many pictures
+  /// @param arguments the folder for the archives; then a Python or `-` for none, then how many pictures
   public static void main(String[] arguments) throws Exception {
     int pictures = arguments.length > 2 ? Integer.parseInt(arguments[2]) : PICTURES;
     PicturesBench bench =
         new PicturesBench(NoisePictures.archives(Path.of(arguments[0]), pictures), pictures);
     System.out.println("# JPEG is decoded by " + ImageDecoding.jpegLibrary());
     ImageDecoding decoding = ImageDecoding.of(SIDE, SIDE);
-    try (Peer peer = arguments.length > 1 ? bench.peer(arguments[1]) : null) {
+    boolean beside = arguments.length > 1 && !arguments[1].equals("-");
+    try (Peer peer = beside ? bench.peer(arguments[1]) : null) {
       bench.compare("train", decoding.randomResizedCrop().flip(), peer);
       bench.compare("evaluate", decoding.resizeShorterSide(256), peer);
     }
@@ -84,7 +84,10 @@ public final class PicturesBench {
     ours.put("gantry", decoding);
     ours.put("gantry, all pixels decoded", decoding.allPixels());
     List<WebDataset> open = new ArrayList<>();
-    try (NDManager manager = NDManager.newBaseManager(Device.cpu())) {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      if (manager.getDevice().isGpu()) {
+        ours.put("gantry, decoded on the GPU", decoding.onDevice());
+      }
       ours.forEach((name, each) -> {
         WebDataset dataset = dataset(each);
         open.add(dataset);

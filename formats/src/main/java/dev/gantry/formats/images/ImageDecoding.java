@@ -50,6 +50,7 @@ public final class ImageDecoding implements FieldDecoder {
             Kernel.BILINEAR,
             true,
             true,
+            false,
             DEFAULT_MAX_PIXELS));
   }
 
@@ -117,6 +118,15 @@ public final class ImageDecoding implements FieldDecoder {
   /// or 1/8 of its size where libturbojpeg is there, which takes less time; pixels then differ slightly.
   public ImageDecoding allPixels() {
     return with(options().withReduced(false));
+  }
+
+  /// Decodes JPEGs on the GPU where batches go to one and CUDA's libnvjpeg is there. The CPU decodes the others: PNG, grey and
+  /// CMYK pictures, those that are not upright or have more than 16,777,216 pixels, and all that libnvjpeg refuses. Pixels
+  /// then differ slightly.
+  ///
+  /// Use it for pictures that you trust: libnvjpeg has crashed on damaged ones.
+  public ImageDecoding onDevice() {
+    return with(options().withOnDevice(true));
   }
 
   /// Leaves pictures as their pixels lie, whatever orientation their Exif data say; so do Pillow and torchvision.

@@ -27,6 +27,7 @@ public final class NativeStubs {
           "stub_cuda_ptx.c");
   private static final List<String> CUFILE =
       List.of("stub_faults.c", "stub_cufile.c", "stub_cufile_config.c", "stub_cufile_newer.c");
+  private static final List<String> NVJPEG = List.of("stub_nvjpeg.c");
   private static final List<String> HEADERS =
       List.of(
           "stub_faults.h",
@@ -41,7 +42,7 @@ public final class NativeStubs {
     static final Path FOLDER = build();
   }
 
-  /// A folder with `libcuda.so.1` and `libcufile.so.0`; the test is skipped where there is no C
+  /// A folder with `libcuda.so.1`, `libcufile.so.0` and `libnvjpeg.so.12`; the test is skipped where there is no C
   /// compiler.
   public static Path folder() {
     assumeTrue(hasCompiler(), "no C compiler (cc) to build the stub libraries with");
@@ -73,7 +74,7 @@ public final class NativeStubs {
       Path folder = Files.createTempDirectory("gantry-stubs-");
       List<Path> written = new ArrayList<>(List.of(folder));
       written.add(Files.createDirectory(folder.resolve("old")));
-      for (List<String> sources : List.of(CUDA, CUFILE, HEADERS)) {
+      for (List<String> sources : List.of(CUDA, CUFILE, NVJPEG, HEADERS)) {
         for (String source : sources) {
           Path file = folder.resolve(source);
           if (!Files.exists(file)) {
@@ -84,6 +85,7 @@ public final class NativeStubs {
       }
       written.add(compile(folder, CUDA, "libcuda.so.1", "GANTRY_STUB_CUDA_FAIL"));
       written.add(compile(folder, CUFILE, "libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL"));
+      written.add(compile(folder, NVJPEG, "libnvjpeg.so.12", ""));
       written.add(
           compile(folder, CUFILE, "old/libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL", "-DSTUB_OLD"));
       // In reverse, so that the folders are empty when their turn comes.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.images;
 
+import java.nio.IntBuffer;
+
 /// How much each input pixel counts for each output pixel, along one axis. A filter is widened by the
 /// scale when a picture shrinks, so that no input pixel is passed over. All is computed as
 /// Pillow does it, so that results are the same, bit for bit.
@@ -30,24 +32,18 @@ final class FilterTaps {
     weights = new int[Math.multiplyExact(count, most)];
   }
 
-  /// @param from where the region begins, in input pixels, of which it need not be a multiple
-  /// @param to where it ends
-  /// @param size the input pixels that may count
-  /// @param whole the output pixels of the whole region
-  /// @param start the first output pixel that is wanted
-  /// @param count how many are wanted
-  static FilterTaps of(
-      Kernel kernel, double from, double to, int size, int whole, int start, int count) {
-    double scale = (to - from) / whole;
+  /// @param count how many output pixels are wanted
+  static FilterTaps of(Kernel kernel, Sampling.Span span, int count) {
+    double scale = (span.to() - span.from()) / span.whole();
     double widened = Math.max(1, scale);
     double support = kernel.support() * widened;
     int most = (int) Math.ceil(support) * 2 + 1;
     FilterTaps all = new FilterTaps(count, most);
     double[] shares = new double[most];
     for (int i = 0; i < count; i++) {
-      double center = from + (start + i + 0.5) * scale;
+      double center = span.from() + (span.start() + i + 0.5) * scale;
       int first = Math.max(0, (int) (center - support + 0.5));
-      int taps = Math.min(size, (int) (center + support + 0.5)) - first;
+      int taps = Math.min(span.count(), (int) (center + support + 0.5)) - first;
       all.first[i] = first;
       all.end[i] = first + taps;
       all.used = Math.max(all.used, taps);
@@ -74,5 +70,26 @@ final class FilterTaps {
 
   int used() {
     return used;
+  }
+
+  /// How many ints [#putPlaces] and [#putWeights] write together.
+  int tableInts() {
+    return first.length * 2 + weights.length;
+  }
+
+  /// Writes for each output pixel the first input pixel that counts, then how many count.
+  ///
+  /// @param offset is added to the numbers of input pixels
+  void putPlaces(int offset, IntBuffer table) {
+    for (int pixel : first) {
+      table.put(offset + pixel);
+    }
+    for (int i = 0; i < first.length; i++) {
+      table.put(end[i] - first[i]);
+    }
+  }
+
+  void putWeights(IntBuffer table) {
+    table.put(weights);
   }
 }

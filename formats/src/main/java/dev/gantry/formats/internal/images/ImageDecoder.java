@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.images;
 
+import dev.gantry.core.internal.batch.DevicePictures;
 import dev.gantry.formats.spi.FieldDecoder;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.IntBuffer;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
@@ -24,6 +26,7 @@ public final class ImageDecoder implements FieldDecoder {
   /// @param flip the share of pictures that are mirrored
   /// @param reduced whether a picture may be decoded at a part of its size
   /// @param oriented whether pictures are turned upright
+  /// @param onDevice whether pictures may be decoded on the device that they go to
   /// @param maxPixels the most pixels of a picture
   public record Options(
       int height,
@@ -33,29 +36,36 @@ public final class ImageDecoder implements FieldDecoder {
       Kernel kernel,
       boolean reduced,
       boolean oriented,
+      boolean onDevice,
       long maxPixels) {
     public Options withCrop(Crop chosen) {
-      return new Options(height, width, chosen, flip, kernel, reduced, oriented, maxPixels);
+      return new Options(
+          height, width, chosen, flip, kernel, reduced, oriented, onDevice, maxPixels);
     }
 
     public Options withFlip(double chosen) {
-      return new Options(height, width, crop, chosen, kernel, reduced, oriented, maxPixels);
+      return new Options(
+          height, width, crop, chosen, kernel, reduced, oriented, onDevice, maxPixels);
     }
 
     public Options withKernel(Kernel chosen) {
-      return new Options(height, width, crop, flip, chosen, reduced, oriented, maxPixels);
+      return new Options(height, width, crop, flip, chosen, reduced, oriented, onDevice, maxPixels);
     }
 
     public Options withReduced(boolean chosen) {
-      return new Options(height, width, crop, flip, kernel, chosen, oriented, maxPixels);
+      return new Options(height, width, crop, flip, kernel, chosen, oriented, onDevice, maxPixels);
     }
 
     public Options withOriented(boolean chosen) {
-      return new Options(height, width, crop, flip, kernel, reduced, chosen, maxPixels);
+      return new Options(height, width, crop, flip, kernel, reduced, chosen, onDevice, maxPixels);
+    }
+
+    public Options withOnDevice(boolean chosen) {
+      return new Options(height, width, crop, flip, kernel, reduced, oriented, chosen, maxPixels);
     }
 
     public Options withMaxPixels(long chosen) {
-      return new Options(height, width, crop, flip, kernel, reduced, oriented, chosen);
+      return new Options(height, width, crop, flip, kernel, reduced, oriented, onDevice, chosen);
     }
   }
 
@@ -92,6 +102,9 @@ public final class ImageDecoder implements FieldDecoder {
                 options.height(),
                 options.flip(),
                 seed);
+    if (orientation == Exif.UPRIGHT && decodedOnDevice(encoded, header, sampling, target)) {
+      return;
+    }
     Optional<TurboJpeg> library = header.kind() == ImageHeader.Kind.JPEG ? turbo : Optional.empty();
     int reduction = library.isPresent() && options.reduced() ? reduction(sampling) : 1;
     Resampler kept = idle.poll();
@@ -105,6 +118,37 @@ public final class ImageDecoder implements FieldDecoder {
       resampler.run(pixels.upright(orientation), sampling, reduction, target);
     }
     idle.add(resampler);
+  }
+
+  /// Leaves a picture to the device that the target's batch goes to, if there is one and it can decode it.
+  private boolean decodedOnDevice(
+      MemorySegment encoded, ImageHeader header, Sampling sampling, MemorySegment target) {
+    if (!options.onDevice() || !header.common() || !DevicePictures.CURRENT.isBound()) {
+      return false;
+    }
+    Sampling.Span across = sampling.across(1, header.width());
+    Sampling.Span down = sampling.down(1, header.height());
+    FilterTaps columns = FilterTaps.of(options.kernel(), across, options.width());
+    FilterTaps rows = FilterTaps.of(options.kernel(), down, options.height());
+    IntBuffer table = IntBuffer.allocate(columns.tableInts() + rows.tableInts());
+    columns.putPlaces(across.first(), table);
+    rows.putPlaces(down.first(), table);
+    columns.putWeights(table);
+    rows.putWeights(table);
+    return DevicePictures.CURRENT
+        .get()
+        .decode(
+            encoded,
+            new DevicePictures.Resampling(
+                header.width(),
+                header.height(),
+                options.width(),
+                options.height(),
+                columns.most,
+                rows.most,
+                sampling.mirrored(),
+                table.flip()),
+            target);
   }
 
   /// The largest reduction that leaves at least as many pixels as the region is resized to.

@@ -12,6 +12,7 @@ import java.util.List;
 /// @param components how many colour components a pixel has
 /// @param orientation 1 to 8, as Exif numbers them
 /// @param transform how the components of a JPEG of four were transformed, as Adobe numbers it; 0 for not
+/// @param common whether it is a JPEG of three components that all decoders take for YCbCr, by Huffman's coding
 /// @param essence the parts that a decoder needs: no comments, profiles, thumbnails or other applications'
 ///     data, which may be compressed
 record ImageHeader(
@@ -21,6 +22,7 @@ record ImageHeader(
     int components,
     int orientation,
     int transform,
+    boolean common,
     List<MemorySegment> essence) {
   /// The longest side that a picture may have, which is also JPEG's own limit.
   static final int MAX_SIDE = 65_535;

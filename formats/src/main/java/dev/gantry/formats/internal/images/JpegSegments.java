@@ -46,6 +46,7 @@ final class JpegSegments {
   private boolean adobe;
   private boolean rgb;
   private boolean progressive;
+  private boolean huffman;
 
   JpegSegments(MemorySegment encoded) {
     this.encoded = encoded;
@@ -76,7 +77,14 @@ final class JpegSegments {
     }
     essence.addFirst(encoded.asSlice(0, 2));
     return new ImageHeader(
-        ImageHeader.Kind.JPEG, width, height, components, orientation, transform, essence);
+        ImageHeader.Kind.JPEG,
+        width,
+        height,
+        components,
+        orientation,
+        transform,
+        components == 3 && huffman && !rgb && (!adobe || transform == 1),
+        essence);
   }
 
   /// Returns the place of the next marker's last fill byte: any number of bytes FF may come before it.
@@ -149,6 +157,7 @@ final class JpegSegments {
     }
     components = found;
     progressive = code == 0xC2 || code == 0xCA;
+    huffman = code <= 0xC2;
     rgb =
         found == 3
             && u8(encoded, at + 10) == 'R'

@@ -69,6 +69,7 @@ final class PngChunks {
         components(u8(encoded, SIGNATURE_BYTES + 17)),
         orientation,
         0,
+        false,
         essence);
   }
 

@@ -42,30 +42,13 @@ final class Resampler {
   /// @param reduction how many times smaller the pixels are than the picture that the sampling speaks of
   /// @param target gets the output, row after row
   void run(Pixels pixels, Sampling sampling, int reduction, MemorySegment target) {
-    Sampling.Region region = sampling.region();
-    int x = region.x() / reduction;
-    int y = region.y() / reduction;
-    int right = Math.min(pixels.width(), Math.ceilDiv(region.x() + region.width(), reduction));
-    int bottom = Math.min(pixels.height(), Math.ceilDiv(region.y() + region.height(), reduction));
-    FilterTaps columns =
-        FilterTaps.of(
-            kernel,
-            (double) region.x() / reduction - x,
-            (double) (region.x() + region.width()) / reduction - x,
-            right - x,
-            sampling.width(),
-            sampling.left(),
-            width);
-    FilterTaps rows =
-        FilterTaps.of(
-            kernel,
-            (double) region.y() / reduction - y,
-            (double) (region.y() + region.height()) / reduction - y,
-            bottom - y,
-            sampling.height(),
-            sampling.top(),
-            height);
-    int count = right - x;
+    Sampling.Span across = sampling.across(reduction, pixels.width());
+    Sampling.Span down = sampling.down(reduction, pixels.height());
+    FilterTaps columns = FilterTaps.of(kernel, across, width);
+    FilterTaps rows = FilterTaps.of(kernel, down, height);
+    int x = across.first();
+    int y = down.first();
+    int count = across.count();
     byte[] first = new byte[count * CHANNELS];
     byte[] second = new byte[count * CHANNELS];
     // Taps that an output pixel has not count nothing, but are read.

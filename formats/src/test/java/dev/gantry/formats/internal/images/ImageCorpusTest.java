@@ -75,7 +75,7 @@ class ImageCorpusTest {
   /// Stretches all pixels to a field, without turning them.
   static Options plain(int height, int width) {
     return new Options(
-        height, width, new Crop.Stretched(), 0, Kernel.BILINEAR, false, false, 1 << 26);
+        height, width, new Crop.Stretched(), 0, Kernel.BILINEAR, false, false, false, 1 << 26);
   }
 
   private static ImageHeader header(Verdict verdict) throws IOException {

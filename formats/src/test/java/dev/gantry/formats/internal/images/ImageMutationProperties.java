@@ -60,7 +60,15 @@ class ImageMutationProperties {
     }
     Options options =
         new Options(
-            8, 8, new Crop.RandomResized(0.1, 1, 0.5, 2), 0.5, Kernel.BICUBIC, true, true, 1 << 20);
+            8,
+            8,
+            new Crop.RandomResized(0.1, 1, 0.5, 2),
+            0.5,
+            Kernel.BICUBIC,
+            true,
+            true,
+            false,
+            1 << 20);
     try {
       ImageHeader header = ImageHeader.of(MemorySegment.ofArray(picture), options.maxPixels());
       boolean jpeg = header.kind() == ImageHeader.Kind.JPEG;

@@ -9,6 +9,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.batch.NormalizedRows;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
 import java.util.ArrayList;
@@ -25,6 +26,7 @@ public final class Converters implements AutoCloseable {
   private record Made(FormulaTape tape, DType to) {}
 
   private final Map<Entry, CudaKernel> kernels = new ConcurrentHashMap<>();
+  private final Map<CudaContext, Availability<CudaPictures>> pictures = new ConcurrentHashMap<>();
 
   /// Converts, and returns when all is done. On a CUDA device, the conversions run after all work that is
   /// queued on the device's default stream.
@@ -82,10 +84,19 @@ public final class Converters implements AutoCloseable {
     CudaNormalizer.launch(kernel(context, CudaNormalizer.ENTRY), rows, table, stream);
   }
 
+  /// Returns what decodes pictures on a device; absent where libnvjpeg is not there.
+  public Availability<CudaPictures> pictures(CudaContext context) {
+    return pictures.computeIfAbsent(context, _ -> CudaPictures.of(context, this));
+  }
+
   /// Unloads the kernels. None may be running.
   @Override
   public void close() {
     List<Runnable> unloading = new ArrayList<>();
+    pictures
+        .values()
+        .forEach(made -> made.toOptional().ifPresent(each -> unloading.add(each::close)));
+    pictures.clear();
     kernels.forEach((entry, kernel) -> unloading.add(() -> unload(entry.context(), kernel)));
     kernels.clear();
     Cleanup.runAll(unloading);

@@ -147,12 +147,24 @@ public final class CudaDriver {
   /// A stream: a queue of work that a device does in order.
   public static final class Stream {
     /// The default stream of the current context, which libtorch uses by default.
-    public static final Stream DEFAULT = new Stream(new CUstream());
+    public static final Stream DEFAULT = new Stream(new Handle());
 
-    final CUstream handle;
+    final Handle handle;
 
-    private Stream(CUstream handle) {
+    private Stream(Handle handle) {
       this.handle = handle;
+    }
+
+    /// The stream as a `cudaStream_t`, for libraries that JCuda does not call.
+    long address() {
+      return handle.raw();
+    }
+
+    /// JCuda shows a stream's native value only to subclasses.
+    static final class Handle extends CUstream {
+      long raw() {
+        return getNativePointer();
+      }
     }
   }
 
@@ -289,7 +301,7 @@ public final class CudaDriver {
   public record MemoryInfo(long freeBytes, long totalBytes) {}
 
   public Stream createStream() {
-    CUstream stream = new CUstream();
+    Stream.Handle stream = new Stream.Handle();
     check(
         JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate",

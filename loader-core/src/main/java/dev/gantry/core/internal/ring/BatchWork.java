@@ -47,9 +47,7 @@ final class BatchWork<T> {
     } else {
       pieces.addAll(slot.gatherPieces());
     }
-    hostWrites
-        .writers()
-        .forEach(writer -> pieces.add(_ -> writer.write(slot.hostMemory(hostWrites))));
+    hostWrites.writers().forEach(writer -> pieces.add(_ -> slot.write(hostWrites, writer)));
   }
 
   long number() {

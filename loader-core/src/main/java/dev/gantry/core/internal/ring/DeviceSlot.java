@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.DevicePictures;
 import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.convert.Converters;
 import dev.gantry.core.internal.mapped.Gathering;
@@ -16,7 +17,9 @@ import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.ConcurrentSkipListMap;
 import org.jspecify.annotations.Nullable;
 
 /// A slot in memory of a CUDA device. The slot's own stream orders one batch after the other:
@@ -24,7 +27,8 @@ import org.jspecify.annotations.Nullable;
 /// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
 ///    `free`;
 /// 2. [#target]: the copies of all readers;
-/// 3. [#startCopies]: the upload of what the CPU wrote, then the plan's copies or the kernel that gathers, then the
+/// 3. [#write]: pictures that the device decodes, each complete when its writer returns;
+/// 4. [#startCopies]: the upload of what the CPU wrote, then the plan's copies or the kernel that gathers, then the
 /// kernels that normalise → `ready`.
 ///
 /// Each slot rather than each reader has a stream, so that copies which wait for a slot delay no other slot's. A device
@@ -38,6 +42,7 @@ final class DeviceSlot extends Slot {
 
   private final CudaContext context;
   private final KernelPacer turns;
+  private final Converters converters;
   private final SlotKernels kernels;
   private final CudaDriver driver;
   private final long bytes;
@@ -48,12 +53,16 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
+  /// The parts of the host writes that the device has written itself: where each begins, and its length in bytes.
+  private final ConcurrentSkipListMap<Long, Long> writtenOnDevice = new ConcurrentSkipListMap<>();
+
   /// @param hostBytes the pinned memory for host writes, in bytes
   /// @param turns paces the kernels of all slots of the ring
   DeviceSlot(
       CudaContext context, long bytes, long hostBytes, KernelPacer turns, Converters converters) {
     this.context = context;
     this.turns = turns;
+    this.converters = converters;
     this.kernels = new SlotKernels(context, converters);
     this.driver = context.driver();
     this.bytes = bytes;
@@ -95,6 +104,49 @@ final class DeviceSlot extends Slot {
   }
 
   @Override
+  void write(HostWrites hostWrites, HostWrites.HostWriter writer) {
+    MemorySegment memory = hostMemory(hostWrites);
+    DevicePictures pictures =
+        (jpeg, how, target) -> {
+          long offset = target.address() - memory.address();
+          if (offset < 0 || offset + target.byteSize() > memory.byteSize()) {
+            return false;
+          }
+          long place = slab().address() + hostWrites.slotOffset() + offset;
+          boolean decoded =
+              converters
+                  .pictures(context)
+                  .toOptional()
+                  .map(device -> device.decode(jpeg, how, place, free))
+                  .orElse(false);
+          if (decoded) {
+            writtenOnDevice.put(offset, target.byteSize());
+          }
+          return decoded;
+        };
+    ScopedValue.where(DevicePictures.CURRENT, pictures).run(() -> writer.write(memory));
+  }
+
+  /// Queues the copies of what the CPU wrote.
+  private void upload(HostWrites hostWrites) {
+    long from = 0;
+    for (Map.Entry<Long, Long> part : writtenOnDevice.entrySet()) {
+      upload(hostWrites, from, part.getKey());
+      from = part.getKey() + part.getValue();
+    }
+    upload(hostWrites, from, hostWrites.bytes());
+    writtenOnDevice.clear();
+  }
+
+  private void upload(HostWrites hostWrites, long from, long end) {
+    if (from < end) {
+      long target = slab().address() + hostWrites.slotOffset() + from;
+      long source = Objects.requireNonNull(hostWritten).address() + from;
+      driver.copyToDevice(target, source, end - from, stream);
+    }
+  }
+
+  @Override
   Target target() {
     return Target.ordered(slab(), stream, free);
   }
@@ -104,9 +156,7 @@ final class DeviceSlot extends Slot {
     try (var _ = context.enter()) {
       HostWrites hostWrites = plan.hostWrites();
       if (hostWrites.bytes() > 0 && !hostWrites.writers().isEmpty()) {
-        long target = slab().address() + hostWrites.slotOffset();
-        long source = Objects.requireNonNull(hostWritten).address();
-        driver.copyToDevice(target, source, hostWrites.bytes(), stream);
+        upload(hostWrites);
       }
       Gathering gathering = gathering();
       (gathering == null ? plan.copies() : plan.hostCopies()).forEach(this::queue);

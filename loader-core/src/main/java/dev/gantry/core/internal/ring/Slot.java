@@ -42,6 +42,11 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// The memory for host writes; the same for all writers of a batch.
   abstract MemorySegment hostMemory(HostWrites hostWrites);
 
+  /// Runs one writer of a batch on this thread.
+  void write(HostWrites hostWrites, HostWrites.HostWriter writer) {
+    writer.write(hostMemory(hostWrites));
+  }
+
   /// The place where reads put their bytes.
   abstract Target target();
 

@@ -21,6 +21,11 @@ public class KernelSourceTest {
     requireMade(CudaNormalizer.class, "normalize.cu", "normalize");
   }
 
+  @Test
+  void thePtxThatResizesPicturesWasMadeOfItsSource() throws IOException, NoSuchAlgorithmException {
+    requireMade(CudaPictures.class, "resample.cu", "resample");
+  }
+
   /// @param beside which class of the jar the PTX is
   public static void requireMade(Class<?> beside, String sourceName, String name)
       throws IOException, NoSuchAlgorithmException {
