@@ -36,7 +36,10 @@ import dev.gantry.samples.gpus.SeveralGpus;
 import dev.gantry.samples.gpus.TrainOnSeveralGpus;
 import dev.gantry.samples.remote.CacheRemoteWeights;
 import dev.gantry.samples.resident.ServeResident;
+import dev.gantry.samples.texts.ClassifyTexts;
+import dev.gantry.samples.texts.EmbedByCriteria;
 import dev.gantry.samples.texts.EmbedTexts;
+import dev.gantry.samples.texts.RerankTexts;
 import dev.gantry.samples.texts.TrainOnTokens;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -80,6 +83,7 @@ class SamplesTest {
 
   private static final Path SOURCES = Path.of("src", "main", "java", "dev", "gantry", "samples");
   private static final Path HUB = Path.of("..", "models", "src", "test", "resources", "hub");
+  private static final Path TEXTS = HUB.resolveSibling("texts");
   private static final Path MODEL = Path.of("src", "main", "resources", "model");
 
   private static final RangeServer SERVER = new RangeServer();
@@ -207,10 +211,32 @@ class SamplesTest {
         sample(
             "EmbedTexts",
             EmbedTexts::main,
+            "1\\.0000 the cat\n-?0\\.\\d+ a dog\n",
+            TEXTS.resolve("mean"),
+            "the cat",
+            "a dog"),
+        sample(
+            "EmbedByCriteria",
+            EmbedByCriteria::main,
             "(\\[.*]\n){2}",
             HUB.resolve("bert"),
             "the cat",
             "a dog saw the cat"),
+        sample(
+            "RerankTexts",
+            RerankTexts::main,
+            "(0\\.\\d+ (the cat|a dog)\n){2}",
+            TEXTS.resolve("cross"),
+            "what is a dog",
+            "the cat",
+            "a dog"),
+        sample(
+            "ClassifyTexts",
+            ClassifyTexts::main,
+            "((bad|fine|good) 0\\.\\d+ (the cat|a dog)\n){2}",
+            TEXTS.resolve("classes"),
+            "the cat",
+            "a dog"),
         sample(
             "ClassifyImage",
             ClassifyImage::main,

@@ -1,43 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.samples.texts;
 
-import ai.djl.ModelException;
-import ai.djl.huggingface.translator.TextEmbeddingTranslatorFactory;
-import ai.djl.inference.Predictor;
-import ai.djl.repository.zoo.Criteria;
-import ai.djl.repository.zoo.ZooModel;
-import ai.djl.translate.TranslateException;
-import java.io.IOException;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.TextEmbedder;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 
-/// Turns texts into vectors with a BERT and DJL's own translator.
+/// Turns texts into vectors, and tells how much each is like the first.
 ///
-/// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`.
+/// `FOLDER` is one that sentence-transformers wrote, or an encoder with `config.json`, safetensors and `tokenizer.json`.
 ///
 /// ```
-/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' EmbedTexts.java FOLDER TEXT …
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' EmbedTexts.java FOLDER TEXT TEXT …
 /// ```
 public final class EmbedTexts {
   private EmbedTexts() {}
 
-  public static void main(String[] arguments)
-      throws IOException, ModelException, TranslateException {
-    Criteria<String, float[]> criteria =
-        Criteria.builder()
-            .setTypes(String.class, float[].class)
-            .optModelPath(Path.of(arguments[0]))
-            .optEngine("Gantry")
-            .optTranslatorFactory(new TextEmbeddingTranslatorFactory())
-            .optArgument("pooling", "mean")
-            .optArgument("includeTokenTypes", "true")
-            .build();
+  public static void main(String[] arguments) {
+    Path folder = Path.of(arguments[0]);
     List<String> texts = List.of(arguments).subList(1, arguments.length);
-    try (ZooModel<String, float[]> model = criteria.loadModel();
-        Predictor<String, float[]> predictor = model.newPredictor()) {
-      for (float[] vector : predictor.batchPredict(texts)) {
-        System.out.println(Arrays.toString(vector));
+    try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      float[][] vectors = embedder.embed(texts);
+      for (int i = 0; i < vectors.length; i++) {
+        double alike = embedder.similarity(vectors[0], vectors[i]);
+        System.out.printf(Locale.ROOT, "%.4f %s%n", alike, texts.get(i));
       }
     }
   }

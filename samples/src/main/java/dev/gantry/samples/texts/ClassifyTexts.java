@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.samples.texts;
+
+import ai.djl.modality.Classifications;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.TextClassifier;
+import dev.gantry.models.TextOptions;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+
+/// Tells the most probable label of each text.
+///
+/// `FOLDER` is a model that classifies sequences.
+///
+/// ```
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ClassifyTexts.java FOLDER TEXT …
+/// ```
+public final class ClassifyTexts {
+  private ClassifyTexts() {}
+
+  public static void main(String[] arguments) {
+    Path folder = Path.of(arguments[0]);
+    List<String> texts = List.of(arguments).subList(1, arguments.length);
+    TextOptions options =
+        TextOptions.builder()
+            .optMaxLength(256) // in tokens; what is longer is cut off
+            .optBatchTokens(16_384) // at once on the device
+            .build();
+    try (TextClassifier classifier = HubModel.of(folder).classifier(options)) {
+      List<Classifications> answers = classifier.classify(texts);
+      for (int i = 0; i < answers.size(); i++) {
+        Classifications.Classification best = answers.get(i).best();
+        System.out.printf(
+            Locale.ROOT, "%s %.3f %s%n", best.getClassName(), best.getProbability(), texts.get(i));
+      }
+    }
+  }
+}
