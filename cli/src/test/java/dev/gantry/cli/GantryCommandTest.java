@@ -262,7 +262,16 @@ class GantryCommandTest {
     Map<?, ?> document = (Map<?, ?>) run.json();
     assertThat(document.keySet().stream().map(Object::toString))
         .containsExactly(
-            "cuda", "cufile", "libtorch", "jpeg", "host", "device", "files", "disks", "remedies");
+            "cuda",
+            "cufile",
+            "libtorch",
+            "jpeg",
+            "nvjpeg",
+            "host",
+            "device",
+            "files",
+            "disks",
+            "remedies");
     assertThat(((Map<?, ?>) document.get("cuda")).keySet().stream().map(Object::toString))
         .containsExactly("version", "absence", "devices", "peers");
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))
@@ -294,6 +303,7 @@ class GantryCommandTest {
         .anyMatch(line -> line.startsWith("CUDA "))
         .anyMatch(line -> line.startsWith("libcufile "))
         .anyMatch(line -> line.startsWith("JPEG      decoded by "))
+        .anyMatch(line -> line.startsWith("libnvjpeg "))
         .anyMatch(line -> line.startsWith("host "))
         .anyMatch(line -> line.startsWith("loads go to "));
   }

@@ -88,6 +88,7 @@ public record MachineReport(
     line(out, "libcufile", diagnosis.cuFileLibrary(), diagnosis.cuFileAbsence());
     line(out, "libtorch", libtorch.describe(), "");
     line(out, "JPEG", "decoded by " + jpegDecoder, "");
+    line(out, "libnvjpeg", diagnosis.nvJpegLibrary(), diagnosis.nvJpegAbsence());
     String direct = diagnosis.directAbsence();
     line(out, "direct", direct.isEmpty() ? "yes" : "no: " + direct, "");
     HostFacts host = diagnosis.host();
@@ -186,6 +187,11 @@ public record MachineReport(
                 .with("directAbsence", diagnosis.directAbsence()))
         .with("libtorch", libtorch)
         .with("jpeg", jpegDecoder)
+        .with(
+            "nvjpeg",
+            Json.object()
+                .with("library", diagnosis.nvJpegLibrary())
+                .with("absence", diagnosis.nvJpegAbsence()))
         .with("host", diagnosis.host())
         .with("cache", cache)
         .with("device", device)

@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.natives.NvJpeg;
 import dev.gantry.core.internal.transport.TransferEngine;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,6 +20,8 @@ import java.util.List;
 /// @param cuFileLibrary the library that was loaded, with its version; empty if there is none
 /// @param cuFileAbsence why cuFile cannot be used at all; empty if it can
 /// @param directAbsence why cuFile cannot bypass the CPU; empty if it can
+/// @param nvJpegLibrary the libnvjpeg that decodes pictures on a device, with its version; empty if there is none
+/// @param nvJpegAbsence why there is none; empty if there is one
 /// @param host what the kernel says about ways between disks and GPUs
 public record Diagnosis(
     String cudaAbsence,
@@ -27,6 +30,8 @@ public record Diagnosis(
     String cuFileLibrary,
     String cuFileAbsence,
     String directAbsence,
+    String nvJpegLibrary,
+    String nvJpegAbsence,
     HostFacts host) {
 
   public Diagnosis {
@@ -66,7 +71,15 @@ public record Diagnosis(
     if (devices.isEmpty()) {
       // Without a device, cuFile has nothing to read into, so its driver is not opened.
       return new Diagnosis(
-          cudaAbsence, cudaVersion, devices, "", cudaAbsence, cudaAbsence, HostFacts.look());
+          cudaAbsence,
+          cudaVersion,
+          devices,
+          "",
+          cudaAbsence,
+          cudaAbsence,
+          "",
+          cudaAbsence,
+          HostFacts.look());
     }
     String directAbsence = absence(engine.cuFile().driver(Transport.GDS));
     String cuFileAbsence =
@@ -78,6 +91,8 @@ public record Diagnosis(
         CuFile.find().toOptional().map(Diagnosis::describe).orElse(""),
         cuFileAbsence,
         directAbsence,
+        NvJpeg.find().toOptional().map(NvJpeg::description).orElse(""),
+        absence(NvJpeg.find()),
         HostFacts.look());
   }
 

@@ -29,7 +29,8 @@ class RemedyTest {
     Diagnosis.CudaDevice device =
         new Diagnosis.CudaDevice(
             new Device.Cuda(0), "some GPU", "0000:01:00.0", 1L << 36, 1L << 36, barBytes);
-    return new Diagnosis("", "13.0", List.of(device), library, directAbsence, directAbsence, host);
+    return new Diagnosis(
+        "", "13.0", List.of(device), library, directAbsence, directAbsence, "", "", host);
   }
 
   private static Diagnosis good() {
@@ -56,7 +57,7 @@ class RemedyTest {
   void noDriverIsTheOnlyReason() {
     Diagnosis none =
         new Diagnosis(
-            "no CUDA driver", "", List.of(), "", "no CUDA driver", "no CUDA driver", GOOD);
+            "no CUDA driver", "", List.of(), "", "no CUDA driver", "no CUDA driver", "", "", GOOD);
     assertThat(Remedy.of(none, List.of()))
         .containsExactly(new Remedy.Finding(Remedy.NO_CUDA_DRIVER, "cuda", "no CUDA driver"));
   }
