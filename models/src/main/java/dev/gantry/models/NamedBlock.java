@@ -63,7 +63,9 @@ abstract class NamedBlock extends AbstractBlock {
               .mean(new int[] {-1}, true)
               .add(Objects.requireNonNull(pass.epsilon()))
               .sqrt();
-      return (kind.rms() ? x : centred).div(root).toType(x.getDataType(), false).mul(scale);
+      return kind.rms()
+          ? x.div(root).toType(x.getDataType(), false).mul(scale)
+          : Attention.cast(centred.div(root), x).mul(scale);
     }
   }
 

@@ -175,25 +175,26 @@ abstract class TransformerBlock extends NamedBlock {
   final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     int length = Math.toIntExact(embedded.getShape().get(1));
     Map<Rotation, Rotation.Turn> turns = new HashMap<>();
+    // All are made before the first layer, which frees the embedded states that they are like.
+    List<Attention> attentions = new ArrayList<>();
     for (Layer layer : description.layers()) {
-      if (layer.rotation() != null) {
-        turns.computeIfAbsent(
-            layer.rotation(),
-            rotation -> rotation.at(input.getManager(), shared.past(), length, shared.like()));
-      }
+      Rotation rotation = layer.rotation();
+      attentions.add(
+          new Attention(
+              description.attention(),
+              layer.scale(),
+              shared.masks().apply(layer.window()),
+              rotation == null
+                  ? null
+                  : turns.computeIfAbsent(
+                      rotation,
+                      _ -> rotation.at(input.getManager(), shared.past(), length, shared.like()))));
     }
     NDArray states = embedded;
     for (int i = 0; i < layers.size(); i++) {
       NDArray before = states;
       int place = i;
-      Layer layer = description.layers().get(i);
-      Attention attention =
-          new Attention(
-              description.attention(),
-              layer.scale(),
-              shared.masks().apply(layer.window()),
-              layer.rotation() == null ? null : turns.get(layer.rotation()));
-      states = step(before, () -> layer(before, place, attention, pass, shared));
+      states = step(before, () -> layer(before, place, attentions.get(place), pass, shared));
     }
     return states;
   }
