@@ -49,6 +49,9 @@ class HubModelTest {
 
   private static final LoadOptions DEFAULTS = LoadOptions.defaults();
 
+  /// The answers to texts with padding before them.
+  private static final String PADDED_LEFT = "expected-left.json";
+
   @TempDir private Path temporary;
 
   static List<String> folders() throws IOException {
@@ -82,6 +85,9 @@ class HubModelTest {
     HubModel hub = hub(name);
     try (Model model = hub.load(Device.fromName(""), DEFAULTS)) {
       reference(name).requireAnsweredBy(hub, model);
+      if (Files.exists(HUB.resolve(name).resolve(PADDED_LEFT))) {
+        Reference.of(HUB.resolve(name), PADDED_LEFT).requireAnsweredBy(hub, model);
+      }
     }
   }
 

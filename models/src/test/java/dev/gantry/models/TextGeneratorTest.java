@@ -35,6 +35,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class TextGeneratorTest {
@@ -52,15 +53,34 @@ class TextGeneratorTest {
 
   /// With a cache of keys and values, where the reference's is.
   @ParameterizedTest
-  @ValueSource(strings = {"llama-rope3", "gpt2-untied"})
-  void greedyTokensAreThoseOfTheReference(String name) throws IOException {
+  @CsvSource({
+    "llama-rope3, 20",
+    "gpt2-untied, 20",
+    "llama-yarn, 200",
+    "mistral, 200",
+    "qwen2, 200",
+    "phi3-window, 200",
+    "qwen3, 200",
+    "granite, 200",
+    "smollm3, 200",
+    "olmo2, 200",
+    "stablelm, 200",
+    "gpt-neox, 200",
+    "gemma, 200",
+    "gemma2, 200",
+    "gemma3, 200",
+    "mixtral, 200",
+    "qwen3-moe, 200",
+    "gpt-oss, 200"
+  })
+  void greedyTokensAreThoseOfTheReference(String name, int count) throws IOException {
     long[] all =
         Reference.of(HubModelTest.HUB.resolve(name)).generated().stream()
             .mapToLong(Long::longValue)
             .toArray();
-    long[] prompt = Arrays.copyOf(all, all.length - 20);
+    long[] prompt = Arrays.copyOf(all, all.length - count);
     try (Model model = model(name)) {
-      assertThat(TextGenerator.builder().optMaxTokens(20).build().generate(model, prompt))
+      assertThat(TextGenerator.builder().optMaxTokens(count).build().generate(model, prompt))
           .isEqualTo(Arrays.copyOfRange(all, prompt.length, all.length));
     }
   }
