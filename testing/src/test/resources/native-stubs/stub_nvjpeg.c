@@ -1,12 +1,13 @@
 /* A libnvjpeg.so.12 without a GPU. It reads the size and the components of a JPEG and knows one picture of each size: red
- * grows from left to right, green from top to bottom, and blue is 128. */
+ * grows from left to right, green from top to bottom, and blue is 128. It refuses pictures of
+ * fewer than 8 columns when it is to decode them. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS, INVALID_PARAMETER = 2, BAD_JPEG = 3, RGBI = 5, INTERPOLATION = 32 };
+enum { SUCCESS, INVALID_PARAMETER = 2, BAD_JPEG = 3, NOT_SUPPORTED = 4, RGBI = 5, INTERPOLATION = 32 };
 
 struct handle { int live; };
 struct state { struct handle *handle; };
@@ -75,6 +76,9 @@ EXPORT int nvjpegDecode(
       nvjpegGetImageInfo(handle, data, length, &components, &subsampling, widths, heights);
   if (known != SUCCESS || state->handle != handle || format != RGBI || !stream) {
     return known != SUCCESS ? known : INVALID_PARAMETER;
+  }
+  if (widths[0] < 8) {
+    return NOT_SUPPORTED;
   }
   for (int y = 0; y < heights[0]; y++) {
     for (int x = 0; x < widths[0]; x++) {

@@ -178,9 +178,11 @@ class DevicePicturesGpuTest {
             picture(90, 70, BufferedImage.TYPE_INT_RGB, "jpeg"),
             picture(90, 70, BufferedImage.TYPE_BYTE_GRAY, "jpeg"),
             picture(80, 90, BufferedImage.TYPE_INT_RGB, "jpeg"),
-            picture(90, 70, BufferedImage.TYPE_INT_RGB, "png"));
+            picture(90, 70, BufferedImage.TYPE_INT_RGB, "png"),
+            // The stub refuses it; a real library need not.
+            picture(7, 60, BufferedImage.TYPE_INT_RGB, "jpeg"));
     requireAlike(onDevice(OPTIONS, pictures), OPTIONS, pictures);
-    assertThat(byDevice).containsExactly(1, 3);
+    assertThat(byDevice).contains(1, 3).doesNotContain(0, 2, 4);
   }
 
   @Test
