@@ -22,7 +22,9 @@ final class DecoderBlock extends TextBlock implements CausalBlock {
     if (!(description().outputs().getFirst().scores() instanceof Vocabulary)) {
       throw new MisuseException("this model has no head that scores the tokens of its vocabulary");
     }
-    TextInputs text = TextInputs.of(new NDList(ids), 1);
+    TextInputs only = TextInputs.of(new NDList(ids), 1);
+    long all = cache.length() + ids.getShape().get(1);
+    TextInputs text = new TextInputs(only.ids(), cache.mask(ids.getManager(), all), null);
     return kept(
             ids.getManager(),
             () -> {

@@ -83,21 +83,25 @@ record Rotation(double theta, int size, double strength, Kind kind) {
     return frequencies;
   }
 
-  /// Turns queries and keys at the positions from `past` on.
+  /// Turns queries and keys at the positions that follow `pasts`.
   ///
-  /// @param past how many tokens there are before these
+  /// @param pasts how many tokens there are before these in each text, or one number for all texts
   /// @param like has the type and device of the result
-  Turn at(NDManager manager, long past, int length, NDArray like) {
-    float[] frequencies = frequencies(past + length);
-    float[] cosines = new float[length * frequencies.length];
+  Turn at(NDManager manager, long[] pasts, int length, NDArray like) {
+    int waves = size / 2;
+    float[] cosines = new float[pasts.length * length * waves];
     float[] sines = new float[cosines.length];
-    for (int i = 0; i < cosines.length; i++) {
-      // Computes angles in 32 bits, as the reference does.
-      float angle = (past + i / frequencies.length) * frequencies[i % frequencies.length];
-      cosines[i] = (float) (Math.cos(angle) * strength);
-      sines[i] = (float) (Math.sin(angle) * strength);
+    int place = 0;
+    for (long past : pasts) {
+      float[] frequencies = frequencies(past + length);
+      for (int i = 0; i < length * waves; i++) {
+        // Computes angles in 32 bits, as the reference does.
+        float angle = (past + i / waves) * frequencies[i % waves];
+        cosines[place] = (float) (Math.cos(angle) * strength);
+        sines[place++] = (float) (Math.sin(angle) * strength);
+      }
     }
-    Shape shape = new Shape(1, 1, length, frequencies.length);
+    Shape shape = new Shape(pasts.length, 1, length, waves);
     return new Turn(
         Attention.cast(manager.create(cosines, shape), like),
         Attention.cast(manager.create(sines, shape), like));
@@ -106,7 +110,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// Turns each pair of an element of the first half and its counterpart of the second by the angle of the
   /// position. Elements behind these are left as they are.
   ///
-  /// @param cosines `[1, 1, length, size / 2]`, as `sines`
+  /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
   record Turn(NDArray cosines, NDArray sines) {
     NDArray of(NDArray heads) {
       long turned = 2 * cosines.getShape().get(3);

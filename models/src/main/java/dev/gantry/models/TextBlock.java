@@ -9,6 +9,7 @@ import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
 import dev.gantry.models.Description.Positions;
 import dev.gantry.models.Description.Tokens;
+import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -76,7 +77,8 @@ class TextBlock extends TransformerBlock {
     NDArray ids = text.ids();
     long past = cache == null ? 0 : cache.length();
     long length = ids.getShape().get(1);
-    NDArray embedded = embedded(text, past, pass);
+    long[] pasts = cache == null ? new long[1] : cache.positions();
+    NDArray embedded = embedded(text, pasts, pass);
     NDArray like = embedded;
     Map<Integer, Attention.Mask> masks = new HashMap<>();
     NDArray distances = bias == null ? null : bias.of(length, ids.getManager(), pass);
@@ -85,7 +87,6 @@ class TextBlock extends TransformerBlock {
             window ->
                 masks.computeIfAbsent(window, each -> mask(each, past, text, distances, like)),
             cache,
-            past,
             like);
     NDArray states = states(ids, embedded, pass, shared);
     return cache == null ? states : states.get(new NDIndex(":, {}", length - 1));
@@ -108,7 +109,7 @@ class TextBlock extends TransformerBlock {
     return new Attention.Mask(hidden == null ? distances : distances.add(hidden), false);
   }
 
-  private NDArray embedded(TextInputs text, long past, Pass pass) {
+  private NDArray embedded(TextInputs text, long[] pasts, Pass pass) {
     NDArray table = pass.value(tokens);
     NDArray embedded = Attention.rows(table, text.ids());
     if (sizes.scale() != 1) {
@@ -118,7 +119,7 @@ class TextBlock extends TransformerBlock {
       embedded = embedded.add(typed(pass.value(types), text.types()));
     }
     if (positions != null) {
-      embedded = embedded.add(placed(pass.value(positions), text, past));
+      embedded = embedded.add(placed(pass.value(positions), text, pasts));
     }
     if (norm != null) {
       embedded = norm.of(embedded, pass);
@@ -126,15 +127,20 @@ class TextBlock extends TransformerBlock {
     return project == null ? embedded : project.of(embedded, pass);
   }
 
-  private NDArray placed(NDArray table, TextInputs text, long past) {
+  private NDArray placed(NDArray table, TextInputs text, long... pasts) {
     Positions kind = sizes.positions();
-    long to = past + text.ids().getShape().get(1);
-    if (to > kind.longest()) {
+    int length = (int) text.ids().getShape().get(1);
+    long to = Arrays.stream(pasts).max().orElseThrow() + length;
+    // Texts of a batch that have ended run on, beside those that have not.
+    if (to > kind.longest() && pasts.length == 1) {
       throw new MisuseException(
           "the text must have at most " + kind.longest() + " tokens (has " + to + ")");
     }
     if (kind.padding() < 0) {
-      return table.get(new NDIndex("{}:{}", past, to)).expandDims(0);
+      long[] places = new long[pasts.length * length];
+      Arrays.setAll(places, i -> Math.clamp(pasts[i / length] + i % length, 0, kind.longest() - 1));
+      return Attention.rows(
+          table, text.ids().getManager().create(places, new Shape(pasts.length, length)));
     }
     long[][] ids = text.rows();
     long[] places = new long[Math.toIntExact(text.ids().size())];

@@ -2,16 +2,16 @@
 package dev.gantry.models;
 
 import ai.djl.Model;
-import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.Shape;
-import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
-import java.util.Arrays;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
+import java.util.function.BooleanSupplier;
 import java.util.function.LongConsumer;
+import java.util.random.RandomGenerator;
+import java.util.stream.IntStream;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 
 /// Continues a text, token by token, with a model whose block is a [CausalBlock]. Immutable,
 /// thread-safe.
@@ -21,15 +21,12 @@ import java.util.stream.LongStream;
 public final class TextGenerator {
   private static final int MAX_TOKENS = 1 << 24;
 
-  /// The most tokens of one pass: it holds an attention score for each of its tokens and each token before,
-  /// so a long prompt goes in pieces.
-  private static final int MAX_AT_ONCE = 256;
-
   private final int tokens;
   private final Sampling sampling;
   private final long seed;
   private final List<Long> ends;
   private final LongConsumer listener;
+  private final BooleanSupplier cancelled;
 
   private TextGenerator(Builder builder) {
     tokens = builder.tokens;
@@ -39,6 +36,7 @@ public final class TextGenerator {
     seed = builder.seed;
     ends = builder.ends;
     listener = builder.listener;
+    cancelled = builder.cancelled;
   }
 
   /// A builder with the defaults that its methods name.
@@ -54,63 +52,84 @@ public final class TextGenerator {
   /// @throws MisuseException if the model's block is no [CausalBlock], or the prompt is empty, too
   ///     long, or has an id that the model does not know
   public long[] generate(Model model, long... prompt) {
-    MisuseException.requireGiven("model", model);
-    if (!(model.getBlock() instanceof CausalBlock block)) {
-      throw new MisuseException(
-          "the model's block must be a CausalBlock, as of Llama and GPT-2 (was "
-              + model.getBlock().getClass().getName()
-              + ")");
+    try (TextSession session = session(model)) {
+      return session.generate(prompt);
     }
-    check(block, prompt);
-    TokenChooser chooser = new TokenChooser(sampling, List.of(new SplittableRandom(seed)));
-    chooser.saw(0, prompt);
-    long[] generated = new long[Math.min(tokens, block.maxPositions() - prompt.length)];
-    long[] next = prompt;
-    try (NDManager manager = model.getNDManager().newSubManager();
-        KeyValueCache cache = new KeyValueCache(manager)) {
-      ParameterStore store = new ParameterStore(manager, false);
-      for (int i = 0; i < generated.length; i++) {
-        generated[i] = next(block, store, manager, cache, chooser, next);
-        listener.accept(generated[i]);
-        chooser.saw(0, generated[i]);
-        if (ends.contains(generated[i])) {
-          return Arrays.copyOf(generated, i + 1);
+  }
+
+  /// Continues several texts together, each as if it were alone: shorter ones have padding before them, which no token
+  /// sees. They go on until the last one has ended. The listener does not hear of their tokens.
+  ///
+  /// @param prompts the ids of each text's tokens so far, one or more
+  /// @return for each text, the ids of those that follow
+  /// @throws MisuseException as [#generate(Model, long...)]
+  public List<long[]> generate(Model model, List<long[]> prompts) {
+    if (MisuseException.requireGiven("prompts", prompts).isEmpty()) {
+      return List.of();
+    }
+    int longest = prompts.stream().mapToInt(prompt -> prompt.length).max().getAsInt();
+    int[] padding = new int[prompts.size()];
+    long[][] next = new long[padding.length][longest];
+    List<LongStream.Builder> generated = new ArrayList<>();
+    int[] left = new int[padding.length];
+    TokenChooser chooser = chooser(padding.length);
+    for (int i = 0; i < padding.length; i++) {
+      long[] prompt = prompts.get(i);
+      left[i] = Math.min(tokens, Decoding.room(model, prompt));
+      generated.add(LongStream.builder());
+      padding[i] = longest - prompt.length;
+      System.arraycopy(prompt, 0, next[i], padding[i], prompt.length);
+      chooser.saw(i, prompt);
+    }
+    try (Decoding decoding = new Decoding(model, padding)) {
+      decoding.cache().reserve(longest + Math.min(1024L, tokens));
+      while (IntStream.of(left).anyMatch(count -> count > 0)) {
+        long[] chosen = decoding.next(next, chooser, cancelled);
+        if (chosen.length == 0) {
+          break;
         }
-        next = new long[] {generated[i]};
+        for (int i = 0; i < chosen.length; i++) {
+          next[i] = new long[] {chosen[i]};
+          chooser.saw(i, chosen[i]);
+          if (left[i] > 0) {
+            generated.get(i).add(chosen[i]);
+            left[i] = isEnd(chosen[i]) ? 0 : left[i] - 1;
+          }
+        }
       }
     }
-    return generated;
+    return generated.stream().map(each -> each.build().toArray()).toList();
   }
 
-  private static void check(CausalBlock block, long... prompt) {
-    MisuseException.requireRange(
-        "number of tokens of the prompt", prompt.length, 1, block.maxPositions());
-    for (long id : prompt) {
-      MisuseException.requireRange("a token of the prompt", id, 0, block.vocabularySize() - 1L);
-    }
+  /// Begins a text that grows, such as a conversation, with a cache that is kept from one answer to the next.
+  ///
+  /// @return a session that owns the cache's memory until you close it, before the model
+  /// @throws MisuseException if the model's block is no [CausalBlock]
+  public TextSession session(Model model) {
+    return new TextSession(model, this);
   }
 
-  private long next(
-      CausalBlock block,
-      ParameterStore store,
-      NDManager manager,
-      KeyValueCache cache,
-      TokenChooser chooser,
-      long... tokens) {
-    int from = 0;
-    for (; tokens.length - from > MAX_AT_ONCE; from += MAX_AT_ONCE) {
-      try (NDManager pass = manager.newSubManager()) {
-        block.nextScores(store, ids(pass, tokens, from, from + MAX_AT_ONCE), cache);
-      }
-    }
-    try (NDManager pass = manager.newSubManager()) {
-      return chooser
-          .next(block.nextScores(store, ids(pass, tokens, from, tokens.length), cache))[0];
-    }
+  int tokens() {
+    return tokens;
   }
 
-  private static NDArray ids(NDManager pass, long[] tokens, int from, int to) {
-    return pass.create(Arrays.copyOfRange(tokens, from, to), new Shape(1, to - from));
+  /// Each text has random numbers of its own, by the same seed, so that it is drawn as if it were alone.
+  TokenChooser chooser(int texts) {
+    return new TokenChooser(
+        sampling,
+        Stream.<RandomGenerator>generate(() -> new SplittableRandom(seed)).limit(texts).toList());
+  }
+
+  BooleanSupplier cancelled() {
+    return cancelled;
+  }
+
+  boolean isEnd(long token) {
+    return ends.contains(token);
+  }
+
+  void heard(long token) {
+    listener.accept(token);
   }
 
   /// Makes [TextGenerator]s; nothing is required. For one thread.
@@ -124,6 +143,7 @@ public final class TextGenerator {
     private long seed;
     private List<Long> ends = List.of();
     private LongConsumer listener = _ -> {};
+    private BooleanSupplier cancelled = () -> false;
 
     private Builder() {}
 
@@ -197,6 +217,13 @@ public final class TextGenerator {
     public Builder optListener(LongConsumer chosen) {
       MisuseException.requireGiven("optListener", chosen);
       listener = chosen;
+      return this;
+    }
+
+    /// Sets what is asked before each pass through the model, from which a token or a piece of a long prompt comes: once
+    /// it says true, the text ends with the tokens that it has.
+    public Builder optCancel(BooleanSupplier chosen) {
+      cancelled = MisuseException.requireGiven("optCancel", chosen);
       return this;
     }
 

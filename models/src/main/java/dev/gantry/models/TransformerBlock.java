@@ -49,11 +49,14 @@ abstract class TransformerBlock extends NamedBlock {
   /// Holds what all layers of one pass share.
   ///
   /// @param masks by a layer's window, what hides tokens from others
-  /// @param past how many tokens there are before these
-  record Shared(
-      IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, long past, NDArray like) {
+  record Shared(IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
+    /// How many tokens there are before these in each text, or one number for all texts.
+    long[] pasts() {
+      return cache == null ? new long[1] : cache.positions();
+    }
+
     static Shared unmasked(NDArray like) {
-      return new Shared(_ -> Attention.Mask.NOTHING, null, 0, like);
+      return new Shared(_ -> Attention.Mask.NOTHING, null, like);
     }
   }
 
@@ -188,7 +191,8 @@ abstract class TransformerBlock extends NamedBlock {
                   ? null
                   : turns.computeIfAbsent(
                       rotation,
-                      _ -> rotation.at(input.getManager(), shared.past(), length, shared.like()))));
+                      _ ->
+                          rotation.at(input.getManager(), shared.pasts(), length, shared.like()))));
     }
     NDArray states = embedded;
     for (int i = 0; i < layers.size(); i++) {

@@ -28,7 +28,10 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.NoSuchElementException;
+import java.util.PrimitiveIterator;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
@@ -247,6 +250,86 @@ class TextGeneratorTest {
         NDArray scores = block.forward(store, new NDList(ids), false).singletonOrThrow();
         assertThat(tokens[0]).isEqualTo(scores.get(0, 599).argMax().getLong());
       }
+    }
+  }
+
+  /// The prompts of a batch have other positions of their own than their places.
+  @ParameterizedTest
+  @ValueSource(strings = {"llama-rope3", "gpt2-untied"})
+  void textsOfABatchGetTheAnswersThatTheyGetAlone(String name) {
+    List<long[]> prompts = List.of(new long[] {5}, longs(40, 1), longs(7, 2), longs(40, 3));
+    for (double temperature : new double[] {0, 1.5}) {
+      TextGenerator.Builder drawing =
+          TextGenerator.builder().optMaxTokens(30).optTemperature(temperature).optSeed(3);
+      try (Model model = model(name)) {
+        // The end of one text is a token that others may have, too.
+        long end = drawing.build().generate(model, prompts.get(2))[4];
+        TextGenerator generator = drawing.optEnds(end).optRepetitionPenalty(1.1).build();
+        List<long[]> alone =
+            prompts.stream().map(prompt -> generator.generate(model, prompt)).toList();
+        assertThat(generator.generate(model, prompts)).containsExactlyElementsOf(alone);
+        assertThat(generator.generate(model, List.of())).isEmpty();
+      }
+    }
+  }
+
+  private static long[] longs(int count, long seed) {
+    return new SplittableRandom(seed).longs(count, 0, 60).toArray();
+  }
+
+  @Test
+  void aSessionComputesOnlyWhatIsNewAndAnswersAsWithoutIt() {
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(6).build();
+    try (Model model = model("llama-rope3");
+        TextSession session = generator.session(model)) {
+      long[] text = longs(9, 4);
+      for (int turn = 0; turn < 3; turn++) {
+        long[] answer = session.generate(text);
+        assertThat(answer).isEqualTo(generator.generate(model, text));
+        long[] both = Arrays.copyOf(text, text.length + answer.length + 2);
+        System.arraycopy(answer, 0, both, text.length, answer.length);
+        // The last token of the answer was not fed, nor are those of the next turn.
+        assertThat(session.known(both)).isEqualTo(text.length + answer.length - 1);
+        text = both;
+      }
+      long[] other = text.clone();
+      other[5] = 50;
+      assertThat(session.known(other)).isEqualTo(5);
+      assertThat(session.generate(other)).isEqualTo(generator.generate(model, other));
+      assertThat(session.generate(other)).isEqualTo(generator.generate(model, other));
+      long[] shorter = Arrays.copyOf(other, 3);
+      assertThat(session.generate(shorter)).isEqualTo(generator.generate(model, shorter));
+    }
+  }
+
+  @Test
+  void whoeverAsksNoMoreEndsAText() {
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(6).build();
+    try (Model model = model("llama");
+        TextSession session = generator.session(model)) {
+      long[] whole = generator.generate(model, 3, 4, 5);
+      PrimitiveIterator.OfLong tokens = session.tokens(3, 4, 5);
+      assertThat(tokens.nextLong()).isEqualTo(whole[0]);
+      assertThat(tokens.hasNext()).isTrue();
+      assertThat(tokens.nextLong()).isEqualTo(whole[1]);
+      assertThat(session.generate(3, 4, 5)).isEqualTo(whole);
+      assertThat(tokens.hasNext()).isFalse();
+      assertThatThrownBy(tokens::nextLong).isInstanceOf(NoSuchElementException.class);
+    }
+  }
+
+  @Test
+  void aTextThatIsCancelledEndsWithTheTokensThatItHas() {
+    AtomicInteger passes = new AtomicInteger();
+    TextGenerator cancelled =
+        TextGenerator.builder().optCancel(() -> passes.incrementAndGet() > 3).build();
+    try (Model model = model("llama")) {
+      long[] whole = TextGenerator.builder().build().generate(model, 1, 2);
+      assertThat(cancelled.generate(model, 1, 2)).isEqualTo(Arrays.copyOf(whole, 3));
+      assertThat(cancelled.generate(model, 1, 2)).isEmpty();
+      passes.set(0);
+      assertThat(cancelled.generate(model, List.of(new long[] {1, 2}, new long[] {9})).getFirst())
+          .isEqualTo(Arrays.copyOf(whole, 3));
     }
   }
 
