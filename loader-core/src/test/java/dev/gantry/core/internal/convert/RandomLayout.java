@@ -284,7 +284,7 @@ record RandomLayout(
   /// Returns an integer, or the bits of an F32 number.
   private int value(Formula one, int[] indexes) {
     return switch (one) {
-      case Formula.Axis axis -> indexes[axis.ordinal()];
+      case Formula.Axis axis -> indexes[List.of(Formula.Axis.values()).indexOf(axis)];
       case Formula.Constant(int constant) -> constant;
       case Formula.Parameter(int number) -> parameters.get(number);
       case Formula.Lookup(Formula.Table table, Formula index) ->
