@@ -65,7 +65,7 @@ class TextBlock extends TransformerBlock {
 
   @Override
   final NDList forward(NDList inputs, Pass pass) {
-    TextInputs text = TextInputs.of(inputs, types == null ? 2 : 3);
+    TextInputs text = TextInputs.of(inputs, types == null ? 2 : 3).withoutEmptyMask();
     text.requireKnown(sizes.vocabulary(), sizes.types());
     return outputs(states(text, pass, null), text, pass);
   }
