@@ -538,7 +538,15 @@ final class Families {
     llamaKin(d, 0, 0, 4096);
     activated(d);
     d.epsilon = d.config.positive("rms_norm_eps", 1e-5);
-    d.config.requireOff("attention_bias");
+    List.of("attention_bias", "mlp_bias", "lm_head_bias").forEach(d.config::requireOff);
+    // The code that the first files name is in the library by now.
+    d.config
+        .object("auto_map")
+        .ifPresent(code -> {
+          code.word("AutoConfig", "");
+          code.word("AutoModelForCausalLM", "");
+          code.word("AutoTokenizer", "");
+        });
     int window = d.config.countOrNone("sliding_window", 0, MAX_POSITIONS);
     d.window = _ -> window;
     rotated(d, 10_000, true);
@@ -583,6 +591,7 @@ final class Families {
     d.rotation = i -> turned.get(i) == 1 ? rotation : null;
     int said = c.countOrNone("sliding_window", 0, MAX_POSITIONS);
     int size = c.flag("use_sliding_window", false) ? said : 0;
+    c.id("max_window_layers", 0, MAX_LAYERS); // which it does not use
     windows(d, kinds(d, i -> size > 0 && turned.get(i) == 0), size);
   }
 
