@@ -34,6 +34,14 @@ final class DecoderBlock extends TextBlock implements CausalBlock {
         .singletonOrThrow();
   }
 
+  /// Whether a text that grows from one length to another must be computed anew.
+  boolean turnsAnew(long from, long to) {
+    return from > 0
+        && description().layers().stream()
+            .map(Description.Layer::rotation)
+            .anyMatch(rotation -> rotation != null && rotation.kind().changes(from, to));
+  }
+
   @Override
   public int vocabularySize() {
     return text().vocabulary();

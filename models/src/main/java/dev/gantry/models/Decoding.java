@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 
 /// Feeds a batch of texts to a model, and holds the cache of what it has been fed. For one thread.
@@ -25,6 +26,9 @@ final class Decoding implements AutoCloseable {
   private final KeyValueCache cache;
   private final ParameterStore store;
 
+  /// The tokens that each text was fed, of which the cache holds the first.
+  private long[][] fed;
+
   /// @param padding how many tokens before each text are none
   Decoding(Model model, int... padding) {
     block = block(model);
@@ -35,6 +39,7 @@ final class Decoding implements AutoCloseable {
     }
     cache = new KeyValueCache(manager, counts);
     store = new ParameterStore(manager, false);
+    fed = new long[padding.length][0];
   }
 
   private static CausalBlock block(Model model) {
@@ -65,20 +70,29 @@ final class Decoding implements AutoCloseable {
     return cache;
   }
 
-  /// Feeds tokens, and chooses those that follow.
+  /// Feeds tokens, and chooses those that follow. Where a text becomes so long that the rotary embedding of all its tokens
+  /// changes, it is fed from its beginning.
   ///
   /// @param tokens of each text, as many as of the others
   /// @param cancelled is asked between passes
   /// @return one for each text, or none if it was cancelled
   long[] next(long[][] tokens, TokenChooser chooser, BooleanSupplier cancelled) {
-    int length = tokens[0].length;
-    int from = 0;
+    int held = Math.toIntExact(cache.length());
+    for (int i = 0; i < fed.length; i++) {
+      fed[i] = joined(fed[i], held, tokens[i]);
+    }
+    int length = fed[0].length;
+    int from = held;
+    if (block instanceof DecoderBlock decoder && decoder.turnsAnew(cache.expected(), length)) {
+      cache.truncate(0);
+      from = 0;
+    }
+    cache.expect(length);
     while (!cancelled.getAsBoolean()) {
       long room = MAX_SCORES_OF_A_HEAD / Math.max(1, cache.length() + MIN_AT_ONCE);
       int to = from + Math.clamp(room, MIN_AT_ONCE, MAX_AT_ONCE);
       try (NDManager pass = manager.newSubManager()) {
-        NDArray scores =
-            block.nextScores(store, ids(pass, tokens, from, Math.min(to, length)), cache);
+        NDArray scores = block.nextScores(store, ids(pass, fed, from, Math.min(to, length)), cache);
         if (to >= length) {
           return chooser.next(scores);
         }
@@ -86,6 +100,12 @@ final class Decoding implements AutoCloseable {
       from = to;
     }
     return new long[0];
+  }
+
+  private static long[] joined(long[] before, int held, long... after) {
+    long[] all = Arrays.copyOf(before, held + after.length);
+    System.arraycopy(after, 0, all, held, after.length);
+    return all;
   }
 
   private static NDArray ids(NDManager pass, long[][] tokens, int from, int to) {

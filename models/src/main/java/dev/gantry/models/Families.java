@@ -427,7 +427,11 @@ final class Families {
 
   private static void rotated(Draft d, double theta, boolean partial, double share) {
     double base = d.config.positive("rope_theta", theta);
-    d.rotate(new Rotations(d.config, d.headSize, base, partial, share, d.longest).read());
+    Rotation rotation = new Rotations(d.config, d.headSize, base, partial, share, d.longest).read();
+    d.rotate(rotation);
+    if (rotation.kind() instanceof Rotation.Dynamic(double factor, double longest)) {
+      d.longest = (int) Math.min(MAX_POSITIONS, factor * longest);
+    }
   }
 
   private static void llama(Draft d) {

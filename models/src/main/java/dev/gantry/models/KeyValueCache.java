@@ -34,6 +34,7 @@ public final class KeyValueCache implements AutoCloseable {
   private final @Nullable NDArray starts;
   private final List<Layer> layers = new ArrayList<>();
   private long reserved = 64;
+  private long expected;
 
   /// An empty cache, whose arrays belong to a manager of its own below `parent`.
   public KeyValueCache(NDManager parent) {
@@ -76,6 +77,16 @@ public final class KeyValueCache implements AutoCloseable {
   /// Makes room for so many tokens at once, instead of twice as many each time that the room is used up.
   void reserve(long tokens) {
     reserved = Math.max(reserved, tokens);
+  }
+
+  /// Says how many tokens there will be when those that come now in pieces are all there: a rotary embedding may depend on
+  /// it.
+  void expect(long tokens) {
+    expected = tokens;
+  }
+
+  long expected() {
+    return expected;
   }
 
   /// Forgets the tokens behind the first `length`.

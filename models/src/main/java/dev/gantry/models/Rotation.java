@@ -18,6 +18,11 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   sealed interface Kind {
     /// Returns what wave `i`, of `plain` radians a token, has in a text of `length` tokens.
     double frequency(Rotation rotation, int i, double plain, long length);
+
+    /// Whether a text that grows from one length to another must be turned anew from its first token.
+    default boolean changes(long from, long to) {
+      return false;
+    }
   }
 
   /// Stretches all waves by a factor; 1 for none.
@@ -66,6 +71,11 @@ record Rotation(double theta, int size, double strength, Kind kind) {
     public double frequency(Rotation rotation, int i, double plain, long length) {
       return plain / (length > original ? beyond : within).get(i);
     }
+
+    @Override
+    public boolean changes(long from, long to) {
+      return from > original != to > original;
+    }
   }
 
   /// A rotary embedding that stretches all waves by `factor`.
@@ -86,14 +96,15 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// Turns queries and keys at the positions that follow `pasts`.
   ///
   /// @param pasts how many tokens there are before these in each text, or one number for all texts
+  /// @param ahead how many tokens each text grows by, these included
   /// @param like has the type and device of the result
-  Turn at(NDManager manager, long[] pasts, int length, NDArray like) {
+  Turn at(NDManager manager, long[] pasts, int length, long ahead, NDArray like) {
     int waves = size / 2;
     float[] cosines = new float[pasts.length * length * waves];
     float[] sines = new float[cosines.length];
     int place = 0;
     for (long past : pasts) {
-      float[] frequencies = frequencies(past + length);
+      float[] frequencies = frequencies(past + ahead);
       for (int i = 0; i < length * waves; i++) {
         // Computes angles in 32 bits, as the reference does.
         float angle = (past + i / waves) * frequencies[i % waves];

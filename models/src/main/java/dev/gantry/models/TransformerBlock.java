@@ -55,6 +55,11 @@ abstract class TransformerBlock extends NamedBlock {
       return cache == null ? new long[1] : cache.positions();
     }
 
+    /// How many tokens each text grows by: those of this pass, and of later ones if a prompt comes in pieces.
+    long ahead(int length) {
+      return cache == null ? length : Math.max(length, cache.expected() - cache.length());
+    }
+
     static Shared unmasked(NDArray like) {
       return new Shared(_ -> Attention.Mask.NOTHING, null, like);
     }
@@ -192,7 +197,12 @@ abstract class TransformerBlock extends NamedBlock {
                   : turns.computeIfAbsent(
                       rotation,
                       _ ->
-                          rotation.at(input.getManager(), shared.pasts(), length, shared.like()))));
+                          rotation.at(
+                              input.getManager(),
+                              shared.pasts(),
+                              length,
+                              shared.ahead(length),
+                              shared.like()))));
     }
     NDArray states = embedded;
     for (int i = 0; i < layers.size(); i++) {

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.Model;
+import ai.djl.inference.Predictor;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
@@ -13,6 +14,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.training.ParameterStore;
+import ai.djl.translate.NoopTranslator;
 import ai.djl.translate.TranslateException;
 import ai.djl.util.PairList;
 import dev.gantry.core.Location;
@@ -106,6 +108,26 @@ class TextGeneratorTest {
     try (Model model = model(name)) {
       assertThat(TextGenerator.builder().optMaxTokens(1).build().generate(model, prompt))
           .containsExactly(best);
+    }
+  }
+
+  /// The rotary embedding of the model is another one for texts of more than 6 tokens.
+  @Test
+  void aTextThatOutgrowsTheFirstTrainingGoesOnAsIfItHadBeenLong() throws TranslateException {
+    HubModel hub = HubModel.of(HubModelTest.HUB.resolve("phi3"));
+    long[] text = {9, 31, 7, 12};
+    try (Model model = hub.load(Device.fromName(""), LoadOptions.defaults());
+        Predictor<NDList, NDList> predictor = model.newPredictor(new NoopTranslator())) {
+      long[] generated = TextGenerator.builder().optMaxTokens(8).build().generate(model, text);
+      for (long token : generated) {
+        try (NDManager manager = model.getNDManager().newSubManager()) {
+          NDArray ids = manager.create(text, new Shape(1, text.length));
+          NDArray scores = predictor.predict(new NDList(ids)).singletonOrThrow();
+          assertThat(token).isEqualTo(scores.get(0, text.length - 1).argMax().getLong());
+        }
+        text = Arrays.copyOf(text, text.length + 1);
+        text[text.length - 1] = token;
+      }
     }
   }
 
