@@ -21,6 +21,7 @@
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
 #   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
+#   run.sh texts FOLDER       texts a second into vectors by a BERT-base with random weights, which is made there, and by Python's libraries
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
 #   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
@@ -83,6 +84,11 @@ tests() {
 
 make_file() {
   [[ -f $1 ]] || main dev.gantry.benchmarks.Measure make "$1" 8600000000 256
+}
+
+texts() {
+  python3 "$here/texts.py" "$1" || return
+  NVIDIA_TF32_OVERRIDE=0 main dev.gantry.benchmarks.Measure texts "$1" gpu0
 }
 
 quantised() {
@@ -287,6 +293,7 @@ case ${1:-} in
   first) find_libtorch && main dev.gantry.benchmarks.Measure first "${2:-5}" 10 100 500 ;;
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
+  texts) find_libtorch && texts "${2:?run.sh texts FOLDER}" ;;
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;

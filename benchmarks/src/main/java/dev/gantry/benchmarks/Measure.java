@@ -23,6 +23,7 @@ public final class Measure {
       first-device FILE DEVICE [prepare]
       first-answer LOCATION DEVICE plain|together
       model FOLDER LAYERS
+      texts FOLDER DEVICE
       dequantise FILE|FOLDER [PYTHON]
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
@@ -54,6 +55,7 @@ public final class Measure {
       case "first-device" -> FirstLoads.device(rest);
       case "first-answer" -> FirstLoads.answer(rest);
       case "model" -> ModelBench.main(rest);
+      case "texts" -> TextsBench.main(rest);
       case "save" -> SaveBench.main(rest);
       case "overlap-save" -> OverlapSaveBench.main(rest);
       case "s3" -> S3Bench.main(rest);
