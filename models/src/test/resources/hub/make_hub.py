@@ -174,7 +174,7 @@ MODELS = {
     "gpt-oss": (T.GptOssForCausalLM, T.GptOssConfig(**{**DECODER, "intermediate_size": 8}, head_dim=8, num_local_experts=4, num_experts_per_tok=2, sliding_window=4, rope_parameters={**YARN, "factor": 4.0, "original_max_position_embeddings": 64}), dict(left=True, generate=True)),
     "gpt-oss-mxfp4": (T.GptOssForCausalLM, T.GptOssConfig(**{**SHORT, "intermediate_size": 32}, head_dim=8, num_local_experts=4, num_experts_per_tok=3, sliding_window=4, rope_parameters=YARN), dict(note="experts in MXFP4, as published")),
     "deit": (T.DeiTForImageClassification, T.DeiTConfig(**VISION, num_labels=3), dict(given=lambda: images(8))),
-    "deit-teacher": (T.DeiTForImageClassificationWithTeacher, T.DeiTConfig(**VISION, num_labels=3, qkv_bias=False), dict(names=("logits", "cls_logits", "distillation_logits"), given=lambda: images(8))),
+    "deit-states": (T.DeiTModel, T.DeiTConfig(**VISION, qkv_bias=False, pooler_output_size=12), dict(names=STATES, given=lambda: images(8))),
     "dinov2": (T.Dinov2Model, T.Dinov2Config(**DINO, mlp_ratio=1), dict(names=STATES, given=lambda: images(12), note="images larger than image_size: positions are interpolated")),
     "dinov2-labels": (T.Dinov2ForImageClassification, T.Dinov2Config(**DINO, mlp_ratio=2, use_swiglu_ffn=True, num_labels=3), dict(given=lambda: images(8))),
     "convnext": (T.ConvNextForImageClassification, T.ConvNextConfig(hidden_sizes=[8, 12, 16], depths=[1, 2, 1], num_stages=3, patch_size=2, num_labels=3), dict(given=lambda: images(16))),

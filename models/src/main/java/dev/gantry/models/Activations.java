@@ -10,6 +10,7 @@ import java.util.function.UnaryOperator;
 final class Activations {
   static final UnaryOperator<NDArray> GELU = Activation::gelu;
   static final UnaryOperator<NDArray> RELU = Activation::relu;
+  static final UnaryOperator<NDArray> SILU = Activations::silu;
   static final UnaryOperator<NDArray> TANH_GELU = Activations::tanhGelu;
 
   static final Map<String, UnaryOperator<NDArray>> KNOWN =
@@ -26,8 +27,8 @@ final class Activations {
           Map.entry("relu", RELU),
           Map.entry("relu2", x -> Activation.relu(x).square()),
           Map.entry("sigmoid", Activation::sigmoid),
-          Map.entry("silu", Activations::silu),
-          Map.entry("swish", Activations::silu),
+          Map.entry("silu", SILU),
+          Map.entry("swish", SILU),
           Map.entry("tanh", Activation::tanh));
 
   private static final double ROOT = Math.sqrt(2 / Math.PI);

@@ -50,6 +50,8 @@ record Architecture(
   private static Map<String, Function<HubFolder, Architecture>> byType() {
     Map<String, Function<HubFolder, Architecture>> known = new TreeMap<>();
     Families.KNOWN.forEach((type, family) -> known.put(type, folder -> text(folder, family)));
+    known.put("deit", ImageFamilies::deit);
+    known.put("dinov2", ImageFamilies::dinov2);
     known.put("resnet", ImageFamilies::resnet);
     known.put("vit", ImageFamilies::vit);
     return known;

@@ -49,10 +49,12 @@ record Description(
   /// Embeds the patches of an image.
   ///
   /// @param size of an image on both sides, in pixels, as `patch`
+  /// @param anySize whether images may have another size: positions are then interpolated
   /// @param first how many tokens come before the patches: a class token, and one for distillation
   /// @param bias whether the convolution has one
   /// @param norm whether a norm follows
-  record Patches(int channels, int size, int patch, int first, boolean bias, boolean norm)
+  record Patches(
+      int channels, int size, boolean anySize, int patch, int first, boolean bias, boolean norm)
       implements Embedding {
     int count() {
       return size / patch * (size / patch);
@@ -154,7 +156,9 @@ record Description(
     /// The first one of the token that ends a text.
     END,
     /// The mean over the tokens that the mask does not hide.
-    MEAN
+    MEAN,
+    /// The first one, and behind it the mean of the others.
+    FIRST_AND_MEAN
   }
 
   /// Describes an output: states are pooled, go through a dense layer, and become scores.

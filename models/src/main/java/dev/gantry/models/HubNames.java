@@ -73,6 +73,8 @@ public final class HubNames {
             names.optRule(
                 part[3], part[4], slice(0, Long.parseLong(part[1]), Long.parseLong(part[2])));
         case "woven" -> names.optRule(part[2], part[3], woven(part[1], part[2], words));
+        case "join" ->
+            names.concat(part[2], Integer.parseInt(part[1]), List.of(part).subList(3, part.length));
         case "stack" -> stack(Integer.parseInt(part[1]), part[2], part[3], names);
         case "convolution" -> convolution(part, names);
         case "head" -> head(head, part[1], part[2], names);

@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models;
 
+import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.models.Description.Patches;
+import dev.gantry.models.Description.Pool;
 import dev.gantry.models.Description.Stem;
 import dev.gantry.models.HubModel.Input;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
+import java.util.function.UnaryOperator;
 
 /// The families of models of images.
 final class ImageFamilies {
@@ -43,44 +46,77 @@ final class ImageFamilies {
   }
 
   static Architecture vit(HubFolder folder) {
-    HubConfig config = folder.config();
-    String classifier = "ViTForImageClassification";
-    String name = Architecture.chosen(config, classifier, Set.of(classifier, "ViTModel"));
-    boolean classifies = name.equals(classifier);
-    boolean pools = !classifies && folder.hasPooler();
     Draft draft = new Draft(folder);
     Families.sizes(draft);
-    draft.attentionBias = config.flag("qkv_bias", true);
-    draft.lastNorm = true;
-    int image = config.count("image_size", 224, MAX_PIXELS);
-    int patch = config.count("patch_size", 16, MAX_PIXELS);
-    if (patch > image) {
+    return vit(draft, "ViT", "vit", patches(draft, 224, 16, false, 1));
+  }
+
+  /// A ViT with another token before the patches, for distillation.
+  static Architecture deit(HubFolder folder) {
+    Draft draft = new Draft(folder);
+    Families.sizes(draft);
+    return vit(draft, "DeiT", "deit", patches(draft, 224, 16, false, 2));
+  }
+
+  static Architecture dinov2(HubFolder folder) {
+    HubConfig config = folder.config();
+    Draft draft = new Draft(folder);
+    Families.sizes(draft);
+    draft.epsilon = config.positive("layer_norm_eps", 1e-6);
+    draft.learnedScale = true;
+    draft.gated = config.flag("use_swiglu_ffn", false);
+    draft.hidden = draft.width * config.count("mlp_ratio", 4, Families.MAX_LAYERS);
+    if (draft.gated) {
+      draft.hidden = (draft.hidden * 2 / 3 + 7) / 8 * 8;
+      draft.activation = Activations.SILU;
+    }
+    draft.pool = Pool.FIRST_AND_MEAN;
+    return vit(
+        draft, "Dinov2", draft.gated ? "dinov2-gated" : "dinov2", patches(draft, 224, 14, true, 1));
+  }
+
+  private static Patches patches(Draft draft, int size, int patch, boolean anySize, int first) {
+    HubConfig config = draft.config;
+    int image = config.count("image_size", size, MAX_PIXELS);
+    int side = config.count("patch_size", patch, MAX_PIXELS);
+    if (side > image) {
       throw config.refuse("patch_size", "it must be no more than image_size, " + image);
     }
     int channels = config.count("num_channels", 3, MAX_PIXELS);
-    Patches patches = new Patches(channels, image, patch, 1, true, false);
+    return new Patches(channels, image, anySize, side, first, true, false);
+  }
+
+  private static Architecture vit(Draft draft, String base, String section, Patches patches) {
+    HubConfig config = draft.config;
+    String classifier = base + "ForImageClassification";
+    String name = Architecture.chosen(config, classifier, Set.of(classifier, base + "Model"));
+    boolean classifies = name.equals(classifier);
+    draft.attentionBias = config.flag("qkv_bias", true);
+    draft.lastNorm = true;
     draft.patches = patches;
     List<String> labels = classifies ? Architecture.labels(config) : List.of();
-    if (pools) {
+    boolean dense = draft.pool == Pool.FIRST;
+    if (!classifies && dense && draft.folder.hasPooler()) {
       int size = config.count("pooler_output_size", draft.width, Families.WIDEST);
-      draft.pooler =
-          new Stem(
-              "pooler", size, true, config.choice("pooler_act", "tanh", Activations.KNOWN), false);
+      UnaryOperator<NDArray> act = config.choice("pooler_act", "tanh", Activations.KNOWN);
+      draft.pooler = new Stem("pooler", size, true, act, false);
     }
     Description description =
         draft.description(
             classifies
                 ? List.of(draft.labels(labels.size()))
-                : pools ? List.of(draft.states(), draft.pooled()) : List.of(draft.states()));
+                : draft.pooler == null && dense
+                    ? List.of(draft.states())
+                    : List.of(draft.states(), draft.pooled()));
     return image(
         name,
         description,
         () -> new VitBlock(description, patches),
-        draft.names("vit", description),
+        draft.names(section, description),
         Architecture.names(description),
         labels,
-        channels,
-        image);
+        patches.channels(),
+        patches.size());
   }
 
   static Architecture resnet(HubFolder folder) {

@@ -2,6 +2,7 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
@@ -32,7 +33,7 @@ final class OutputPart {
   OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
     this.output = output;
     Stem before = output.stem();
-    int states = block.description().width();
+    int states = block.description().width() * (output.pool() == Pool.FIRST_AND_MEAN ? 2 : 1);
     stem =
         before == null ? null : block.dense(before.name(), before.width(), states, before.bias());
     stemNorm =
@@ -105,6 +106,12 @@ final class OutputPart {
       case LAST -> at(states, lastPlaces(text));
       case END -> at(states, endPlaces(text));
       case MEAN -> mean(states, text);
+      case FIRST_AND_MEAN ->
+          NDArrays.concat(
+              new NDList(
+                  states.get(new NDIndex(":, 0")),
+                  states.get(new NDIndex(":, 1:")).mean(new int[] {1})),
+              1);
     };
   }
 

@@ -4,6 +4,9 @@ package dev.gantry.models;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.convolutional.Conv2d;
@@ -48,10 +51,7 @@ final class VitBlock extends TransformerBlock {
 
   private NDArray embedded(NDArray pixels, Pass pass) {
     Shape shape = pixels.getShape();
-    Shape image = new Shape(sizes.channels(), sizes.size(), sizes.size());
-    if (shape.dimension() != 4 || !shape.slice(1).equals(image)) {
-      throw new MisuseException("images must be of shape " + image + " (was " + shape + ")");
-    }
+    requireFits(shape);
     NDArray kernels = pass.value(patches);
     NDArray bias = patchBias == null ? null : pass.value(patchBias);
     NDArray cut =
@@ -63,17 +63,90 @@ final class VitBlock extends TransformerBlock {
             .singletonOrThrow();
     long batch = shape.get(0);
     long width = description().width();
-    NDArray tokens = cut.reshape(batch, width, sizes.count()).transpose(0, 2, 1);
+    NDArray tokens = cut.reshape(batch, width, -1).transpose(0, 2, 1);
     if (firstTokens != null) {
       NDArray first = pass.value(firstTokens).broadcast(batch, sizes.first(), width);
       tokens = NDArrays.concat(new NDList(first, tokens), 1);
     }
-    NDArray placed = tokens.add(pass.value(positions));
+    NDArray placed = tokens.add(placed(pass.value(positions), cut.getShape()));
     return norm == null ? placed : norm.of(placed, pass);
+  }
+
+  private void requireFits(Shape shape) {
+    Shape image = new Shape(sizes.channels(), sizes.size(), sizes.size());
+    boolean fits =
+        shape.dimension() == 4
+            && (sizes.anySize()
+                ? shape.get(1) == sizes.channels()
+                    && Math.min(shape.get(2), shape.get(3)) >= sizes.patch()
+                : shape.slice(1).equals(image));
+    if (!fits) {
+      String wanted =
+          sizes.anySize()
+              ? "("
+                  + sizes.channels()
+                  + ", height, width), a patch of "
+                  + sizes.patch()
+                  + " or more"
+              : image.toString();
+      throw new MisuseException("images must be of shape " + wanted + " (was " + shape + ")");
+    }
+  }
+
+  /// The positions of an image's patches, interpolated where there are not as many as were learned.
+  ///
+  /// @param cut `[batch, width, rows, columns]`
+  private NDArray placed(NDArray learned, Shape cut) {
+    long side = sizes.size() / sizes.patch();
+    if (cut.get(2) == side && cut.get(3) == side) {
+      return learned;
+    }
+    long width = cut.get(1);
+    NDArray own = learned.get(new NDIndex(":, :{}", sizes.first()));
+    NDArray grid =
+        learned
+            .get(new NDIndex(":, {}:", sizes.first()))
+            .toType(DataType.FLOAT32, false)
+            .reshape(side, side * width);
+    NDArray rows = cubic(side, cut.get(2), learned.getManager()).matMul(grid);
+    NDArray both =
+        cubic(side, cut.get(3), learned.getManager())
+            .matMul(
+                rows.reshape(cut.get(2), side, width)
+                    .transpose(1, 0, 2)
+                    .reshape(side, cut.get(2) * width))
+            .reshape(cut.get(3), cut.get(2), width)
+            .transpose(1, 0, 2)
+            .reshape(1, cut.get(2) * cut.get(3), width);
+    return NDArrays.concat(new NDList(own, Attention.cast(both, own)), 1);
+  }
+
+  /// What cubic convolution takes of each of `from` values for each of `to`: `[to, from]`. Values at the edges go on
+  /// beyond them.
+  private static NDArray cubic(long from, long to, NDManager manager) {
+    float[] shares = new float[Math.toIntExact(to * from)];
+    for (int i = 0; i < to; i++) {
+      double place = (i + 0.5) * from / to - 0.5;
+      for (int j = -1; j <= 2; j++) {
+        double near = Math.floor(place) + j;
+        int value = Math.clamp((long) near, 0, Math.toIntExact(from - 1));
+        shares[Math.toIntExact(i * from) + value] += (float) share(Math.abs(place - near));
+      }
+    }
+    return manager.create(shares, new Shape(to, from));
+  }
+
+  /// The cubic kernel that the reference has, whose slope at 1 is -0.75.
+  private static double share(double distance) {
+    double slope = -0.75;
+    return distance <= 1
+        ? ((slope + 2) * distance - (slope + 3)) * distance * distance + 1
+        : distance < 2 ? ((distance - 5) * distance + 8) * distance * slope - 4 * slope : 0;
   }
 
   @Override
   List<Shape> outputShapes(Shape input) {
-    return outputShapes(input, new Shape(input.get(0), sizes.count() + (long) sizes.first()));
+    long patches = input.get(2) / sizes.patch() * (input.get(3) / sizes.patch());
+    return outputShapes(input, new Shape(input.get(0), patches + sizes.first()));
   }
 }
