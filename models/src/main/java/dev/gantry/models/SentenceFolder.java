@@ -19,11 +19,13 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// What sentence-transformers writes beside a model: `modules.json` with what follows the transformer,
 /// `sentence_bert_config.json` and `config_sentence_transformers.json`. A folder without these files is a transformer
@@ -65,11 +67,8 @@ record SentenceFolder(
   private static final int WIDEST = 1 << 20;
 
   private static final Map<String, Similarity> SIMILARITIES =
-      Map.of(
-          "cosine", Similarity.COSINE,
-          "dot", Similarity.DOT,
-          "euclidean", Similarity.EUCLIDEAN,
-          "manhattan", Similarity.MANHATTAN);
+      Stream.of(Similarity.values())
+          .collect(Collectors.toMap(each -> each.name().toLowerCase(Locale.ROOT), each -> each));
 
   /// The functions that may follow a dense layer or the scores, by the last word of PyTorch's name.
   private static final Map<String, UnaryOperator<NDArray>> FUNCTIONS =
@@ -84,19 +83,6 @@ record SentenceFolder(
   /// Tokenizers of no family give no token types, unless `model_input_names` says so.
   private static final Set<String> WITHOUT_TYPES =
       Set.of("TokenizersBackend", "PreTrainedTokenizerFast");
-
-  /// The modes by the words of newer files, and behind `pooling_mode_` the flags of older ones, whose vectors come in this
-  /// order.
-  private record Mode(String word, String flag, Pooling pooling) {}
-
-  private static final List<Mode> MODES =
-      List.of(
-          new Mode("cls", "cls_token", Pooling.CLS),
-          new Mode("max", "max_tokens", Pooling.MAX),
-          new Mode("mean", "mean_tokens", Pooling.MEAN),
-          new Mode("mean_sqrt_len_tokens", "mean_sqrt_len_tokens", Pooling.MEAN_SQRT_LEN),
-          new Mode("weightedmean", "weightedmean_tokens", Pooling.WEIGHTEDMEAN),
-          new Mode("lasttoken", "lasttoken", Pooling.LASTTOKEN));
 
   /// The folder that has the model itself: that of the first module, where there are modules.
   static Path transformer(Path root) {
@@ -231,17 +217,18 @@ record SentenceFolder(
     requireKinds(POOLING.equals(modules.getFirst().kind()), "a Pooling behind the Transformer");
     HubConfig config = modules.getFirst().config();
     Map<String, Pooling> words =
-        MODES.stream().collect(Collectors.toMap(Mode::word, Mode::pooling));
-    List<Pooling> modes = new ArrayList<>(config.choices("pooling_mode", words));
-    boolean named = !modes.isEmpty();
-    for (Mode mode : MODES) {
-      if (config.flag("pooling_mode_" + mode.flag(), false) && !named) {
-        modes.add(mode.pooling());
-      }
+        Stream.of(Pooling.values()).collect(Collectors.toMap(mode -> mode.word, mode -> mode));
+    List<Pooling> modes = config.choices("pooling_mode", words);
+    List<Pooling> older =
+        Stream.of(Pooling.values())
+            .filter(mode -> config.flag("pooling_mode_" + mode.flag, false))
+            .toList();
+    if (modes.isEmpty()) {
+      modes = older.isEmpty() ? List.of(Pooling.MEAN) : older;
     }
     boolean prompt = config.flag("include_prompt", true);
     config.requireAllRead(Set.of("word_embedding_dimension", "embedding_dimension"));
-    return new Pooled(modes.isEmpty() ? List.of(Pooling.MEAN) : modes, prompt);
+    return new Pooled(modes, prompt);
   }
 
   /// What happens to the vectors behind the pooling.

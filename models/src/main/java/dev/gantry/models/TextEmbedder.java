@@ -4,11 +4,13 @@ package dev.gantry.models;
 import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.translate.Translator;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.texts.Pooling;
+import dev.gantry.models.internal.texts.TextAnswer;
 import dev.gantry.models.internal.texts.TextRunner;
 import dev.gantry.models.internal.texts.TextTokenizer;
 import dev.gantry.models.internal.texts.TokenBatch;
@@ -65,21 +67,25 @@ public final class TextEmbedder implements AutoCloseable {
     List<VectorStep> steps = folder.steps(model.getNDManager());
     TextTokenizer tokenizer = folder.tokenizer(hub, model.getBlock(), options);
     TextRunner runner =
-        new TextRunner(
-            model,
-            tokenizer,
-            (outputs, batch) -> vectors(outputs, batch, pooled.modes(), steps),
-            options.batchTokens());
+        new TextRunner(model, tokenizer, new Vectors(pooled.modes(), steps), options.batchTokens());
     return new TextEmbedder(folder, pooled, runner, prompt);
   }
 
-  private static NDArray vectors(
-      NDList outputs, TokenBatch batch, List<Pooling> modes, List<VectorStep> steps) {
-    NDArray vectors = Pooling.pooled(outputs.head().toType(DataType.FLOAT32, false), modes, batch);
-    for (VectorStep step : steps) {
-      vectors = step.apply(vectors);
+  private record Vectors(List<Pooling> modes, List<VectorStep> steps) implements TextAnswer {
+    @Override
+    public NDList arrays(NDManager manager, TokenBatch batch) {
+      return Pooling.arrays(manager, modes, batch);
     }
-    return vectors;
+
+    @Override
+    public NDArray rows(NDList outputs, NDList arrays) {
+      NDArray states = outputs.head().toType(DataType.FLOAT32, false);
+      NDArray vectors = Pooling.pooled(states, modes, arrays);
+      for (VectorStep step : steps) {
+        vectors = step.apply(vectors);
+      }
+      return vectors;
+    }
   }
 
   /// A translator for DJL, with the default prompt. The model frees the tokenizer when it is closed.

@@ -96,6 +96,35 @@ class TextEmbedderTest {
   }
 
   @Test
+  void oneModeGivesItsPartOfSeveral(@TempDir Path folder) throws IOException {
+    List<String> texts = TextReference.of("mean").texts();
+    TextReference.copy(TEXTS.resolve("mean"), folder);
+    Files.writeString(
+        folder.resolve("modules.json"),
+        """
+        [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]
+        """);
+    Path pooling = folder.resolve("1_Pooling").resolve("config.json");
+    float[][] both;
+    Files.writeString(pooling, "{\"pooling_mode\": [\"mean\", \"max\"]}");
+    try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      both = embedder.embed(texts);
+    }
+    for (String mode : List.of("mean", "max")) {
+      Files.writeString(pooling, "{\"pooling_mode\": \"" + mode + "\"}");
+      int from = mode.equals("mean") ? 0 : 32;
+      try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+        requireClose(
+            embedder.embed(texts),
+            Arrays.stream(both)
+                .map(row -> Arrays.copyOfRange(row, from, from + 32))
+                .toArray(float[][]::new));
+      }
+    }
+  }
+
+  @Test
   void threadsShareAnEmbedder() throws Exception {
     TextReference reference = TextReference.of("mean");
     try (TextEmbedder embedder = embedder("mean");

@@ -13,37 +13,63 @@ import java.util.List;
 /// are computed here, on the host, and applied by one product.
 public enum Pooling {
   /// The first token's state.
-  CLS,
+  CLS("cls", "cls_token"),
   /// The largest value of each element.
-  MAX,
+  MAX("max", "max_tokens"),
   /// The mean of the states.
-  MEAN,
+  MEAN("mean", "mean_tokens"),
   /// The sum of the states, divided by the root of their number.
-  MEAN_SQRT_LEN,
+  MEAN_SQRT_LEN("mean_sqrt_len_tokens", "mean_sqrt_len_tokens"),
   /// The mean with weights 1, 2, 3 and so on, by the token's place.
-  WEIGHTEDMEAN,
+  WEIGHTEDMEAN("weightedmean", "weightedmean_tokens"),
   /// The last token's state.
-  LASTTOKEN;
+  LASTTOKEN("lasttoken", "lasttoken");
 
-  /// @param states FLOAT32 `[batch, length, width]`
-  /// @return `[batch, modes · width]`: one vector of each mode, in their order
-  public static NDArray pooled(NDArray states, List<Pooling> modes, TokenBatch batch) {
-    NDList vectors = new NDList();
-    List<Pooling> sums = modes.stream().filter(mode -> mode != MAX).toList();
-    if (!sums.isEmpty()) {
-      NDArray weights = weights(states.getManager(), sums, batch);
-      vectors.addAll(weights.matMul(states).split(sums.size(), 1));
-    }
-    if (modes.contains(MAX)) {
-      vectors.add(modes.indexOf(MAX), largest(states, batch));
-    }
-    return NDArrays.concat(vectors, 2).reshape(batch.size(), -1);
+  /// The mode's word in newer files.
+  public final String word;
+
+  /// The end of the key by which older files turn the mode on, whose vectors come in the order of these modes.
+  public final String flag;
+
+  Pooling(String word, String flag) {
+    this.word = word;
+    this.flag = flag;
   }
 
-  private static NDArray largest(NDArray states, TokenBatch batch) {
-    if (!batch.padded() && batch.prompt() == 0) {
-      return states.max(new int[] {1}, true);
+  /// The arrays for [#pooled]: the weights of sums, and what keeps padding from being the largest. They are made before
+  /// the pass.
+  public static NDList arrays(NDManager manager, List<Pooling> modes, TokenBatch batch) {
+    NDList arrays = new NDList();
+    List<Pooling> sums = sums(modes);
+    if (!sums.isEmpty()) {
+      arrays.add(weights(manager, sums, batch));
     }
+    if (modes.contains(MAX)) {
+      arrays.add(away(manager, batch));
+    }
+    return arrays;
+  }
+
+  private static List<Pooling> sums(List<Pooling> modes) {
+    return modes.stream().filter(mode -> mode != MAX).toList();
+  }
+
+  /// @param states FLOAT32 `[batch, length, width]`
+  /// @param arrays of [#arrays]
+  /// @return `[batch, modes · width]`: one vector of each mode, in their order
+  public static NDArray pooled(NDArray states, List<Pooling> modes, NDList arrays) {
+    NDList vectors = new NDList();
+    int sums = sums(modes).size();
+    if (sums > 0) {
+      vectors.addAll(arrays.getFirst().matMul(states).split(sums, 1));
+    }
+    if (modes.contains(MAX)) {
+      vectors.add(modes.indexOf(MAX), states.add(arrays.getLast()).max(new int[] {1}, true));
+    }
+    return NDArrays.concat(vectors, 2).reshape(states.getShape().get(0), -1);
+  }
+
+  private static NDArray away(NDManager manager, TokenBatch batch) {
     float[] away = new float[batch.size() * batch.longest()];
     Arrays.fill(away, Float.NEGATIVE_INFINITY);
     for (int row = 0; row < batch.size(); row++) {
@@ -51,8 +77,7 @@ public enum Pooling {
       int start = row * batch.longest();
       Arrays.fill(away, start + Math.min(batch.prompt(), length), start + length, 0);
     }
-    Shape shape = new Shape(batch.size(), batch.longest(), 1);
-    return states.add(states.getManager().create(away, shape)).max(new int[] {1}, true);
+    return manager.create(away, new Shape(batch.size(), batch.longest(), 1));
   }
 
   private static NDArray weights(NDManager manager, List<Pooling> modes, TokenBatch batch) {

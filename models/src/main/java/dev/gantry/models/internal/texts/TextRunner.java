@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterStore;
 import ai.djl.translate.Translator;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -57,25 +58,36 @@ public final class TextRunner implements AutoCloseable {
             .mapToInt(i -> i)
             .toArray();
     try (NDManager manager = model.getNDManager().newSubManager()) {
-      NDList computed = new NDList();
+      List<Pass> passes = new ArrayList<>();
       for (int from = 0; from < order.length; ) {
         int most = Math.max(1, batchTokens / tokens.get(order[from]).length());
         int to = Math.min(order.length, from + most);
         List<Tokens> batch = Arrays.stream(order, from, to).mapToObj(tokens::get).toList();
-        computed.add(pass(manager, TokenBatch.of(batch, prompt)));
+        passes.add(pass(manager, TokenBatch.of(batch, prompt)));
         from = to;
       }
-      NDArray all = computed.size() == 1 ? computed.head() : NDArrays.concat(computed);
+      NDList rows = new NDList();
+      passes.forEach(pass -> rows.add(rows(manager, pass)));
+      NDArray all = rows.size() == 1 ? rows.head() : NDArrays.concat(rows);
       return inOrder(all.toFloatArray(), order);
     }
   }
 
-  private NDArray pass(NDManager manager, TokenBatch batch) {
-    try (NDManager pass = manager.newSubManager()) {
-      NDList inputs = inputs(pass, batch);
-      ParameterStore parameters = new ParameterStore(pass, false);
-      NDList outputs = CheckedIds.during(() -> model.getBlock().forward(parameters, inputs, false));
-      NDArray rows = answer.rows(outputs, batch);
+  /// What a pass needs is on the device before the first pass begins: a copy there waits for what is queued.
+  record Pass(NDList inputs, NDList arrays) {}
+
+  Pass pass(NDManager manager, TokenBatch batch) {
+    return new Pass(batch.inputs(manager, tokenizer.padding()), answer.arrays(manager, batch));
+  }
+
+  private NDArray rows(NDManager manager, Pass pass) {
+    try (NDManager scope = manager.newSubManager()) {
+      pass.inputs().attach(scope);
+      pass.arrays().attach(scope);
+      ParameterStore parameters = new ParameterStore(scope, false);
+      NDList outputs =
+          CheckedIds.during(() -> model.getBlock().forward(parameters, pass.inputs(), false));
+      NDArray rows = answer.rows(outputs, pass.arrays());
       rows.attach(manager);
       return rows;
     }
@@ -101,15 +113,10 @@ public final class TextRunner implements AutoCloseable {
     return new TextTranslator<>(this, tokens, prompt, output);
   }
 
-  /// The inputs of one pass, by the hub's names.
-  NDList inputs(NDManager manager, TokenBatch batch) {
-    return batch.inputs(manager, tokenizer.padding());
-  }
-
   /// The rows of one pass, in the batch's order.
-  float[][] rows(NDList outputs, TokenBatch batch) {
-    int[] order = IntStream.range(0, batch.size()).toArray();
-    return inOrder(answer.rows(outputs, batch).toFloatArray(), order);
+  float[][] rows(NDList outputs, NDList arrays) {
+    NDArray rows = answer.rows(outputs, arrays);
+    return inOrder(rows.toFloatArray(), IntStream.range(0, (int) rows.size(0)).toArray());
   }
 
   @Override

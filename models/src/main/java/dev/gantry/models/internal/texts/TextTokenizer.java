@@ -4,7 +4,6 @@ package dev.gantry.models.internal.texts;
 import ai.djl.huggingface.tokenizers.Encoding;
 import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import ai.djl.util.StringPair;
-import com.google.gson.JsonArray;
 import com.google.gson.JsonElement;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
@@ -79,18 +78,15 @@ public final class TextTokenizer implements AutoCloseable {
   /// what they are.
   private static InputStream lowering(Path file) throws IOException {
     JsonObject json = JsonParser.parseString(Files.readString(file)).getAsJsonObject();
-    JsonArray steps = new JsonArray();
-    JsonObject lower = new JsonObject();
-    lower.addProperty("type", "Lowercase");
-    steps.add(lower);
+    JsonObject steps =
+        JsonParser.parseString(
+                "{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Lowercase\"}]}")
+            .getAsJsonObject();
     JsonElement present = json.get("normalizer");
     if (present != null && present.isJsonObject()) {
-      steps.add(present);
+      steps.getAsJsonArray("normalizers").add(present);
     }
-    JsonObject sequence = new JsonObject();
-    sequence.addProperty("type", "Sequence");
-    sequence.add("normalizers", steps);
-    json.add("normalizer", sequence);
+    json.add("normalizer", steps);
     return new ByteArrayInputStream(json.toString().getBytes(StandardCharsets.UTF_8));
   }
 

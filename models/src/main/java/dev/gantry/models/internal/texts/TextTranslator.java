@@ -21,7 +21,7 @@ import java.util.function.UnaryOperator;
 record TextTranslator<I, O>(
     TextRunner runner, Function<I, List<Tokens>> tokens, int prompt, Function<float[][], O> output)
     implements Translator<I, O> {
-  private static final String BATCH = "texts";
+  private static final String ARRAYS = "arrays";
   private static final String COUNTS = "counts";
 
   /// The translators of DJL Serving call this with one text, and add the axis of the batch themselves.
@@ -48,17 +48,17 @@ record TextTranslator<I, O>(
       counts.add(each.size());
       texts.addAll(each);
     }
-    TokenBatch batch = TokenBatch.of(texts, prompt);
-    context.setAttachment(BATCH, batch);
+    TextRunner.Pass pass = runner.pass(context.getNDManager(), TokenBatch.of(texts, prompt));
+    context.setAttachment(ARRAYS, pass.arrays());
     context.setAttachment(COUNTS, counts);
-    return runner.inputs(context.getNDManager(), batch);
+    return pass.inputs();
   }
 
   @Override
   public List<O> batchProcessOutput(TranslatorContext context, NDList outputs) {
-    TokenBatch batch = (TokenBatch) Objects.requireNonNull(context.getAttachment(BATCH));
+    NDList arrays = (NDList) Objects.requireNonNull(context.getAttachment(ARRAYS));
     List<?> counts = (List<?>) Objects.requireNonNull(context.getAttachment(COUNTS));
-    float[][] rows = runner.rows(outputs, batch);
+    float[][] rows = runner.rows(outputs, arrays);
     List<O> answers = new ArrayList<>();
     int from = 0;
     for (Object count : counts) {
