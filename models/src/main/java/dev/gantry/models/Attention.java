@@ -23,7 +23,13 @@ import org.jspecify.annotations.Nullable;
 /// @param scale by which scores are multiplied
 /// @param mask what is hidden from whom
 /// @param turn null for no rotary embedding
-record Attention(Attending kind, double scale, Mask mask, Rotation.@Nullable Turn turn) {
+/// @param distances null if scores do not depend on them
+record Attention(
+    Attending kind,
+    double scale,
+    Mask mask,
+    Rotation.@Nullable Turn turn,
+    @Nullable DistanceScores distances) {
   /// Says what is hidden from a token.
   ///
   /// @param added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type; null for nothing
@@ -45,6 +51,14 @@ record Attention(Attending kind, double scale, Mask mask, Rotation.@Nullable Tur
     return states
         .reshape(shape.get(0), shape.get(1), heads, shape.get(2) / heads)
         .transpose(0, 2, 1, 3);
+  }
+
+  /// This, with scores added before they are multiplied by the scale.
+  Attention with(NDArray scores) {
+    NDArray scaled = scores.mul(scale);
+    NDArray hidden = mask.added();
+    Mask all = new Mask(hidden == null ? scaled : scaled.add(hidden), false);
+    return new Attention(kind, scale, all, turn, null);
   }
 
   /// `softmax(scale · query · keyᵀ + mask) · value`.

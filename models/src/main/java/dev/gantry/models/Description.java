@@ -98,6 +98,7 @@ record Description(
   /// @param cap the bound to which scores are drawn by `cap · tanh(score / cap)`; 0 for none
   /// @param sinks whether each head has a score that takes a share of the softmax and has no value
   /// @param buckets of a learned bias by the distance of two tokens; 0 for none
+  /// @param distances null if scores do not depend on them besides
   record Attending(
       int heads,
       int groups,
@@ -107,7 +108,26 @@ record Description(
       QueryNorm queryNorm,
       double cap,
       boolean sinks,
-      int buckets) {}
+      int buckets,
+      @Nullable Distances distances) {}
+
+  /// Describes scores by the distance of two tokens, as [DistanceScores] makes them.
+  ///
+  /// @param span how many distances to one side have a place in the table
+  /// @param buckets that far distances share; 0 for none
+  /// @param farthest distance that has a bucket
+  /// @param norm whether the table is normalized
+  /// @param shared whether a layer's own query and key make those of the distances, instead of others
+  /// @param keys whether distances have keys
+  /// @param queries whether distances have queries
+  record Distances(
+      int span,
+      int buckets,
+      int farthest,
+      boolean norm,
+      boolean shared,
+      boolean keys,
+      boolean queries) {}
 
   /// Describes the feed-forward part of all layers.
   ///

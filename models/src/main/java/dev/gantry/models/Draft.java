@@ -4,6 +4,7 @@ package dev.gantry.models;
 import ai.djl.ndarray.NDArray;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.models.Description.Attending;
+import dev.gantry.models.Description.Distances;
 import dev.gantry.models.Description.Embedding;
 import dev.gantry.models.Description.Experts;
 import dev.gantry.models.Description.FeedForward;
@@ -60,6 +61,7 @@ final class Draft {
   double cap;
   boolean sinks;
   int buckets;
+  @Nullable Distances distances;
   IntFunction<Double> scale = _ -> 1 / Math.sqrt(headSize);
   IntFunction<@Nullable Rotation> rotation = _ -> null;
   IntUnaryOperator window = _ -> 0;
@@ -127,7 +129,16 @@ final class Draft {
         new Norms(place, rms, epsilon, normBias, plusOne),
         lastNorm,
         new Attending(
-            heads, groups, headSize, attentionBias, outputBias, queryNorm, cap, sinks, buckets),
+            heads,
+            groups,
+            headSize,
+            attentionBias,
+            outputBias,
+            queryNorm,
+            cap,
+            sinks,
+            buckets,
+            distances),
         new FeedForward(hidden, gated, activation, feedForwardBias, experts),
         new Residual(residualScale, learnedScale, parallel, oneNorm),
         List.copyOf(layers),

@@ -2,6 +2,7 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
+import dev.gantry.models.Description.Distances;
 import dev.gantry.models.Description.Experts;
 import dev.gantry.models.Description.Place;
 import dev.gantry.models.Description.Pool;
@@ -114,6 +115,7 @@ final class Families {
               "electra",
               Family.encoder("Electra", "electra", Families::electra)
                   .with(Map.of("ForPreTraining", Head.PRETRAINING))),
+          Map.entry("deberta-v2", Family.encoder("DebertaV2", "deberta", Families::deberta)),
           Map.entry("modernbert", Family.encoder("ModernBert", "modernbert", Families::modernbert)),
           Map.entry(
               "gpt2",
@@ -262,6 +264,71 @@ final class Families {
     d.headTensor = "generator_lm_head.weight";
     d.transform = new Stem("transform", d.embeddingWidth, true, Activations.GELU, true);
     d.sequence = new Stem("classifier", d.width, true, Activations.GELU, false);
+  }
+
+  private static void deberta(Draft d) {
+    HubConfig c = d.config;
+    sizes(d);
+    d.epsilon = c.positive("layer_norm_eps", 1e-7);
+    d.place = Place.BEHIND;
+    d.vocabulary = c.count("vocab_size", 128_100, MAX_TOKENS);
+    d.longest = c.count("max_position_embeddings", 512, MAX_POSITIONS);
+    d.rows = c.flag("position_biased_input", true) ? d.longest : 0;
+    d.types = c.id("type_vocab_size", 0, MAX_TOKENS);
+    d.embeddingNorm = true;
+    for (String width : List.of("embedding_size", "pooler_hidden_size")) {
+      if (c.count(width, d.width, WIDEST) != d.width) {
+        throw c.refuse(width, "it must be hidden_size, " + d.width);
+      }
+    }
+    if (c.id("conv_kernel_size", 0, WIDEST) != 0) {
+      throw c.refuse("conv_kernel_size", "a convolution is not supported; it must be 0");
+    }
+    if (!c.flag("legacy", true)) {
+      throw c.refuse("legacy", "it must be true");
+    }
+    UnaryOperator<NDArray> act = c.choice("pooler_hidden_act", "gelu", Activations.KNOWN);
+    d.sequence = new Stem("pooler", d.width, true, act, false);
+    d.transform = new Stem("transform", d.width, true, d.activation, true);
+    d.headBias = true;
+    d.headTensor = "cls.predictions.decoder.weight";
+    distances(d);
+  }
+
+  private static void distances(Draft d) {
+    HubConfig c = d.config;
+    List<String> both = List.of("c2p", "p2c");
+    List<String> parts =
+        c
+            .choices(
+                "pos_att_type",
+                Map.of(
+                    "c2p", List.of("c2p"), "p2c", List.of("p2c"), "c2p|p2c", both, "p2c|c2p", both))
+            .stream()
+            .flatMap(List::stream)
+            .distinct()
+            .toList();
+    double scale = 1 / Math.sqrt(d.headSize * (1.0 + parts.size()));
+    d.scale = _ -> scale;
+    int said = c.countOrMinusOne("max_relative_positions", MAX_POSITIONS);
+    int farthest = said < 1 ? d.longest : said;
+    int buckets = Math.max(0, c.countOrMinusOne("position_buckets", MAX_POSITIONS));
+    if (buckets == 1) {
+      throw c.refuse("position_buckets", "it must be 2 or more");
+    }
+    boolean norm = c.choice("norm_rel_ebd", "none", Map.of("none", false, "layer_norm", true));
+    boolean shared = c.flag("share_att_key", false);
+    if (c.flag("relative_attention", false) && !parts.isEmpty()) {
+      d.distances =
+          new Distances(
+              buckets == 0 ? farthest : buckets,
+              buckets,
+              farthest,
+              norm,
+              shared,
+              parts.contains("c2p"),
+              parts.contains("p2c"));
+    }
   }
 
   private static void modernbert(Draft d) {

@@ -202,6 +202,12 @@ final class HubConfig {
     return value == null ? otherwise : whole(key, value, 0, most);
   }
 
+  /// A whole number from -1, which means none, to `most`; -1 if the key is absent.
+  int countOrMinusOne(String key, int most) {
+    Value value = find(key);
+    return value == null ? -1 : whole(key, value, -1, most);
+  }
+
   /// Numbers above 0, exactly `length`.
   List<Float> factors(String key, int length) {
     Value value = required(key);

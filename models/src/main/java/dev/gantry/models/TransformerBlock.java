@@ -3,9 +3,11 @@ package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.models.Description.Attending;
+import dev.gantry.models.Description.Distances;
 import dev.gantry.models.Description.FeedForward;
 import dev.gantry.models.Description.Layer;
 import dev.gantry.models.Description.Norms;
@@ -32,6 +34,8 @@ abstract class TransformerBlock extends NamedBlock {
       Dense value,
       @Nullable Norm queryNorm,
       @Nullable Norm keyNorm,
+      @Nullable Dense distanceKey,
+      @Nullable Dense distanceQuery,
       @Nullable Parameter sinks,
       Dense output,
       @Nullable Norm norm2,
@@ -69,6 +73,8 @@ abstract class TransformerBlock extends NamedBlock {
   private final List<Parts> layers = new ArrayList<>();
   private final List<OutputPart> outputs = new ArrayList<>();
   private @Nullable Norm last;
+  private @Nullable Parameter distances;
+  private @Nullable Norm distancesNorm;
 
   TransformerBlock(Description description) {
     this.description = description;
@@ -82,6 +88,12 @@ abstract class TransformerBlock extends NamedBlock {
   ///
   /// @param tokens the table that gives scores, where the head is tied to it
   final void addLayers(@Nullable Parameter tokens) {
+    Distances kind = description.attention().distances();
+    if (kind != null) {
+      Parameter.Type weight = Parameter.Type.WEIGHT;
+      distances = parameter("distances_weight", weight, 2L * kind.span(), description.width());
+      distancesNorm = kind.norm() ? norm("distancesNorm", description.width()) : null;
+    }
     for (int i = 0; i < description.layers().size(); i++) {
       layers.add(parts("layer" + i + "_", description.layers().get(i)));
     }
@@ -97,13 +109,23 @@ abstract class TransformerBlock extends NamedBlock {
     int queries = attention.heads() * attention.size();
     int keys = attention.groups() * attention.size();
     boolean around = norms.place() == Place.AROUND;
+    Dense query = dense(name + "query", queries, width, attention.bias());
+    Dense key = dense(name + "key", keys, width, attention.bias());
+    Distances by = attention.distances();
+    boolean own = by != null && !by.shared();
     return new Parts(
         layer.firstNorm() ? norm(name + "norm1", width) : null,
-        dense(name + "query", queries, width, attention.bias()),
-        dense(name + "key", keys, width, attention.bias()),
+        query,
+        key,
         dense(name + "value", keys, width, attention.bias()),
         queryNorm(name + "queryNorm", attention.heads()),
         queryNorm(name + "keyNorm", attention.groups()),
+        by == null || !by.keys()
+            ? null
+            : own ? dense(name + "distanceKey", keys, width, true) : key,
+        by == null || !by.queries()
+            ? null
+            : own ? dense(name + "distanceQuery", queries, width, true) : query,
         attention.sinks()
             ? parameter(name + "sinks", Parameter.Type.WEIGHT, attention.heads())
             : null,
@@ -183,6 +205,7 @@ abstract class TransformerBlock extends NamedBlock {
   final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     int length = Math.toIntExact(embedded.getShape().get(1));
     Map<Rotation, Rotation.Turn> turns = new HashMap<>();
+    DistanceScores byDistance = byDistance(input.getManager(), length, pass);
     // All are made before the first layer, which frees the embedded states that they are like.
     List<Attention> attentions = new ArrayList<>();
     for (Layer layer : description.layers()) {
@@ -202,7 +225,8 @@ abstract class TransformerBlock extends NamedBlock {
                               shared.pasts(),
                               length,
                               shared.ahead(length),
-                              shared.like()))));
+                              shared.like())),
+              byDistance));
     }
     NDArray states = embedded;
     for (int i = 0; i < layers.size(); i++) {
@@ -211,6 +235,15 @@ abstract class TransformerBlock extends NamedBlock {
       states = step(before, () -> layer(before, place, attentions.get(place), pass, shared));
     }
     return states;
+  }
+
+  private @Nullable DistanceScores byDistance(NDManager manager, int length, Pass pass) {
+    Distances kind = description.attention().distances();
+    if (kind == null || distances == null) {
+      return null;
+    }
+    NDArray table = normed(distancesNorm, pass.value(distances), pass);
+    return DistanceScores.of(kind, table, length, manager);
   }
 
   private NDArray layer(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
@@ -266,7 +299,13 @@ abstract class TransformerBlock extends NamedBlock {
       value = all.get(1);
     }
     NDArray sinks = parts.sinks() == null ? null : pass.value(parts.sinks());
-    return parts.output().of(attention.attend(query, key, value, sinks), pass);
+    DistanceScores by = attention.distances();
+    Attention whole =
+        by == null
+            ? attention
+            : attention.with(
+                by.scores(query, key, parts.distanceKey(), parts.distanceQuery(), pass));
+    return parts.output().of(whole.attend(query, key, value, sinks), pass);
   }
 
   private NDArray heads(Dense dense, @Nullable Norm norm, NDArray x, int heads, Pass pass) {
