@@ -50,6 +50,7 @@ record Architecture(
   private static Map<String, Function<HubFolder, Architecture>> byType() {
     Map<String, Function<HubFolder, Architecture>> known = new TreeMap<>();
     Families.KNOWN.forEach((type, family) -> known.put(type, folder -> text(folder, family)));
+    known.put("clip_vision_model", ImageFamilies::clip);
     known.put("deit", ImageFamilies::deit);
     known.put("dinov2", ImageFamilies::dinov2);
     known.put("resnet", ImageFamilies::resnet);
@@ -121,16 +122,18 @@ record Architecture(
   private static boolean hasLabels(Head head) {
     return switch (head) {
       case SEQUENCE, TOKENS -> true;
-      case MODEL, CAUSAL, MASKED, SPANS, PRETRAINING, NEXT_SENTENCE -> false;
+      case MODEL, CAUSAL, MASKED, SPANS, PRETRAINING, NEXT_SENTENCE, PROJECTION -> false;
     };
   }
 
   private static List<Output> outputs(Draft draft, Head head, int labels) {
     return switch (head) {
       case MODEL ->
-          draft.pooler != null && draft.folder.hasPooler()
-              ? List.of(draft.states(), draft.pooled())
-              : List.of(draft.states());
+          draft.summary != null
+              ? List.of(draft.states(), draft.summary)
+              : draft.pooler != null && draft.folder.hasPooler()
+                  ? List.of(draft.states(), draft.pooled())
+                  : List.of(draft.states());
       case CAUSAL, MASKED -> List.of(draft.scores("logits"));
       case SEQUENCE -> List.of(draft.labels(labels));
       case TOKENS ->
@@ -141,6 +144,7 @@ record Architecture(
               draft.eachToken(
                   List.of("start_logits", "end_logits"), new Labels("spans", 2, true, false)));
       case NEXT_SENTENCE -> List.of(draft.relation("logits"));
+      case PROJECTION -> List.of(Objects.requireNonNull(draft.summary), draft.states());
       case PRETRAINING ->
           draft.pooler == null
               ? List.of(draft.replaced())

@@ -170,6 +170,8 @@ record Description(
   /// Says which states an output takes.
   enum Pool {
     ALL,
+    /// All, before the last norm.
+    UNNORMED,
     FIRST,
     /// The last one that is not the padding token.
     LAST,

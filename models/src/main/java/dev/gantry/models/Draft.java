@@ -91,6 +91,10 @@ final class Draft {
   double scoreCap;
   @Nullable Stem transform;
   @Nullable Stem pooler;
+
+  /// A text's state, where a model without a head gives it besides all states.
+  @Nullable Output summary;
+
   @Nullable Stem sequence;
   @Nullable Stem each;
   Pool pool = Pool.FIRST;
@@ -189,6 +193,12 @@ final class Draft {
         -1,
         transform,
         new Vocabulary(isTied(), headBias, scoreScale, scoreCap));
+  }
+
+  /// What a text or an image is in the space that another model of the same training shares.
+  Output projected(String name, int token, int size) {
+    return new Output(
+        List.of(name), pool, token, null, new Labels("projection", size, false, false));
   }
 
   /// One score of each label for a text or an image.

@@ -4,6 +4,7 @@ package dev.gantry.models;
 import ai.djl.ndarray.NDArray;
 import dev.gantry.models.Description.Distances;
 import dev.gantry.models.Description.Experts;
+import dev.gantry.models.Description.Output;
 import dev.gantry.models.Description.Place;
 import dev.gantry.models.Description.Pool;
 import dev.gantry.models.Description.QueryNorm;
@@ -55,7 +56,8 @@ final class Families {
     TOKENS,
     SPANS,
     PRETRAINING,
-    NEXT_SENTENCE
+    NEXT_SENTENCE,
+    PROJECTION
   }
 
   private static final Map<String, Head> ENCODER =
@@ -116,6 +118,22 @@ final class Families {
               Family.encoder("Electra", "electra", Families::electra)
                   .with(Map.of("ForPreTraining", Head.PRETRAINING))),
           Map.entry("deberta-v2", Family.encoder("DebertaV2", "deberta", Families::deberta)),
+          Map.entry(
+              "clip_text_model",
+              new Family(
+                  "CLIPText",
+                  Map.of("Model", Head.MODEL, "ModelWithProjection", Head.PROJECTION),
+                  "Model",
+                  "clip-text",
+                  Families::clipText)),
+          Map.entry(
+              "siglip_text_model",
+              new Family(
+                  "SiglipText",
+                  Map.of("Model", Head.MODEL),
+                  "Model",
+                  "siglip-text",
+                  Families::siglipText)),
           Map.entry("modernbert", Family.encoder("ModernBert", "modernbert", Families::modernbert)),
           Map.entry(
               "gpt2",
@@ -264,6 +282,45 @@ final class Families {
     d.headTensor = "generator_lm_head.weight";
     d.transform = new Stem("transform", d.embeddingWidth, true, Activations.GELU, true);
     d.sequence = new Stem("classifier", d.width, true, Activations.GELU, false);
+  }
+
+  private static void clipText(Draft d) {
+    HubConfig c = d.config;
+    tower(d, "quick_gelu", 1e-5);
+    d.causal = true;
+    d.vocabulary = c.count("vocab_size", 49_408, MAX_TOKENS);
+    d.rows = c.count("max_position_embeddings", 77, MAX_POSITIONS);
+    d.longest = d.rows;
+    d.pool = Pool.END;
+    int end = c.id("eos_token_id", 49_407, MAX_TOKENS);
+    int size = c.count("projection_dim", 512, WIDEST);
+    boolean projects = c.words("architectures").contains("CLIPTextModelWithProjection");
+    d.summary =
+        projects
+            ? d.projected("text_embeds", end, size)
+            : new Output(List.of("pooler_output"), Pool.END, end, null, null);
+  }
+
+  private static void siglipText(Draft d) {
+    HubConfig c = d.config;
+    tower(d, "gelu_pytorch_tanh", 1e-6);
+    d.vocabulary = c.count("vocab_size", 32_000, MAX_TOKENS);
+    d.rows = c.count("max_position_embeddings", 64, MAX_POSITIONS);
+    d.longest = d.rows;
+    int size = c.count("projection_size", d.width, WIDEST);
+    Stem head = new Stem("pooler", size, true, UnaryOperator.identity(), false);
+    d.summary = new Output(List.of("pooler_output"), Pool.LAST, -1, head, null);
+  }
+
+  /// The layers of one of two models that were trained together. Files say their sizes.
+  static void tower(Draft d, String activation, double epsilon) {
+    HubConfig c = d.config;
+    List.of("hidden_size", "num_attention_heads", "num_hidden_layers", "intermediate_size")
+        .forEach(key -> c.count(key, WIDEST));
+    sizes(d);
+    d.activation = c.choice("hidden_act", activation, Activations.KNOWN);
+    d.epsilon = c.positive("layer_norm_eps", epsilon);
+    d.lastNorm = true;
   }
 
   private static void deberta(Draft d) {

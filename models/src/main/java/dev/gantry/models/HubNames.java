@@ -17,6 +17,7 @@ import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// Names the tensors of the hub's files that fill the parameters of blocks that are known, also of DJL's own. The rules
 /// are lists in `names.txt`.
@@ -73,6 +74,7 @@ public final class HubNames {
             names.optRule(
                 part[3], part[4], slice(0, Long.parseLong(part[1]), Long.parseLong(part[2])));
         case "woven" -> names.optRule(part[2], part[3], woven(part[1], part[2], words));
+        case "shaped" -> names.rule(part[2], part[3], reshape(axes(part[1])));
         case "join" ->
             names.concat(part[2], Integer.parseInt(part[1]), List.of(part).subList(3, part.length));
         case "stack" -> stack(Integer.parseInt(part[1]), part[2], part[3], names);
@@ -106,6 +108,10 @@ public final class HubNames {
     return parameter.endsWith("_weight")
         ? new TensorTransform[] {reshape(heads, 3, size, -1), cut, reshape(heads * size, -1)}
         : new TensorTransform[] {reshape(heads, 3, size), cut, reshape(heads * size)};
+  }
+
+  private static long[] axes(String written) {
+    return Stream.of(written.split(",", -1)).mapToLong(Long::parseLong).toArray();
   }
 
   /// Makes a parameter of vectors, of which each head has one.

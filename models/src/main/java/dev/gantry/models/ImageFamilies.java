@@ -6,6 +6,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Block;
 import dev.gantry.djl.ParameterNames;
+import dev.gantry.models.Description.Output;
 import dev.gantry.models.Description.Patches;
 import dev.gantry.models.Description.Pool;
 import dev.gantry.models.Description.Stem;
@@ -73,6 +74,36 @@ final class ImageFamilies {
     draft.pool = Pool.FIRST_AND_MEAN;
     return vit(
         draft, "Dinov2", draft.gated ? "dinov2-gated" : "dinov2", patches(draft, 224, 14, true, 1));
+  }
+
+  /// The tower of images: the class token's state, normalized, is what the image is.
+  static Architecture clip(HubFolder folder) {
+    HubConfig config = folder.config();
+    Draft draft = new Draft(folder);
+    Families.tower(draft, "quick_gelu", 1e-5);
+    String projecting = "CLIPVisionModelWithProjection";
+    String name =
+        Architecture.chosen(config, "CLIPVisionModel", Set.of("CLIPVisionModel", projecting));
+    Patches sizes = patches(draft, 224, 32, false, 1);
+    Patches patches =
+        new Patches(sizes.channels(), sizes.size(), false, sizes.patch(), 1, false, true);
+    draft.patches = patches;
+    int size = config.count("projection_dim", 512, Families.WIDEST);
+    Output states = new Output(List.of("last_hidden_state"), Pool.UNNORMED, -1, null, null);
+    Description description =
+        draft.description(
+            name.equals(projecting)
+                ? List.of(draft.projected("image_embeds", -1, size), states)
+                : List.of(states, draft.pooled()));
+    return image(
+        name,
+        description,
+        () -> new VitBlock(description, patches),
+        draft.names("clip-image", description),
+        Architecture.names(description),
+        List.of(),
+        patches.channels(),
+        patches.size());
   }
 
   private static Patches patches(Draft draft, int size, int patch, boolean anySize, int first) {

@@ -72,8 +72,9 @@ final class OutputPart {
   }
 
   /// @param states `[batch, length, width]`
-  NDList of(NDArray states, TextInputs text, Pass pass) {
-    NDArray result = pooled(states, text);
+  /// @param normed the same after the last norm
+  NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
+    NDArray result = pooled(output.pool() == Pool.UNNORMED ? states : normed, text);
     Stem before = output.stem();
     if (stem != null && before != null) {
       result = before.activation().apply(stem.of(result, pass));
@@ -101,7 +102,7 @@ final class OutputPart {
 
   private NDArray pooled(NDArray states, TextInputs text) {
     return switch (output.pool()) {
-      case ALL -> states;
+      case ALL, UNNORMED -> states;
       case FIRST -> states.get(new NDIndex(":, 0"));
       case LAST -> at(states, lastPlaces(text));
       case END -> at(states, endPlaces(text));
@@ -165,7 +166,8 @@ final class OutputPart {
 
   /// @param tokens `[batch, length]`
   List<Shape> shapes(Shape tokens) {
-    Shape pooled = output.pool() == Pool.ALL ? tokens : new Shape(tokens.get(0));
+    boolean all = output.pool() == Pool.ALL || output.pool() == Pool.UNNORMED;
+    Shape pooled = all ? tokens : new Shape(tokens.get(0));
     boolean bare = output.scores() instanceof Labels labels && labels.bare();
     return Collections.nCopies(
         output.names().size(), bare || output.names().size() > 1 ? pooled : pooled.add(width));

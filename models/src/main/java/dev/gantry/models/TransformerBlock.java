@@ -190,7 +190,7 @@ abstract class TransformerBlock extends NamedBlock {
   final NDList outputs(NDArray states, TextInputs text, Pass pass) {
     NDArray normed = last == null ? states : last.of(states, pass);
     NDList results = new NDList();
-    outputs.forEach(output -> results.addAll(output.of(normed, text, pass)));
+    outputs.forEach(output -> results.addAll(output.of(states, normed, text, pass)));
     return results;
   }
 

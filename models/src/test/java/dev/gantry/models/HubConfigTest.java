@@ -26,7 +26,7 @@ class HubConfigTest {
       quoteCharacter = '`',
       textBlock =
           """
-          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, camembert, d
+          llama | "model_type": "llama" | "model_type": "mamba" | 'model_type' is "mamba"; known are bert, camembert,
           llama | "model_type": "llama" | "model_kind": "llama" | has no 'model_type'
           llama | "LlamaForCausalLM" | "LlamaForMultipleChoice" | 'LlamaForMultipleChoice' is not known; known are LlamaForCausalLM, LlamaForQuestionAnswering
           llama | "LlamaForCausalLM" | 7 | 'architectures' is an array; it must be an array of strings
