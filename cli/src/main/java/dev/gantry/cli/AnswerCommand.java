@@ -16,12 +16,25 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.models.Chat;
+import dev.gantry.models.ChatMessage;
 import dev.gantry.models.HubModel;
+import dev.gantry.models.TextGenerator;
+import dev.gantry.models.TextOptions;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStreamReader;
+import java.io.PrintWriter;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Objects;
 import java.util.SequencedMap;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -33,7 +46,7 @@ import picocli.CommandLine.Parameters;
     description =
         "Loads a folder with config.json and weights of a known architecture (BERT, GPT-2, Llama,"
             + " ResNet, ViT), or a GGUF file of Llama's, and prints what the model answers to a"
-            + " file of inputs.")
+            + " file of inputs. With --chat, it answers messages.")
 final class AnswerCommand extends ReportCommand {
   /// The floating-point type that the model computes in.
   enum Type {
@@ -48,15 +61,27 @@ final class AnswerCommand extends ReportCommand {
     }
   }
 
+  private static final int MAX_ANSWER_TOKENS = 1024;
+
   @Parameters(paramLabel = "FOLDER", description = "A model's folder, or its GGUF file.")
   private Path folder;
 
   @Option(
       names = "--input",
       paramLabel = "FILE",
-      required = true,
       description = "JSON: {\"inputs\": {NAME: {\"shape\", \"dtype\", \"values\"}}}.")
-  private Path input;
+  private @Nullable Path input;
+
+  @Option(
+      names = "--chat",
+      description = "Answers the lines of the standard input, as a conversation.")
+  private boolean chat;
+
+  @Option(
+      names = "--message",
+      paramLabel = "TEXT",
+      description = "With --chat: answers this instead.")
+  private @Nullable String message;
 
   @Option(
       names = "--dtype",
@@ -68,9 +93,60 @@ final class AnswerCommand extends ReportCommand {
   @Mixin private DeviceOption device;
 
   @Override
+  void checkOptions() {
+    if (chat == (input != null)) {
+      throw new MisuseException("answer takes either --input or --chat");
+    }
+    if (chat ? json : message != null) {
+      throw new MisuseException(
+          chat ? "--chat prints text: there is no --json" : "--message needs --chat");
+    }
+  }
+
+  @Override
+  public Integer call() throws IOException {
+    if (!chat) {
+      return super.call();
+    }
+    checkOptions();
+    TextOptions options =
+        TextOptions.builder().optDevice(device.ofDjl()).optDtype(type.type).build();
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(MAX_ANSWER_TOKENS).build();
+    try (Chat model = HubModel.of(folder).chat(options, generator)) {
+      List<ChatMessage> conversation = new ArrayList<>();
+      if (message != null) {
+        answer(model, conversation, message);
+        return 0;
+      }
+      BufferedReader lines =
+          new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+      for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+        answer(model, conversation, line);
+      }
+    }
+    return 0;
+  }
+
+  private void answer(Chat model, List<ChatMessage> conversation, String said) {
+    conversation.add(ChatMessage.user(said));
+    PrintWriter out = spec.commandLine().getOut();
+    StringBuilder answer = new StringBuilder();
+    model.stream(conversation)
+        .forEachRemaining(piece -> {
+          answer.append(piece);
+          out.print(piece);
+          out.flush();
+        });
+    out.println();
+    out.flush();
+    conversation.add(ChatMessage.assistant(answer.toString()));
+  }
+
+  @Override
   Report report(GantrySession session) {
+    Path file = Objects.requireNonNull(input);
     HubModel hub = HubModel.of(folder);
-    Inputs inputs = Inputs.read(session, input, hub);
+    Inputs inputs = Inputs.read(session, file, hub);
     AtomicReference<TransferReport> transfer = new AtomicReference<>(TransferReport.NOTHING);
     LoadOptions options =
         LoadOptions.builder()
@@ -83,7 +159,7 @@ final class AnswerCommand extends ReportCommand {
     try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
       double seconds = (System.nanoTime() - start) / 1e9;
       SequencedMap<String, Answer.Output> outputs =
-          fitting(input, "wrong-input", () -> outputs(hub, model, inputs));
+          fitting(file, "wrong-input", () -> outputs(hub, model, inputs));
       return new Answer(outputs, seconds, transfer.get());
     }
   }

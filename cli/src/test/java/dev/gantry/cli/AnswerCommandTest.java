@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -154,5 +155,38 @@ class AnswerCommandTest {
     assertThat(run.err().lines()).hasSize(1);
     assertThat(run.out()).isEmpty();
     assertThat(run.exitCode()).isEqualTo(exitCode);
+  }
+
+  @Test
+  void aMessageIsAnsweredByText() throws IOException {
+    try (Stream<Path> files = Files.list(HUB.resolve("llama"))) {
+      for (Path file : files.toList()) {
+        Files.copy(file, temporary.resolve(file.getFileName()));
+      }
+    }
+    Files.delete(temporary.resolve("tokenizer_config.json"));
+    CommandLineRun without = CommandLineRun.of("answer", temporary, "--chat", "--message", "the");
+    assertThat(without.exitCode()).isNotZero();
+    assertThat(without.err()).contains("a chat needs chat_template.jinja");
+
+    CommandLineRun run =
+        CommandLineRun.of(
+            "answer", HUB.resolve("llama"), "--chat", "--message", "the cat", "--device", "host");
+    assertThat(run.err()).isEmpty();
+    assertThat(run.exitCode()).isZero();
+    assertThat(run.out()).isEqualTo("<s> <s> <s> <s>\n");
+  }
+
+  @Test
+  void optionsThatDoNotFitEachOtherAreNamed() {
+    Path folder = HUB.resolve("llama");
+    assertThat(CommandLineRun.of("answer", folder).err()).contains("either --input or --chat");
+    assertThat(CommandLineRun.of("answer", folder, "--chat", "--json").err())
+        .contains("--chat prints text");
+    assertThat(
+            CommandLineRun.of(
+                    "answer", folder, "--input", folder.resolve("expected.json"), "--message", "x")
+                .err())
+        .contains("--message needs --chat");
   }
 }

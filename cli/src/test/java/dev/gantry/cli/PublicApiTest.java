@@ -32,7 +32,7 @@ class PublicApiTest {
   /// What reads a folder of the hub, names its tensors, and runs its block: six. Then what turns texts into vectors, scores
   /// and labels, each a task that users have: `TextEmbedder`, `TextScorer`, `TextClassifier`, with the options of all three,
   /// and their translators for DJL.
-  private static final int MAX_TYPES_OF_MODELS = 11;
+  private static final int MAX_TYPES_OF_MODELS = 13;
 
   private static final PublicApi API = PublicApi.read();
 

@@ -208,6 +208,25 @@ public final class HubModel {
     return TextClassifier.open(this, MisuseException.requireGiven("options", options));
   }
 
+  /// Opens a chat that takes the best tokens, with answers of 1,024 tokens at most.
+  public Chat chat() {
+    return chat(TextOptions.defaults(), TextGenerator.builder().optMaxTokens(1024).build());
+  }
+
+  /// Loads the weights into a model that answers in conversations, by the folder's `tokenizer.json` and chat template.
+  ///
+  /// @param options where it computes, and in which type; the others do not count
+  /// @param generator chooses the tokens. Those that end a text by the folder's files end an answer, too
+  /// @param stops texts that end an answer, without being part of it
+  /// @return a chat that owns the weights' memory until you close it
+  /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]; also if the folder has no
+  ///     `tokenizer.json` or chat template, or the model continues no texts
+  public Chat chat(TextOptions options, TextGenerator generator, String... stops) {
+    MisuseException.requireGiven("options", options);
+    MisuseException.requireGiven("generator", generator);
+    return Chat.open(this, options, generator, List.of(stops));
+  }
+
   /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay
   /// where they are and get new values. No prediction may run meanwhile.
   ///

@@ -209,6 +209,13 @@ class SamplesTest {
             HUB.resolve("bert")),
         sample("GenerateText", GenerateText::main, "the cat .*\n", HUB.resolve("llama"), "the cat"),
         sample(
+            "ChatWithModel",
+            ChatWithModel::main,
+            "(.*\n){2}",
+            HUB.resolve("llama"),
+            "the cat",
+            "a dog"),
+        sample(
             "EmbedTexts",
             EmbedTexts::main,
             "1\\.0000 the cat\n-?0\\.\\d+ a dog\n",

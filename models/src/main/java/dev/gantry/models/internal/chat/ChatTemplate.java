@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.chat;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParseException;
+import com.google.gson.JsonParser;
+import com.hubspot.jinjava.Jinjava;
+import com.hubspot.jinjava.JinjavaConfig;
+import com.hubspot.jinjava.LegacyOverrides;
+import com.hubspot.jinjava.el.JinjavaInterpreterResolver;
+import com.hubspot.jinjava.interpret.JinjavaInterpreter;
+import com.hubspot.jinjava.interpret.RenderResult;
+import com.hubspot.jinjava.interpret.TemplateError;
+import com.hubspot.jinjava.lib.fn.ELFunctionDefinition;
+import com.hubspot.jinjava.lib.tag.Tag;
+import com.hubspot.jinjava.tree.Node;
+import com.hubspot.jinjava.tree.TagNode;
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.LocalDateTime;
+import java.time.ZoneId;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import jinjava.javax.el.CompositeELResolver;
+import org.jspecify.annotations.Nullable;
+
+/// A folder's chat template, which makes one text of a conversation. What a message says is never taken for a template.
+/// Immutable, thread-safe.
+public final class ChatTemplate {
+  private static final long MAX_BYTES = 16 << 20;
+  private static final long MAX_TEXT = 1 << 26;
+  private static final Pattern BRANCH =
+      Pattern.compile("\\{%[-+]?\\s*(for|if|else|endfor|endif)\\b(.*?)%}", Pattern.DOTALL);
+  private static final Pattern CONDITION =
+      Pattern.compile("\\sif\\s(?!.*\\selse\\s)", Pattern.DOTALL);
+  private static final Jinjava JINJA = jinja();
+
+  private final Path file;
+  private final String template;
+  private final Map<String, Object> words;
+
+  private ChatTemplate(Path file, String template, Map<String, Object> words) {
+    this.file = file;
+    this.template = template;
+    this.words = words;
+  }
+
+  private static Jinjava jinja() {
+    CompositeELResolver resolver = new CompositeELResolver();
+    resolver.add(new PythonMethods());
+    resolver.add(JinjavaInterpreterResolver.DEFAULT_RESOLVER_READ_WRITE);
+    Jinjava jinja =
+        new Jinjava(
+            JinjavaConfig.newBuilder()
+                .withNestedInterpretationEnabled(false)
+                .withMaxOutputSize(MAX_TEXT)
+                .withElResolver(resolver)
+                .withLegacyOverrides(
+                    LegacyOverrides.newBuilder()
+                        .withParseWhitespaceControlStrictly(true)
+                        .withUseTrimmingForNotesAndExpressions(true)
+                        .withKeepNullableLoopValues(true)
+                        .withEvaluateMapKeys(true)
+                        .withUseNaturalOperatorPrecedence(true)
+                        .build())
+                .build());
+    jinja.getGlobalContext().registerFunction(function("raise_exception", "raise"));
+    jinja.getGlobalContext().registerFunction(function("strftime_now", "now"));
+    jinja.getGlobalContext().registerTag(new Generation());
+    return jinja;
+  }
+
+  private static ELFunctionDefinition function(String name, String method) {
+    return new ELFunctionDefinition("", name, ChatTemplate.class, method, String.class);
+  }
+
+  /// Reads `chat_template.jinja`, or `chat_template` of `tokenizer_config.json`, and the special tokens that this names.
+  ///
+  /// @throws MisuseException if the folder has no template
+  /// @throws MalformedFileException if a file is not as it must be
+  public static ChatTemplate read(Path folder) {
+    Path config = folder.resolve("tokenizer_config.json");
+    JsonObject members = new JsonObject();
+    if (Files.isRegularFile(config)) {
+      try {
+        members = JsonParser.parseString(text(config)).getAsJsonObject();
+      } catch (JsonParseException | IllegalStateException fault) {
+        throw new MalformedFileException(
+            Location.of(config), 0, "not-an-object", String.valueOf(fault.getMessage()));
+      }
+    }
+    Path file = folder.resolve("chat_template.jinja");
+    boolean own = Files.isRegularFile(file);
+    String template = own ? text(file) : template(members.get("chat_template"));
+    if (template == null) {
+      throw new MisuseException(
+          "a chat needs chat_template.jinja, or chat_template in tokenizer_config.json, in "
+              + folder);
+    }
+    Map<String, Object> words = new HashMap<>();
+    for (String name : List.of("bos_token", "eos_token", "unk_token", "pad_token")) {
+      String word = word(members.get(name));
+      if (word != null) {
+        words.put(name, word);
+      }
+    }
+    Path from = own ? file : config;
+    requireKnown(from, template);
+    return new ChatTemplate(from, rewritten(template), words);
+  }
+
+  private static String text(Path file) {
+    try {
+      if (Files.size(file) > MAX_BYTES) {
+        throw new MalformedFileException(
+            Location.of(file), 0, "template-too-large", "more than " + MAX_BYTES + " bytes");
+      }
+      return Files.readString(file);
+    } catch (IOException fault) {
+      throw new UncheckedIOException(fault);
+    }
+  }
+
+  /// One template, or that named `default` of several.
+  private static @Nullable String template(@Nullable JsonElement given) {
+    if (given == null || given.isJsonPrimitive()) {
+      return given == null ? null : given.getAsString();
+    }
+    if (given.isJsonArray()) {
+      for (JsonElement each : given.getAsJsonArray()) {
+        if (each instanceof JsonObject named && "default".equals(word(named.get("name")))) {
+          return word(named.get("template"));
+        }
+      }
+    }
+    return null;
+  }
+
+  /// A text, or the `content` of a special token that is written with its properties.
+  private static @Nullable String word(@Nullable JsonElement given) {
+    if (given instanceof JsonObject token) {
+      return word(token.get("content"));
+    }
+    return given == null || !given.isJsonPrimitive() ? null : given.getAsString();
+  }
+
+  /// Refuses what Jinjava passes over without a word: loops with a condition, or with an `else`.
+  private static void requireKnown(Path file, String template) {
+    Deque<String> open = new ArrayDeque<>();
+    Matcher tag = BRANCH.matcher(template);
+    while (tag.find()) {
+      String name = tag.group(1);
+      boolean chooses = name.equals("for") && CONDITION.matcher(tag.group(2)).find();
+      if (chooses || (name.equals("else") && "for".equals(open.peek()))) {
+        throw new MalformedFileException(
+            Location.of(file),
+            0,
+            "chat-template",
+            "a loop with '%s' is not known here".formatted(chooses ? "if" : "else"));
+      }
+      if (name.startsWith("end")) {
+        open.poll();
+      } else if (!name.equals("else")) {
+        open.push(name);
+      }
+    }
+  }
+
+  /// Takes away the blanks that blocks stand behind on their lines, and the ends of lines behind blocks, as the reference
+  /// does: Jinjava would also take blanks behind an expression. Writes what it does not parse in another way: a list
+  /// backwards, and a named argument that is a sum.
+  private static String rewritten(String template) {
+    return template
+        .replaceFirst("\n$", "")
+        .replaceAll("(?m)^[ \t]+(?=\\{[%#](?!\\+))", "")
+        .replaceAll("((?<!\\+)[%#]})\n", "$1")
+        .replace("[::-1]", "|reverse|list")
+        .replaceAll("(\\w=)(\\w[\\w.]*(?:\\|\\w+)? *[-+] *\\w+)", "$1($2)");
+  }
+
+  /// @param messages each with a `role` and a `content`
+  /// @param begin whether the answer's beginning follows the last message
+  /// @throws MisuseException if the template refuses the conversation
+  /// @throws MalformedFileException if it is no template, or one that Jinjava cannot render
+  public String render(List<Map<String, String>> messages, boolean begin) {
+    Map<String, Object> given = new HashMap<>(words);
+    given.put("messages", messages);
+    given.put("add_generation_prompt", begin);
+    // Templates ask whether there is such a function.
+    given.put("strftime_now", true);
+    RenderResult result = JINJA.renderForResult(template, given);
+    for (TemplateError error : result.getErrors()) {
+      for (Throwable fault = error.getException(); fault != null; fault = fault.getCause()) {
+        if (fault instanceof MisuseException refusal) {
+          throw refusal;
+        }
+      }
+      throw new MalformedFileException(
+          Location.of(file),
+          0,
+          "chat-template",
+          "line %d: %s".formatted(error.getLineno(), error.getMessage()));
+    }
+    return result.getOutput();
+  }
+
+  /// What `raise_exception` of templates calls.
+  @SuppressWarnings("DoNotCallSuggester") // Jinjava calls it.
+  public static String raise(String reason) {
+    throw new MisuseException("the chat template refuses the conversation: " + reason);
+  }
+
+  /// What `strftime_now` of templates calls.
+  public static String now(String format) {
+    LocalDateTime now = LocalDateTime.now(ZoneId.systemDefault());
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < format.length(); i++) {
+      if (format.charAt(i) != '%' || i + 1 == format.length()) {
+        text.append(format.charAt(i));
+        continue;
+      }
+      char letter = format.charAt(++i);
+      String pattern =
+          switch (letter) {
+            case 'd' -> "dd";
+            case 'm' -> "MM";
+            case 'b' -> "MMM";
+            case 'B' -> "MMMM";
+            case 'y' -> "yy";
+            case 'Y' -> "yyyy";
+            case 'a' -> "EEE";
+            case 'A' -> "EEEE";
+            case 'H' -> "HH";
+            case 'I' -> "hh";
+            case 'M' -> "mm";
+            case 'S' -> "ss";
+            case 'p' -> "a";
+            case 'j' -> "DDD";
+            case '%' -> "'%'";
+            default -> throw new MisuseException("strftime_now does not know %" + letter);
+          };
+      text.append(DateTimeFormatter.ofPattern(pattern, Locale.ENGLISH).format(now));
+    }
+    return text.toString();
+  }
+
+  /// Marks what the model answered, for trainings: here, only what is in it counts.
+  private static final class Generation implements Tag {
+    private static final long serialVersionUID = 1;
+
+    @Override
+    public String getName() {
+      return "generation";
+    }
+
+    @Override
+    public String getEndTagName() {
+      return "endgeneration";
+    }
+
+    @Override
+    public String interpret(TagNode tag, JinjavaInterpreter interpreter) {
+      StringBuilder text = new StringBuilder();
+      for (Node child : tag.getChildren()) {
+        text.append(child.render(interpreter));
+      }
+      return text.toString();
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.chat;
+
+import java.beans.FeatureDescriptor;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.regex.Pattern;
+import jinjava.javax.el.ELContext;
+import jinjava.javax.el.ELResolver;
+import org.jspecify.annotations.Nullable;
+
+/// The methods of Python's strings and dictionaries that chat templates call, for expressions of Jinjava.
+final class PythonMethods extends ELResolver {
+  private static final String BLANKS = " \n\t\r\f\u000b";
+
+  @Override
+  public @Nullable Object invoke(
+      ELContext context,
+      @Nullable Object base,
+      Object method,
+      Class<?> @Nullable [] types,
+      @Nullable Object @Nullable [] arguments) {
+    @Nullable Object[] given = arguments == null ? new @Nullable Object[0] : arguments;
+    Object result =
+        switch (base) {
+          case CharSequence text -> ofText(text.toString(), method.toString(), given);
+          case Map<?, ?> map -> ofMap(map, method.toString(), given);
+          case null, default -> null;
+        };
+    // An absent value is resolved, too: get() of a key that is not there is none.
+    if (result != null || (base instanceof Map && method.toString().equals("get"))) {
+      context.setPropertyResolved(true);
+    }
+    return result;
+  }
+
+  private static @Nullable Object ofText(String text, String method, @Nullable Object... given) {
+    String first = given.length == 0 ? null : String.valueOf(given[0]);
+    return switch (method) {
+      case "strip" -> stripped(text, first, true, true);
+      case "lstrip" -> stripped(text, first, true, false);
+      case "rstrip" -> stripped(text, first, false, true);
+      case "split" -> split(text, first);
+      case "upper" -> text.toUpperCase(Locale.ROOT);
+      case "lower" -> text.toLowerCase(Locale.ROOT);
+      case "capitalize" -> capitalised(text);
+      case "title" ->
+          Pattern.compile("\\p{L}+").matcher(text).replaceAll(word -> capitalised(word.group()));
+      case "startswith" -> first != null && text.startsWith(first);
+      case "endswith" -> first != null && text.endsWith(first);
+      case "replace" ->
+          given.length < 2 || first == null ? null : text.replace(first, String.valueOf(given[1]));
+      default -> null;
+    };
+  }
+
+  private static String capitalised(String text) {
+    return text.isEmpty()
+        ? text
+        : text.substring(0, 1).toUpperCase(Locale.ROOT)
+            + text.substring(1).toLowerCase(Locale.ROOT);
+  }
+
+  /// @param set the characters to take away; null for blanks
+  private static String stripped(String text, @Nullable String set, boolean left, boolean right) {
+    String away = set == null ? BLANKS : set;
+    int from = 0;
+    int to = text.length();
+    while (left && from < to && away.indexOf(text.charAt(from)) >= 0) {
+      from++;
+    }
+    while (right && to > from && away.indexOf(text.charAt(to - 1)) >= 0) {
+      to--;
+    }
+    return text.substring(from, to);
+  }
+
+  private static List<String> split(String text, @Nullable String separator) {
+    if (separator != null) {
+      return new ArrayList<>(Arrays.asList(text.split(Pattern.quote(separator), -1)));
+    }
+    String words = text.strip();
+    return words.isEmpty() ? List.of() : new ArrayList<>(Arrays.asList(words.split("\\s+")));
+  }
+
+  private static @Nullable Object ofMap(Map<?, ?> map, String method, @Nullable Object... given) {
+    return switch (method) {
+      case "items" ->
+          map.entrySet().stream()
+              .map(entry -> Arrays.asList(entry.getKey(), entry.getValue()))
+              .toList();
+      case "keys" -> new ArrayList<>(map.keySet());
+      case "values" -> new ArrayList<>(map.values());
+      case "get" ->
+          given.length > 0 && map.containsKey(given[0])
+              ? map.get(given[0])
+              : given.length > 1 ? given[1] : null;
+      default -> null;
+    };
+  }
+
+  @Override
+  public @Nullable Object getValue(ELContext context, @Nullable Object base, Object property) {
+    return null;
+  }
+
+  @Override
+  public @Nullable Class<?> getType(ELContext context, @Nullable Object base, Object property) {
+    return null;
+  }
+
+  @Override
+  public void setValue(ELContext context, @Nullable Object base, Object property, Object value) {}
+
+  @Override
+  public boolean isReadOnly(ELContext context, @Nullable Object base, Object property) {
+    return true;
+  }
+
+  @Override
+  public @Nullable Iterator<FeatureDescriptor> getFeatureDescriptors(
+      ELContext context, @Nullable Object base) {
+    return null;
+  }
+
+  @Override
+  public @Nullable Class<?> getCommonPropertyType(ELContext context, @Nullable Object base) {
+    return null;
+  }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.chat;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.google.gson.JsonElement;
+import com.google.gson.JsonObject;
+import com.google.gson.JsonParser;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+import org.junit.jupiter.params.provider.ValueSource;
+
+class ChatTemplateTest {
+  private static final Path TEMPLATES = Path.of("src/test/resources/chat");
+  private static final List<Map<String, String>> HI =
+      List.of(Map.of("role", "user", "content", "Hi"));
+
+  @TempDir private Path folder;
+
+  static Stream<JsonObject> cases() throws IOException {
+    JsonElement all = JsonParser.parseString(Files.readString(TEMPLATES.resolve("expected.json")));
+    return StreamSupport.stream(all.getAsJsonArray().spliterator(), false)
+        .map(JsonElement::getAsJsonObject);
+  }
+
+  private ChatTemplate template(String text) throws IOException {
+    Files.writeString(folder.resolve("chat_template.jinja"), text);
+    Files.writeString(
+        folder.resolve("tokenizer_config.json"),
+        "{\"bos_token\": {\"content\": \"<s>\", \"lstrip\": false}, \"eos_token\": \"</s>\"}");
+    return ChatTemplate.read(folder);
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void conversationsBecomeTheTextsOfTheReference(JsonObject given) throws IOException {
+    ChatTemplate template =
+        template(Files.readString(TEMPLATES.resolve(given.get("template").getAsString())));
+    List<Map<String, String>> messages = new ArrayList<>();
+    for (JsonElement each : given.get("messages").getAsJsonArray()) {
+      JsonObject message = each.getAsJsonObject();
+      // The reference's dictionaries keep their order; a test asks for it.
+      Map<String, String> ordered = new LinkedHashMap<>();
+      message.asMap().forEach((name, value) -> ordered.put(name, value.getAsString()));
+      messages.add(ordered);
+    }
+    boolean begin = given.get("begin").getAsBoolean();
+    if (given.has("refused")) {
+      assertThatThrownBy(() -> template.render(messages, begin))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "the chat template refuses the conversation: " + given.get("refused").getAsString());
+    } else {
+      assertThat(template.render(messages, begin)).isEqualTo(given.get("text").getAsString());
+    }
+  }
+
+  @Test
+  void aTemplateIsInTheConfigurationToo() throws IOException {
+    Path config = folder.resolve("tokenizer_config.json");
+    Files.writeString(config, "{\"chat_template\": \"{{ messages[0].content }}!\"}");
+    assertThat(ChatTemplate.read(folder).render(HI, true)).isEqualTo("Hi!");
+    Files.writeString(
+        config,
+        "{\"chat_template\": [{\"name\": \"tool_use\", \"template\": \"no\"},"
+            + " {\"name\": \"default\", \"template\": \"yes\"}]}");
+    assertThat(ChatTemplate.read(folder).render(HI, true)).isEqualTo("yes");
+    Files.writeString(config, "{\"chat_template\": null}");
+    assertThatThrownBy(() -> ChatTemplate.read(folder))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContainingAll("chat_template.jinja", folder.toString());
+    Files.writeString(config, "[");
+    assertThatThrownBy(() -> ChatTemplate.read(folder)).isInstanceOf(MalformedFileException.class);
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"{% if %}", "{{ 'a' + }}", "{% nothing %}"})
+  void aTemplateThatCannotBeRenderedIsRefused(String text) throws IOException {
+    ChatTemplate template = template(text);
+    assertThatThrownBy(() -> template.render(HI, true))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("chat_template.jinja");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "{% for m in messages if m.role != 'x' %}{% endfor %}",
+        "{%- for m in messages -%}{% if a %}{% else %}{% endif %}{%- else %}no{% endfor %}"
+      })
+  void loopsThatWouldBeRenderedWronglyAreRefused(String text) {
+    assertThatThrownBy(() -> template(text))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll("chat_template.jinja", "a loop with '");
+  }
+
+  @Test
+  void aLoopMayHaveAChoiceOfLists() throws IOException {
+    assertThat(
+            template("{% for m in (messages if messages else []) %}{{ m.content }} {% endfor %}")
+                .render(HI, true))
+        .isEqualTo("Hi ");
+  }
+
+  @Test
+  void datesAreWrittenAsPythonWritesThem() {
+    assertThat(ChatTemplate.now("%d %b %Y, %H:%M %%"))
+        .matches("\\d\\d [A-Z][a-z][a-z] 20\\d\\d, \\d\\d:\\d\\d %");
+    assertThat(ChatTemplate.now("%B")).matches("[A-Z][a-z]+");
+    assertThatThrownBy(() -> ChatTemplate.now("%Q")).hasMessage("strftime_now does not know %Q");
+  }
+}
