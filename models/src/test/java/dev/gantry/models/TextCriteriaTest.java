@@ -13,6 +13,9 @@ import ai.djl.inference.Predictor;
 import ai.djl.modality.Classifications;
 import ai.djl.modality.Input;
 import ai.djl.modality.Output;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.types.Shape;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ModelNotFoundException;
 import ai.djl.repository.zoo.ZooModel;
@@ -175,6 +178,20 @@ class TextCriteriaTest {
             .as(name)
             .contains(name.equals("classes") ? "fine" : name.equals("cross") ? "0.6" : "-0.");
       }
+    }
+  }
+
+  @Test
+  void inputsOfServingKeepDjlsRulesWhereNoTranslatorIsNamed() throws Exception {
+    try (ZooModel<Input, Output> model =
+            criteria("mean", Input.class, Output.class).build().loadModel();
+        Predictor<Input, Output> predictor = model.newPredictor();
+        NDManager manager = NDManager.newBaseManager()) {
+      Input input = new Input();
+      input.addProperty("Content-Type", "tensor/ndlist");
+      input.add(new NDList(manager.create(new long[][] {{2, 5, 3}})).encode());
+      NDList answer = predictor.predict(input).getDataAsNDList(manager);
+      assertThat(answer.head().getShape()).isEqualTo(new Shape(1, 3, 32));
     }
   }
 

@@ -25,7 +25,7 @@ public final class ClassifyTexts {
     TextOptions options =
         TextOptions.builder()
             .optMaxLength(256) // in tokens; what is longer is cut off
-            .optBatchTokens(16_384) // at once on the device
+            .optBatchTokens(4096) // at once on the device
             .build();
     try (TextClassifier classifier = HubModel.of(folder).classifier(options)) {
       List<Classifications> answers = classifier.classify(texts);
