@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.internal.sampling.TokenChooser;
 import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 

@@ -3,6 +3,8 @@ package dev.gantry.models;
 
 import ai.djl.Model;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.internal.sampling.Sampling;
+import dev.gantry.models.internal.sampling.TokenChooser;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;

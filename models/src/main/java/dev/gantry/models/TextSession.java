@@ -2,6 +2,7 @@
 package dev.gantry.models;
 
 import ai.djl.Model;
+import dev.gantry.models.internal.sampling.TokenChooser;
 import java.util.Arrays;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.sampling;
 
 import dev.gantry.core.MisuseException;
 import java.nio.FloatBuffer;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.sampling;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.types.DataType;
@@ -13,21 +13,21 @@ import org.jspecify.annotations.Nullable;
 
 /// Chooses the token that follows each text of a batch. The scores are divided and made shares where they are; the CPU
 /// gets the shares. For one thread.
-final class TokenChooser {
+public final class TokenChooser {
   private final Sampling how;
   private final List<RandomGenerator> randoms;
   private final List<Set<Long>> seen = new ArrayList<>();
   private @Nullable TokenSampler sampler;
 
   /// @param randoms one for each text, so that a text of a batch gets the tokens that it would get alone
-  TokenChooser(Sampling how, List<RandomGenerator> randoms) {
+  public TokenChooser(Sampling how, List<RandomGenerator> randoms) {
     this.how = how;
     this.randoms = randoms;
     randoms.forEach(_ -> seen.add(new TreeSet<>()));
   }
 
   /// Adds tokens that a text has.
-  void saw(int text, long... tokens) {
+  public void saw(int text, long... tokens) {
     if (how.penalty() != 1) {
       for (long token : tokens) {
         seen.get(text).add(token);
@@ -36,7 +36,7 @@ final class TokenChooser {
   }
 
   /// @param scores `[batch, vocabulary]`
-  long[] next(NDArray scores) {
+  public long[] next(NDArray scores) {
     NDArray penalised = how.penalty() == 1 ? scores : penalised(scores);
     if (how.isGreedy()) {
       return penalised.argMax(-1).toLongArray();
