@@ -24,3 +24,4 @@ compile() {
 compile gather.cu "$resources/mapped/gather.ptx"
 compile normalize.cu "$resources/convert/normalize.ptx"
 compile resample.cu "$resources/convert/resample.ptx"
+compile rows.cu "$resources/convert/rows.ptx"

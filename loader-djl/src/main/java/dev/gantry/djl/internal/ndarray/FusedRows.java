@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.ndarray;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.types.DataType;
+import ai.djl.pytorch.engine.PtNDArray;
+import dev.gantry.core.Device;
+import dev.gantry.core.internal.convert.CudaRows;
+import dev.gantry.core.internal.convert.CudaRows.Rows;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.internal.torch.PyTorch;
+import dev.gantry.djl.internal.torch.TorchCodes;
+import dev.gantry.djl.internal.torch.TorchLibrary;
+import java.util.Arrays;
+import java.util.Optional;
+
+/// What a transformer's layer does to the rows of an array on a GPU, in one launch each. No gradients are recorded. All of it
+/// is empty for arrays of the CPU, of types beside FLOAT32, FLOAT16 and BFLOAT16, and for those that do not lie
+/// end to end. As thread-safe as the arrays.
+public final class FusedRows {
+  private final CudaRows kernel;
+  private final PtNDArray x;
+  private final Rows rows;
+  private final long result;
+
+  private FusedRows(CudaRows kernel, PtNDArray x, Rows rows, long result) {
+    this.kernel = kernel;
+    this.x = x;
+    this.rows = rows;
+    this.result = result;
+  }
+
+  /// RMSNorm over the last axis: `x / √(mean(x²) + epsilon) · scale`.
+  ///
+  /// @param scale one row, of the type of `x`
+  /// @param plusOne whether it is one less than the scale
+  public static Optional<NDArray> norm(
+      NDArray x, NDArray scale, double epsilon, boolean plusOne) {
+    return isLike(x, scale)
+        ? of(x).map(fused -> fused.norm(address(scale), epsilon, plusOne))
+        : Optional.empty();
+  }
+
+  /// Turns pairs of a row's first half and second by the angles of its token.
+  ///
+  /// @param x `[batch, length, heads, size]`
+  /// @param cosines one row for each token of a text, or of the batch; of half of the elements that are turned, as `sines`
+  public static Optional<NDArray> turn(NDArray x, NDArray cosines, NDArray sines) {
+    return isLike(x, cosines) && isLike(x, sines)
+        ? of(x).map(fused -> fused.turn(cosines, sines))
+        : Optional.empty();
+  }
+
+  /// `silu(x) · by`, element by element.
+  public static Optional<NDArray> gate(NDArray x, NDArray by) {
+    return isLike(x, by) && x.getShape().equals(by.getShape())
+        ? of(x).map(fused -> fused.gate(address(by)))
+        : Optional.empty();
+  }
+
+  private static boolean isLike(NDArray x, NDArray other) {
+    return x.getDevice().isGpu()
+        && x.getDataType() == other.getDataType()
+        && isDense(TorchArrays.torchArray(other));
+  }
+
+  private static boolean isDense(PtNDArray array) {
+    long[] dense = TorchCodes.denseStrides(PyTorch.shape(array.getShape()));
+    return Arrays.equals(PyTorch.library().strides(array.getHandle()), dense);
+  }
+
+  private static long address(NDArray array) {
+    return PyTorch.library().address(TorchArrays.torchArray(array).getHandle());
+  }
+
+  private static Optional<FusedRows> of(NDArray x) {
+    PtNDArray array = TorchArrays.torchArray(x);
+    DataType type = array.getDataType();
+    if (type == DataType.UNKNOWN
+        || type == DataType.STRING
+        || !CudaRows.knows(PyTorch.dtype(type))
+        || array.size() == 0
+        || !isDense(array)) {
+      return Optional.empty();
+    }
+    TorchLibrary torch = PyTorch.library();
+    Device device = PyTorch.device(array.getDevice());
+    if (!(device instanceof Device.Cuda cuda)) {
+      return Optional.empty();
+    }
+    int width = Math.toIntExact(array.getShape().get(array.getShape().dimension() - 1));
+    CudaRows kernel = GantrySession.shared().rows(cuda);
+    long result = torch.empty(PyTorch.shape(array.getShape()), PyTorch.dtype(type), device);
+    Rows rows =
+        new Rows(
+            torch.address(array.getHandle()),
+            torch.address(result),
+            array.size() / width,
+            width,
+            PyTorch.dtype(type));
+    return Optional.of(new FusedRows(kernel, array, rows, result));
+  }
+
+  private NDArray norm(long scale, double epsilon, boolean plusOne) {
+    return made(() -> kernel.norm(rows, scale, epsilon, plusOne));
+  }
+
+  private NDArray turn(NDArray cosines, NDArray sines) {
+    int half = Math.toIntExact(cosines.getShape().get(cosines.getShape().dimension() - 1));
+    int angles = Math.toIntExact(cosines.size() / half);
+    int heads = Math.toIntExact(x.getShape().get(2));
+    return made(() -> kernel.turn(rows, address(cosines), address(sines), angles, half, heads));
+  }
+
+  private NDArray gate(long by) {
+    return made(() -> kernel.gate(rows, by));
+  }
+
+  /// The result, once the kernel is queued.
+  private NDArray made(Runnable launch) {
+    try {
+      launch.run();
+    } catch (RuntimeException failure) {
+      PyTorch.library().delete(result);
+      throw failure;
+    }
+    return GantryNDArray.over(x.getManager(), result, x.getDataType(), x.size());
+  }
+}
