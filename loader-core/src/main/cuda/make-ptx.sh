@@ -14,8 +14,10 @@ compile() {
   mkdir -p "$(dirname "$ptx")"
   {
     echo "// Made by make-ptx.sh of $source with SHA-256 $(sha256sum "$source" | cut -d' ' -f1)"
-    # nvcc names its own version of PTX, which older drivers refuse. Drivers since CUDA 10.2 take 6.5.
-    nvcc -ptx -arch=compute_75 -O3 "$@" -o - "$source" | sed -e 's/^\.version .*/.version 6.5/'
+    # nvcc names its own version of PTX, which older drivers refuse. Drivers since CUDA 10.2 take 6.5, which does not know
+    # the hint about bytes that are not used.
+    nvcc -ptx -arch=compute_75 -O3 "$@" -o - "$source" |
+      sed -e 's/^\.version .*/.version 6.5/' -e '/used_bytes_mask/d'
   } > "$ptx"
   # Complains if an instruction needs more than that.
   "$ptxas" -arch=sm_75 -o /dev/null "$ptx"

@@ -9,8 +9,8 @@ import java.util.function.UnaryOperator;
 /// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
 final class Activations {
   static final UnaryOperator<NDArray> GELU = Activation::gelu;
-  static final UnaryOperator<NDArray> RELU = Activation::relu;
   static final UnaryOperator<NDArray> SILU = Activations::silu;
+  static final UnaryOperator<NDArray> RELU = Activation::relu;
   static final UnaryOperator<NDArray> TANH_GELU = Activations::tanhGelu;
 
   static final Map<String, UnaryOperator<NDArray>> KNOWN =

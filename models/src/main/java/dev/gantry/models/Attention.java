@@ -45,12 +45,10 @@ record Attention(
   /// The same for FLOAT16, in which it is finite.
   private static final float HIDDEN_OF_FLOAT16 = -30_000;
 
-  /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
-  static NDArray heads(NDArray states, int heads) {
+  /// `[batch, length, heads × size]` as `[batch, length, heads, size]`.
+  static NDArray split(NDArray states, int heads) {
     Shape shape = states.getShape();
-    return states
-        .reshape(shape.get(0), shape.get(1), heads, shape.get(2) / heads)
-        .transpose(0, 2, 1, 3);
+    return states.reshape(shape.get(0), shape.get(1), heads, shape.get(2) / heads);
   }
 
   /// This, with scores added before they are multiplied by the scale.
@@ -59,6 +57,11 @@ record Attention(
     NDArray hidden = mask.added();
     Mask all = new Mask(hidden == null ? scaled : scaled.add(hidden), false);
     return new Attention(kind, scale, all, turn, null);
+  }
+
+  /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
+  static NDArray heads(NDArray states, int heads) {
+    return split(states, heads).transpose(0, 2, 1, 3);
   }
 
   /// `softmax(scale · query · keyᵀ + mask) · value`.

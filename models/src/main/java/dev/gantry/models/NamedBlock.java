@@ -14,9 +14,11 @@ import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
+import dev.gantry.djl.internal.ndarray.FusedRows;
 import dev.gantry.models.Description.Norms;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -49,6 +51,14 @@ abstract class NamedBlock extends AbstractBlock {
   record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) {
     NDArray of(NDArray x, Pass pass) {
       NDArray stored = pass.value(gamma);
+      Optional<NDArray> fused =
+          kind.rms() && !pass.training()
+              ? FusedRows.norm(x, stored, kind.epsilon(), kind.plusOne())
+              : Optional.empty();
+      return fused.orElseGet(() -> inSteps(x, stored, pass));
+    }
+
+    private NDArray inSteps(NDArray x, NDArray stored, Pass pass) {
       NDArray scale = kind.plusOne() ? stored.add(1) : stored;
       if (!kind.rms() && scale.getShape().dimension() == 1) {
         NDArray shift = beta == null ? scale.zerosLike() : pass.value(beta);

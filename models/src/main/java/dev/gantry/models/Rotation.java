@@ -7,7 +7,9 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
+import dev.gantry.djl.internal.ndarray.FusedRows;
 import java.util.List;
+import java.util.Optional;
 
 /// The rotary embedding. Angles grow with position: `position / theta^(2i / size)`, with long waves stretched.
 ///
@@ -123,6 +125,14 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   ///
   /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
   record Turn(NDArray cosines, NDArray sines) {
+    /// Turns in one launch of a GPU, without gradients; empty where it cannot.
+    ///
+    /// @param heads `[batch, length, heads, size]`
+    Optional<NDArray> fused(NDArray heads) {
+      return FusedRows.turn(heads, cosines, sines);
+    }
+
+    /// @param heads `[batch, heads, length, size]`
     NDArray of(NDArray heads) {
       long turned = 2 * cosines.getShape().get(3);
       long all = heads.getShape().get(3);

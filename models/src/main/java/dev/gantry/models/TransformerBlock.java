@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
+import dev.gantry.djl.internal.ndarray.FusedRows;
 import dev.gantry.models.Description.Attending;
 import dev.gantry.models.Description.Distances;
 import dev.gantry.models.Description.FeedForward;
@@ -18,6 +19,7 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.OptionalDouble;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
@@ -166,7 +168,13 @@ abstract class TransformerBlock extends NamedBlock {
       if (gate == null) {
         return down.of(kind.activation().apply(up.of(x, pass)), pass);
       }
-      return down.of(kind.activation().apply(gate.of(x, pass)).mul(up.of(x, pass)), pass);
+      NDArray first = gate.of(x, pass);
+      NDArray other = up.of(x, pass);
+      Optional<NDArray> fused =
+          kind.activation().equals(Activations.SILU) && !pass.training()
+              ? FusedRows.gate(first, other)
+              : Optional.empty();
+      return down.of(fused.orElseGet(() -> kind.activation().apply(first).mul(other)), pass);
     };
   }
 
@@ -286,13 +294,9 @@ abstract class TransformerBlock extends NamedBlock {
   private NDArray attend(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
     Parts parts = layers.get(place);
     Attending kind = description.attention();
-    NDArray query = heads(parts.query(), parts.queryNorm(), x, kind.heads(), pass);
-    NDArray key = heads(parts.key(), parts.keyNorm(), x, kind.groups(), pass);
+    NDArray query = heads(parts.query(), parts.queryNorm(), x, kind.heads(), attention, pass);
+    NDArray key = heads(parts.key(), parts.keyNorm(), x, kind.groups(), attention, pass);
     NDArray value = Attention.heads(parts.value().of(x, pass), kind.groups());
-    if (attention.turn() != null) {
-      query = attention.turn().of(query);
-      key = attention.turn().of(key);
-    }
     if (shared.cache() != null) {
       NDList all = shared.cache().append(place, key, value);
       key = all.get(0);
@@ -308,13 +312,21 @@ abstract class TransformerBlock extends NamedBlock {
     return parts.output().of(whole.attend(query, key, value, sinks), pass);
   }
 
-  private NDArray heads(Dense dense, @Nullable Norm norm, NDArray x, int heads, Pass pass) {
+  /// Queries or keys, `[batch, heads, length, size]`.
+  private NDArray heads(
+      Dense dense, @Nullable Norm norm, NDArray x, int heads, Attention attention, Pass pass) {
     NDArray all = dense.of(x, pass);
-    if (norm == null) {
-      return Attention.heads(all, heads);
+    QueryNorm kind = description.attention().queryNorm();
+    NDArray split = Attention.split(kind == QueryNorm.WHOLE ? normed(norm, all, pass) : all, heads);
+    NDArray normed = kind == QueryNorm.HEAD ? normed(norm, split, pass) : split;
+    if (attention.turn() != null && kind != QueryNorm.EACH_HEAD && !pass.training()) {
+      Optional<NDArray> fused = attention.turn().fused(normed);
+      if (fused.isPresent()) {
+        return fused.get().transpose(0, 2, 1, 3);
+      }
     }
-    return description.attention().queryNorm() == QueryNorm.WHOLE
-        ? Attention.heads(norm.of(all, pass), heads)
-        : norm.of(Attention.heads(all, heads), pass);
+    NDArray apart = normed.transpose(0, 2, 1, 3);
+    NDArray each = kind == QueryNorm.EACH_HEAD ? normed(norm, apart, pass) : apart;
+    return attention.turn() == null ? each : attention.turn().of(each);
   }
 }

@@ -34,8 +34,7 @@ public final class FusedRows {
   ///
   /// @param scale one row, of the type of `x`
   /// @param plusOne whether it is one less than the scale
-  public static Optional<NDArray> norm(
-      NDArray x, NDArray scale, double epsilon, boolean plusOne) {
+  public static Optional<NDArray> norm(NDArray x, NDArray scale, double epsilon, boolean plusOne) {
     return isLike(x, scale)
         ? of(x).map(fused -> fused.norm(address(scale), epsilon, plusOne))
         : Optional.empty();
