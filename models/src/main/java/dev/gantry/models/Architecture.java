@@ -51,6 +51,7 @@ record Architecture(
     Map<String, Function<HubFolder, Architecture>> known = new TreeMap<>();
     Families.KNOWN.forEach((type, family) -> known.put(type, folder -> text(folder, family)));
     known.put("clip_vision_model", ImageFamilies::clip);
+    known.put("convnext", ImageFamilies::convnext);
     known.put("deit", ImageFamilies::deit);
     known.put("dinov2", ImageFamilies::dinov2);
     known.put("resnet", ImageFamilies::resnet);

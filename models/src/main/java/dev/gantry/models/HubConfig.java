@@ -321,6 +321,13 @@ final class HubConfig {
     return value == null ? otherwise : positive(key, value);
   }
 
+  /// A number from 0 on, or `otherwise` if the key is absent.
+  double positiveOrZero(String key, double otherwise) {
+    return find(key) instanceof Value(_, Written(String number)) && Double.parseDouble(number) == 0
+        ? 0
+        : positive(key, otherwise);
+  }
+
   /// A number above 0; the key must be there.
   double positive(String key) {
     return positive(key, required(key));

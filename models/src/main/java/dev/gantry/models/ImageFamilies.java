@@ -150,6 +150,43 @@ final class ImageFamilies {
         patches.size());
   }
 
+  static Architecture convnext(HubFolder folder) {
+    HubConfig config = folder.config();
+    String classifier = "ConvNextForImageClassification";
+    String name = Architecture.chosen(config, classifier, Set.of(classifier, "ConvNextModel"));
+    boolean classifies = name.equals(classifier);
+    List<Integer> filters = config.counts("hidden_sizes", MAX_STAGES, Families.WIDEST);
+    List<Integer> depths = config.counts("depths", MAX_STAGES, Families.MAX_LAYERS);
+    if (filters.size() != depths.size()) {
+      throw config.refuse(
+          "depths", "it must have as many numbers as hidden_sizes, " + filters.size());
+    }
+    if (config.count("num_stages", 4, MAX_STAGES) != filters.size()) {
+      throw config.refuse("hidden_sizes", "it must have as many numbers as num_stages says");
+    }
+    config.count("image_size", 224, MAX_PIXELS);
+    List<String> labels = classifies ? Architecture.labels(config) : List.of();
+    ConvNextBlock.Config sizes =
+        new ConvNextBlock.Config(
+            config.count("num_channels", 3, MAX_PIXELS),
+            config.count("patch_size", 4, MAX_PIXELS),
+            filters,
+            depths,
+            config.choice("hidden_act", "gelu", Activations.KNOWN),
+            config.positive("layer_norm_eps", 1e-12),
+            config.positiveOrZero("layer_scale_init_value", 1e-6) > 0,
+            labels.size());
+    return image(
+        name,
+        sizes,
+        () -> new ConvNextBlock(sizes),
+        HubNames.of("convnext", Map.of(), HubNames.Head.NONE),
+        classifies ? List.of("logits") : List.of("last_hidden_state", "pooler_output"),
+        labels,
+        sizes.channels(),
+        224);
+  }
+
   static Architecture resnet(HubFolder folder) {
     HubConfig config = folder.config();
     String classifier = "ResNetForImageClassification";
