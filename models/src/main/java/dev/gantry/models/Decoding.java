@@ -7,7 +7,10 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.internal.blocks.DecoderBlock;
 import dev.gantry.models.internal.sampling.TokenChooser;
+import dev.gantry.models.spi.CausalBlock;
+import dev.gantry.models.spi.KeyValueCache;
 import java.util.Arrays;
 import java.util.function.BooleanSupplier;
 

@@ -2,13 +2,15 @@
 package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
-import dev.gantry.models.Description.Distances;
-import dev.gantry.models.Description.Experts;
-import dev.gantry.models.Description.Output;
-import dev.gantry.models.Description.Place;
-import dev.gantry.models.Description.Pool;
-import dev.gantry.models.Description.QueryNorm;
-import dev.gantry.models.Description.Stem;
+import dev.gantry.models.internal.blocks.Activations;
+import dev.gantry.models.internal.blocks.Description.Distances;
+import dev.gantry.models.internal.blocks.Description.Experts;
+import dev.gantry.models.internal.blocks.Description.Output;
+import dev.gantry.models.internal.blocks.Description.Place;
+import dev.gantry.models.internal.blocks.Description.Pool;
+import dev.gantry.models.internal.blocks.Description.QueryNorm;
+import dev.gantry.models.internal.blocks.Description.Stem;
+import dev.gantry.models.internal.blocks.Rotation;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;

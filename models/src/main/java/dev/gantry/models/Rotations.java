@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models;
 
+import dev.gantry.models.internal.blocks.Rotation;
 import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;

@@ -11,6 +11,7 @@ import ai.djl.nn.Block;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.models.internal.blocks.TextBlock;
 import dev.gantry.models.internal.texts.Pooling;
 import dev.gantry.models.internal.texts.Similarity;
 import dev.gantry.models.internal.texts.TextTokenizer;

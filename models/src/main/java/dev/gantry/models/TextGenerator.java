@@ -5,6 +5,7 @@ import ai.djl.Model;
 import dev.gantry.core.MisuseException;
 import dev.gantry.models.internal.sampling.Sampling;
 import dev.gantry.models.internal.sampling.TokenChooser;
+import dev.gantry.models.spi.CausalBlock;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;

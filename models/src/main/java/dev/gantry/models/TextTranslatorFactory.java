@@ -14,6 +14,7 @@ import ai.djl.util.Pair;
 import ai.djl.util.StringPair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.models.internal.blocks.NamedBlock;
 import java.lang.reflect.Type;
 import java.util.List;
 import java.util.Map;

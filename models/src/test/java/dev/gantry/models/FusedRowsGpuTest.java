@@ -9,6 +9,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.djl.internal.ndarray.FusedRows;
+import dev.gantry.models.internal.blocks.Activations;
+import dev.gantry.models.internal.blocks.Rotation;
 import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;

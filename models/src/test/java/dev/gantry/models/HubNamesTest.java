@@ -26,6 +26,7 @@ import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
+import dev.gantry.models.internal.blocks.ResnetBlock;
 import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;

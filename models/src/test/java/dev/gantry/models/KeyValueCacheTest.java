@@ -13,6 +13,7 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.spi.KeyValueCache;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import java.util.List;
@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// @param width of the hidden states
 /// @param lastNorm whether a norm follows the last layer
 /// @param outputs what the block returns, in its order
-record Description(
+public record Description(
     boolean causal,
     int width,
     Embedding embedding,
@@ -26,7 +26,7 @@ record Description(
     List<Output> outputs) {
 
   /// Makes the first states of what is given to the model.
-  sealed interface Embedding {}
+  public sealed interface Embedding {}
 
   /// Embeds tokens.
   ///
@@ -34,7 +34,7 @@ record Description(
   /// @param scale by which rows of the table are multiplied
   /// @param types how many token types there are; 0 for none
   /// @param norm whether a norm follows
-  record Tokens(
+  public record Tokens(
       int vocabulary, int width, double scale, Positions positions, int types, boolean norm)
       implements Embedding {}
 
@@ -44,7 +44,7 @@ record Description(
   /// @param rows of the table of learned positions; 0 if there is none
   /// @param padding the token that has no position; the positions of others count on from its number. -1: positions
   ///     count from 0, whatever the tokens
-  record Positions(int longest, int rows, int padding) {}
+  public record Positions(int longest, int rows, int padding) {}
 
   /// Embeds the patches of an image.
   ///
@@ -53,7 +53,7 @@ record Description(
   /// @param first how many tokens come before the patches: a class token, and one for distillation
   /// @param bias whether the convolution has one
   /// @param norm whether a norm follows
-  record Patches(
+  public record Patches(
       int channels, int size, boolean anySize, int patch, int first, boolean bias, boolean norm)
       implements Embedding {
     int count() {
@@ -62,7 +62,7 @@ record Description(
   }
 
   /// Says where the norms of a layer stand.
-  enum Place {
+  public enum Place {
     /// `x + part(norm(x))`
     BEFORE,
     /// `norm(x + part(x))`
@@ -78,10 +78,10 @@ record Description(
   /// @param rms RMSNorm; else layer normalization
   /// @param bias of layer normalization
   /// @param plusOne whether the stored scale is one less than the scale
-  record Norms(Place place, boolean rms, double epsilon, boolean bias, boolean plusOne) {}
+  public record Norms(Place place, boolean rms, double epsilon, boolean bias, boolean plusOne) {}
 
   /// Says which norm queries and keys have.
-  enum QueryNorm {
+  public enum QueryNorm {
     NONE,
     /// One for all heads, over a head's size.
     HEAD,
@@ -99,7 +99,7 @@ record Description(
   /// @param sinks whether each head has a score that takes a share of the softmax and has no value
   /// @param buckets of a learned bias by the distance of two tokens; 0 for none
   /// @param distances null if scores do not depend on them besides
-  record Attending(
+  public record Attending(
       int heads,
       int groups,
       int size,
@@ -120,7 +120,7 @@ record Description(
   /// @param shared whether a layer's own query and key make those of the distances, instead of others
   /// @param keys whether distances have keys
   /// @param queries whether distances have queries
-  record Distances(
+  public record Distances(
       int span,
       int buckets,
       int farthest,
@@ -133,7 +133,7 @@ record Description(
   ///
   /// @param hidden its width
   /// @param experts null if there are none
-  record FeedForward(
+  public record FeedForward(
       int hidden,
       boolean gated,
       UnaryOperator<NDArray> activation,
@@ -146,7 +146,7 @@ record Description(
   /// @param hidden the width of one
   /// @param normalized whether the shares of those chosen add up to one
   /// @param stacked whether one tensor holds all experts, with biases and a bounded gate, as gpt-oss has it
-  record Experts(int count, int chosen, int hidden, boolean normalized, boolean stacked) {}
+  public record Experts(int count, int chosen, int hidden, boolean normalized, boolean stacked) {}
 
   /// Describes how a layer's parts are added.
   ///
@@ -154,7 +154,7 @@ record Description(
   /// @param learned whether each element of a part's result has a factor of its own
   /// @param parallel whether both parts take the layer's input, instead of the second that of the first
   /// @param oneNorm whether parallel parts share a norm
-  record Residual(double scale, boolean learned, boolean parallel, boolean oneNorm) {}
+  public record Residual(double scale, boolean learned, boolean parallel, boolean oneNorm) {}
 
   /// Describes what differs from layer to layer.
   ///
@@ -164,11 +164,11 @@ record Description(
   /// @param scale by which attention scores are multiplied
   /// @param firstNorm whether there is a norm before the attention
   /// @param experts whether the feed-forward part is a mixture of experts
-  record Layer(
+  public record Layer(
       @Nullable Rotation rotation, int window, double scale, boolean firstNorm, boolean experts) {}
 
   /// Says which states an output takes.
-  enum Pool {
+  public enum Pool {
     ALL,
     /// All, before the last norm.
     UNNORMED,
@@ -189,28 +189,28 @@ record Description(
   /// @param token the padding token for [Pool#LAST], or the one that ends a text for [Pool#END]; -1 for none
   /// @param stem null for none
   /// @param scores null for none
-  record Output(
+  public record Output(
       List<String> names, Pool pool, int token, @Nullable Stem stem, @Nullable Scores scores) {}
 
   /// A dense layer, its activation, and a norm if there is one.
   ///
   /// @param name of its parameters
   /// @param width of its result
-  record Stem(
+  public record Stem(
       String name, int width, boolean bias, UnaryOperator<NDArray> activation, boolean norm) {}
 
   /// Makes scores of states.
-  sealed interface Scores {}
+  public sealed interface Scores {}
 
   /// Scores of labels.
   ///
   /// @param bare whether the only label's axis is left out
-  record Labels(String name, int count, boolean bias, boolean bare) implements Scores {}
+  public record Labels(String name, int count, boolean bias, boolean bare) implements Scores {}
 
   /// Scores of the vocabulary's tokens.
   ///
   /// @param tied whether the embedding's table makes them; else a table of its own
   /// @param scale by which they are multiplied
   /// @param cap as that of attention scores
-  record Vocabulary(boolean tied, boolean bias, double scale, double cap) implements Scores {}
+  public record Vocabulary(boolean tied, boolean bias, double scale, double cap) implements Scores {}
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -7,8 +7,9 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
-import dev.gantry.models.Description.Positions;
-import dev.gantry.models.Description.Tokens;
+import dev.gantry.models.internal.blocks.Description.Positions;
+import dev.gantry.models.internal.blocks.Description.Tokens;
+import dev.gantry.models.spi.KeyValueCache;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.List;
@@ -21,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an encoder with token types,
 /// `token_type_ids` of that shape: 1 for tokens and 0 for padding, and 0 and 1 for the first and second sentence. That
 /// is the order of DJL's tokenizers; arrays that have these names may come in any order.
-class TextBlock extends TransformerBlock {
+public class TextBlock extends TransformerBlock {
   private final Tokens sizes;
   private final Parameter tokens;
   private final @Nullable Parameter positions;
@@ -30,7 +31,7 @@ class TextBlock extends TransformerBlock {
   private final @Nullable Dense project;
   private final @Nullable RelativeBias bias;
 
-  TextBlock(Description description, Tokens sizes) {
+  public TextBlock(Description description, Tokens sizes) {
     super(description);
     this.sizes = sizes;
     tokens = table("tokens_weight", sizes.vocabulary());
@@ -59,12 +60,12 @@ class TextBlock extends TransformerBlock {
     return parameter(name, Parameter.Type.WEIGHT, rows, sizes.width());
   }
 
-  final Tokens text() {
+  public final Tokens text() {
     return sizes;
   }
 
   @Override
-  final NDList forward(NDList inputs, Pass pass) {
+  public final NDList forward(NDList inputs, Pass pass) {
     TextInputs text = TextInputs.of(inputs, types == null ? 2 : 3).withoutEmptyMask();
     text.requireKnown(sizes.vocabulary(), sizes.types());
     return outputs(states(text, pass, null), text, pass);
@@ -73,7 +74,7 @@ class TextBlock extends TransformerBlock {
   /// The last layer's states; with a cache, only that of the last new token, whose scores are wanted.
   ///
   /// @param cache of the tokens before these; null where there are none
-  final NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
+  public final NDArray states(TextInputs text, Pass pass, @Nullable KeyValueCache cache) {
     NDArray ids = text.ids();
     long past = cache == null ? 0 : cache.length();
     long length = ids.getShape().get(1);
@@ -161,7 +162,7 @@ class TextBlock extends TransformerBlock {
   }
 
   @Override
-  final List<Shape> outputShapes(Shape input) {
+  public final List<Shape> outputShapes(Shape input) {
     return outputShapes(input, input);
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -11,7 +11,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
-import dev.gantry.models.Description.Patches;
+import dev.gantry.models.internal.blocks.Description.Patches;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// was trained by it.
 ///
 /// Input: `pixel_values`, `[batch, channels, size, size]`.
-final class VitBlock extends TransformerBlock {
+public final class VitBlock extends TransformerBlock {
   private final Patches sizes;
   private final @Nullable Parameter firstTokens;
   private final Parameter positions;
@@ -27,7 +27,7 @@ final class VitBlock extends TransformerBlock {
   private final @Nullable Parameter patchBias;
   private final @Nullable Norm norm;
 
-  VitBlock(Description description, Patches sizes) {
+  public VitBlock(Description description, Patches sizes) {
     super(description);
     this.sizes = sizes;
     int width = description.width();
@@ -43,7 +43,7 @@ final class VitBlock extends TransformerBlock {
   }
 
   @Override
-  NDList forward(NDList inputs, Pass pass) {
+  public NDList forward(NDList inputs, Pass pass) {
     NDArray embedded = embedded(inputs.head(), pass);
     NDArray states = states(inputs.head(), embedded, pass, Shared.unmasked(embedded));
     return outputs(states, new TextInputs(inputs.head(), null, null), pass);
@@ -145,7 +145,7 @@ final class VitBlock extends TransformerBlock {
   }
 
   @Override
-  List<Shape> outputShapes(Shape input) {
+  public List<Shape> outputShapes(Shape input) {
     long patches = input.get(2) / sizes.patch() * (input.get(3) / sizes.patch());
     return outputShapes(input, new Shape(input.get(0), patches + sizes.first()));
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The parts are DJL's own blocks. In training their batch normalization uses the batch's
 /// statistics, as DJL's does.
-final class ResnetBlock extends AbstractBlock {
+public final class ResnetBlock extends AbstractBlock {
   /// The sizes of a ResNet.
   ///
   /// @param stem filters of the first convolution
@@ -43,7 +43,7 @@ final class ResnetBlock extends AbstractBlock {
   /// @param activation behind the first convolution and behind each layer; within a layer it is ReLU,
   ///     as in the library that writes the hub's files
   /// @param labels how many classes it tells apart; 0 for no head
-  record Config(
+  public record Config(
       int channels,
       int stem,
       List<Integer> filters,
@@ -71,7 +71,7 @@ final class ResnetBlock extends AbstractBlock {
   private final @Nullable Linear labels;
 
   /// A block without values: a load or [#initialize] gives them.
-  ResnetBlock(Config config) {
+  public ResnetBlock(Config config) {
     this.config = config;
     stem = convolution("stem", config.stem(), 7, 2);
     int inputs = config.stem();

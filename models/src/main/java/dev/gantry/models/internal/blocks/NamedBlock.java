@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
@@ -15,7 +15,8 @@ import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 import dev.gantry.djl.internal.ndarray.FusedRows;
-import dev.gantry.models.Description.Norms;
+import dev.gantry.models.HubModel;
+import dev.gantry.models.internal.blocks.Description.Norms;
 import java.util.List;
 import java.util.Objects;
 import java.util.Optional;
@@ -25,19 +26,19 @@ import org.jspecify.annotations.Nullable;
 
 /// A block whose parameters have names of its own, such as `layer0_query_weight`, and shapes from
 /// the start, so that any input shape initialises it.
-abstract class NamedBlock extends AbstractBlock {
+public abstract class NamedBlock extends AbstractBlock {
   /// One forward pass: where it finds the parameters' values, and what all layers share.
   ///
   /// @param epsilon which RMSNorms add, beside the input, so that no layer copies it to the device anew; null where
   ///     there are none
-  record Pass(ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
+  public record Pass(ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
     NDArray value(Parameter parameter) {
       return store.getValue(parameter, device, training);
     }
   }
 
   /// A dense layer: `x · weightᵀ + bias`.
-  record Dense(Parameter weight, @Nullable Parameter bias) {
+  public record Dense(Parameter weight, @Nullable Parameter bias) {
     NDArray of(NDArray x, Pass pass) {
       NDArray added = bias == null ? null : pass.value(bias);
       return Linear.linear(x, pass.value(weight), added).singletonOrThrow();
@@ -48,7 +49,7 @@ abstract class NamedBlock extends AbstractBlock {
   /// normalization.
   ///
   /// @param gamma its last axis is that of the input, and so are axes before it
-  record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) {
+  public record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) {
     NDArray of(NDArray x, Pass pass) {
       NDArray stored = pass.value(gamma);
       Optional<NDArray> fused =
@@ -79,13 +80,13 @@ abstract class NamedBlock extends AbstractBlock {
     }
   }
 
-  final Dense dense(String name, long outputs, long inputs, boolean bias) {
+  public final Dense dense(String name, long outputs, long inputs, boolean bias) {
     return new Dense(
         parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs),
         bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
   }
 
-  final Parameter parameter(String name, Parameter.Type type, long... shape) {
+  public final Parameter parameter(String name, Parameter.Type type, long... shape) {
     return addParameter(
         Parameter.builder().setName(name).setType(type).optShape(new Shape(shape)).build());
   }
@@ -101,7 +102,7 @@ abstract class NamedBlock extends AbstractBlock {
   }
 
   /// Begins a pass.
-  final Pass pass(ParameterStore store, NDArray input, boolean training) {
+  public final Pass pass(ParameterStore store, NDArray input, boolean training) {
     OptionalDouble epsilon = rmsEpsilon();
     return new Pass(
         store,
@@ -111,13 +112,13 @@ abstract class NamedBlock extends AbstractBlock {
   }
 
   /// The ε that the block's RMSNorms add; empty if it has none.
-  abstract OptionalDouble rmsEpsilon();
+  public abstract OptionalDouble rmsEpsilon();
 
   /// Computes one pass. All arrays that it makes are freed, except those that it returns.
-  abstract NDList forward(NDList inputs, Pass pass);
+  public abstract NDList forward(NDList inputs, Pass pass);
 
   /// Gives the outputs their names, the same as [HubModel#outputs()] says.
-  static NDList named(List<String> names, NDList outputs) {
+  public static NDList named(List<String> names, NDList outputs) {
     for (int i = 0; i < outputs.size(); i++) {
       outputs.get(i).setName(names.get(i));
     }
@@ -125,7 +126,7 @@ abstract class NamedBlock extends AbstractBlock {
   }
 
   /// Runs `pass`. The arrays that it returns belong to the manager; all others that it makes are freed.
-  static NDList kept(NDManager manager, Supplier<NDList> pass) {
+  public static NDList kept(NDManager manager, Supplier<NDList> pass) {
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
       NDList outputs = pass.get();
@@ -136,7 +137,7 @@ abstract class NamedBlock extends AbstractBlock {
   }
 
   /// Runs a part of a pass. All arrays that it makes are freed except its result, and so is `input`.
-  static NDArray step(NDArray input, Supplier<NDArray> part) {
+  public static NDArray step(NDArray input, Supplier<NDArray> part) {
     NDArray result;
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
@@ -150,12 +151,12 @@ abstract class NamedBlock extends AbstractBlock {
 
   /// Makes a scalar in the input's manager and on its device, so that no layer copies the number there anew.
   /// Being a scalar, it does not change the other operand's type.
-  static NDArray number(NDArray input, double number) {
+  public static NDArray number(NDArray input, double number) {
     return input.getManager().create((float) number);
   }
 
   /// The shapes of the outputs, for `[batch, length]` or an image's shape.
-  abstract List<Shape> outputShapes(Shape input);
+  public abstract List<Shape> outputShapes(Shape input);
 
   @Override
   public final Shape[] getOutputShapes(Shape[] inputShapes) {

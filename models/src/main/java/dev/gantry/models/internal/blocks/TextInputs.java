@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// @param ids `[batch, length]`
 /// @param mask of that shape: 1 for a token, 0 for padding
 /// @param types of that shape
-record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) {
+public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) {
   private static final List<String> NAMES =
       List.of("input_ids", "attention_mask", "token_type_ids");
 
@@ -27,7 +27,7 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   /// @param most how many of them the model takes
   /// @throws MisuseException if there are more, one is given twice, one has an unknown name beside others with
   ///     inputs' names, or a shape or type is not right
-  static TextInputs of(NDList inputs, int most) {
+  public static TextInputs of(NDList inputs, int most) {
     List<String> known = NAMES.subList(0, most);
     @Nullable NDArray[] placed = new @Nullable NDArray[NAMES.size()];
     Deque<NDArray> unnamed = new ArrayDeque<>();
@@ -59,7 +59,7 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   }
 
   /// The ids of each text.
-  long[][] rows() {
+  public long[][] rows() {
     long[] all = ids.toType(DataType.INT64, false).toLongArray();
     int length = (int) ids.getShape().get(1);
     long[][] rows = new long[all.length / length][];
@@ -70,7 +70,7 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   }
 
   /// These without a mask that hides nothing: without one, attention is faster.
-  TextInputs withoutEmptyMask() {
+  public TextInputs withoutEmptyMask() {
     if (mask == null) {
       return this;
     }
@@ -86,7 +86,7 @@ record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) 
   /// @param vocabulary how many tokens the model knows
   /// @param types how many token types it knows
   /// @throws MisuseException if an id is none of these
-  void requireKnown(int vocabulary, int types) {
+  public void requireKnown(int vocabulary, int types) {
     if (CheckedIds.here()) {
       return;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -10,7 +10,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
 import dev.gantry.djl.internal.ndarray.AttentionArrays;
-import dev.gantry.models.Description.Attending;
+import dev.gantry.models.internal.blocks.Description.Attending;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// @param mask what is hidden from whom
 /// @param turn null for no rotary embedding
 /// @param distances null if scores do not depend on them
-record Attention(
+public record Attention(
     Attending kind,
     double scale,
     Mask mask,
@@ -34,7 +34,7 @@ record Attention(
   ///
   /// @param added to the scores; `[batch or 1, heads or 1, length or 1, all]`, of the states' type; null for nothing
   /// @param causal whether the tokens after it are hidden besides, and nothing is added
-  record Mask(@Nullable NDArray added, boolean causal) {
+  public record Mask(@Nullable NDArray added, boolean causal) {
     static final Mask NOTHING = new Mask(null, false);
   }
 
@@ -46,13 +46,13 @@ record Attention(
   private static final float HIDDEN_OF_FLOAT16 = -30_000;
 
   /// `[batch, length, heads × size]` as `[batch, length, heads, size]`.
-  static NDArray split(NDArray states, int heads) {
+  public static NDArray split(NDArray states, int heads) {
     Shape shape = states.getShape();
     return states.reshape(shape.get(0), shape.get(1), heads, shape.get(2) / heads);
   }
 
   /// This, with scores added before they are multiplied by the scale.
-  Attention with(NDArray scores) {
+  public Attention with(NDArray scores) {
     NDArray scaled = scores.mul(scale);
     NDArray hidden = mask.added();
     Mask all = new Mask(hidden == null ? scaled : scaled.add(hidden), false);
@@ -60,7 +60,7 @@ record Attention(
   }
 
   /// `[batch, length, heads × size]` as `[batch, heads, length, size]`.
-  static NDArray heads(NDArray states, int heads) {
+  public static NDArray heads(NDArray states, int heads) {
     return split(states, heads).transpose(0, 2, 1, 3);
   }
 
@@ -70,7 +70,7 @@ record Attention(
   /// @param key `[batch, groups, all, size]`, as `value`: neighbouring heads share a group's
   /// @param sinks a score of each head that has no value; null for none
   /// @return `[batch, length, heads × size]`
-  NDArray attend(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
+  public NDArray attend(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
     Shape shape = query.getShape();
     long batch = shape.get(0);
     long heads = shape.get(1);
@@ -154,7 +154,7 @@ record Attention(
   /// @param given `[batch, past + length]`: 1 for a token, 0 for padding
   /// @param like has the type and device of the mask
   /// @return null if nothing is hidden
-  static @Nullable NDArray mask(
+  public static @Nullable NDArray mask(
       boolean causal,
       int window,
       long past,
@@ -190,12 +190,12 @@ record Attention(
   /// The rows of a table.
   ///
   /// @param ids INT64 or INT32, of any shape
-  static NDArray rows(NDArray table, NDArray ids) {
+  public static NDArray rows(NDArray table, NDArray ids) {
     return table.getNDArrayInternal().embedding(ids, table, SparseFormat.DENSE).singletonOrThrow();
   }
 
   /// Casts an array of a type that DJL knows to the type of `like`.
-  static NDArray cast(NDArray array, NDArray like) {
+  public static NDArray cast(NDArray array, NDArray like) {
     DataType type = like.getDataType();
     if (type != DataType.BFLOAT16 || array.getDataType() == type) {
       return array.toType(type, false);

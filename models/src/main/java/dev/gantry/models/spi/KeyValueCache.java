@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.spi;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -44,7 +44,7 @@ public final class KeyValueCache implements AutoCloseable {
   /// An empty cache of a batch.
   ///
   /// @param padding how many tokens before each text are none
-  KeyValueCache(NDManager parent, long... padding) {
+  public KeyValueCache(NDManager parent, long... padding) {
     manager = parent.newSubManager();
     this.padding = padding.clone();
     boolean some = Arrays.stream(padding).anyMatch(count -> count > 0);
@@ -58,7 +58,7 @@ public final class KeyValueCache implements AutoCloseable {
 
   /// How many tokens each text has so far, and thus the position of its next one; one number if that is the same for all.
   /// It is below 0 while padding comes.
-  long[] positions() {
+  public long[] positions() {
     long length = length();
     return starts == null
         ? new long[] {length}
@@ -68,24 +68,24 @@ public final class KeyValueCache implements AutoCloseable {
   /// Says which of the first `all` tokens are some, `[batch, all]`.
   ///
   /// @return null if all are
-  @Nullable NDArray mask(NDManager pass, long all) {
+  public @Nullable NDArray mask(NDManager pass, long all) {
     return starts == null
         ? null
         : pass.arange(0, (int) all, 1, starts.getDataType()).reshape(1, all).gte(starts);
   }
 
   /// Makes room for so many tokens at once, instead of twice as many each time that the room is used up.
-  void reserve(long tokens) {
+  public void reserve(long tokens) {
     reserved = Math.max(reserved, tokens);
   }
 
   /// Says how many tokens there will be when those that come now in pieces are all there: a rotary embedding may depend on
   /// it.
-  void expect(long tokens) {
+  public void expect(long tokens) {
     expected = tokens;
   }
 
-  long expected() {
+  public long expected() {
     return expected;
   }
 

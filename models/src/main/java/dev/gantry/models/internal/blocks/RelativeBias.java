@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
-import dev.gantry.models.NamedBlock.Pass;
+import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 
 /// A learned bias of attention scores by the distance of two tokens, as MPNet and T5's encoder have it: half of the
 /// buckets are for tokens before, half for those after; near ones have a bucket each, farther ones share.
 ///
 /// @param table `[buckets, heads]`
-record RelativeBias(Parameter table) {
+public record RelativeBias(Parameter table) {
   /// From this distance on, all share the last bucket.
   private static final int FARTHEST = 128;
 
   /// @return `[1, heads, length, length]`
-  NDArray of(long length, NDManager manager, Pass pass) {
+  public NDArray of(long length, NDManager manager, Pass pass) {
     NDArray values = pass.value(table);
     int half = (int) (values.getShape().get(0) / 2);
     int size = Math.toIntExact(length);

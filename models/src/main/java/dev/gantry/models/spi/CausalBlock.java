@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.spi;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Block;

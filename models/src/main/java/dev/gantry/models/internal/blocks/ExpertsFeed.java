@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -9,17 +9,17 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Parameter;
-import dev.gantry.models.Description.Experts;
-import dev.gantry.models.NamedBlock.Dense;
-import dev.gantry.models.NamedBlock.Pass;
-import dev.gantry.models.TransformerBlock.Feed;
+import dev.gantry.models.internal.blocks.Description.Experts;
+import dev.gantry.models.internal.blocks.NamedBlock.Dense;
+import dev.gantry.models.internal.blocks.NamedBlock.Pass;
+import dev.gantry.models.internal.blocks.TransformerBlock.Feed;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
 /// A mixture of experts: the router scores them for each token, and the best compute, each for the tokens that have it.
 /// Which these are is copied to the host once a layer.
-final class ExpertsFeed implements Feed {
+public final class ExpertsFeed implements Feed {
   /// What bounds gpt-oss's gate and its counterpart, and how steep its gate is.
   private static final double BOUND = 7;
 
@@ -36,7 +36,7 @@ final class ExpertsFeed implements Feed {
   }
 
   /// @param name of the layer's parameters
-  static ExpertsFeed of(TransformerBlock block, String name, Description description) {
+  public static ExpertsFeed of(TransformerBlock block, String name, Description description) {
     Experts kind = Objects.requireNonNull(description.feedForward().experts());
     Dense router = block.dense(name + "router", kind.count(), description.width(), kind.stacked());
     List<Feed> experts =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
-import dev.gantry.models.Description.Distances;
-import dev.gantry.models.NamedBlock.Dense;
-import dev.gantry.models.NamedBlock.Pass;
+import dev.gantry.models.internal.blocks.Description.Distances;
+import dev.gantry.models.internal.blocks.NamedBlock.Dense;
+import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -15,9 +15,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param table `[1, distances, width]`
 /// @param places of the distances in the table, from each query to each key, `[1, 1, length, length]`
-record DistanceScores(NDArray table, NDArray places) {
+public record DistanceScores(NDArray table, NDArray places) {
   /// @param table `[distances, width]`
-  static DistanceScores of(Distances kind, NDArray table, int length, NDManager manager) {
+  public static DistanceScores of(Distances kind, NDArray table, int length, NDManager manager) {
     long[] places = new long[Math.multiplyExact(length, length)];
     int span = kind.span();
     for (int i = 0; i < places.length; i++) {
@@ -47,7 +47,7 @@ record DistanceScores(NDArray table, NDArray places) {
   /// @param forKeys makes the distances' keys; null where they have none
   /// @param forQueries makes the distances' queries; null where they have none
   /// @return `[batch, heads, length, length]`
-  NDArray scores(
+  public NDArray scores(
       NDArray query, NDArray key, @Nullable Dense forKeys, @Nullable Dense forQueries, Pass pass) {
     NDArray sum = null;
     if (forKeys != null) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -7,14 +7,15 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.djl.internal.ndarray.FusedRows;
-import dev.gantry.models.Description.Attending;
-import dev.gantry.models.Description.Distances;
-import dev.gantry.models.Description.FeedForward;
-import dev.gantry.models.Description.Layer;
-import dev.gantry.models.Description.Norms;
-import dev.gantry.models.Description.Place;
-import dev.gantry.models.Description.QueryNorm;
-import dev.gantry.models.Description.Residual;
+import dev.gantry.models.internal.blocks.Description.Attending;
+import dev.gantry.models.internal.blocks.Description.Distances;
+import dev.gantry.models.internal.blocks.Description.FeedForward;
+import dev.gantry.models.internal.blocks.Description.Layer;
+import dev.gantry.models.internal.blocks.Description.Norms;
+import dev.gantry.models.internal.blocks.Description.Place;
+import dev.gantry.models.internal.blocks.Description.QueryNorm;
+import dev.gantry.models.internal.blocks.Description.Residual;
+import dev.gantry.models.spi.KeyValueCache;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -27,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// A transformer: layers of attention and a feed-forward part, each with a shortcut around it, as a [Description] has
 /// them. How the first states are made is each kind's own. The parameters may be FLOAT32, FLOAT16 or BFLOAT16. There is
 /// no dropout, also in training.
-abstract class TransformerBlock extends NamedBlock {
+public abstract class TransformerBlock extends NamedBlock {
   /// The parameters of one layer; null where it has none.
   private record Parts(
       @Nullable Norm norm1,
@@ -48,14 +49,14 @@ abstract class TransformerBlock extends NamedBlock {
       Feed feed) {}
 
   /// The feed-forward part of a layer.
-  interface Feed {
+  public interface Feed {
     NDArray of(NDArray x, Pass pass);
   }
 
   /// Holds what all layers of one pass share.
   ///
   /// @param masks by a layer's window, what hides tokens from others
-  record Shared(IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
+  public record Shared(IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
     /// How many tokens there are before these in each text, or one number for all texts.
     long[] pasts() {
       return cache == null ? new long[1] : cache.positions();
@@ -78,18 +79,18 @@ abstract class TransformerBlock extends NamedBlock {
   private @Nullable Parameter distances;
   private @Nullable Norm distancesNorm;
 
-  TransformerBlock(Description description) {
+  public TransformerBlock(Description description) {
     this.description = description;
   }
 
-  final Description description() {
+  public final Description description() {
     return description;
   }
 
   /// Adds the parameters of the layers and of what follows them.
   ///
   /// @param tokens the table that gives scores, where the head is tied to it
-  final void addLayers(@Nullable Parameter tokens) {
+  public final void addLayers(@Nullable Parameter tokens) {
     Distances kind = description.attention().distances();
     if (kind != null) {
       Parameter.Type weight = Parameter.Type.WEIGHT;
@@ -158,7 +159,7 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   /// A feed-forward part of this width.
-  final Feed feed(String name, int hidden) {
+  public final Feed feed(String name, int hidden) {
     FeedForward kind = description.feedForward();
     int width = description.width();
     Dense gate = kind.gated() ? dense(name + "gate", hidden, width, kind.bias()) : null;
@@ -179,7 +180,7 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   /// A norm of the kind that the layers have.
-  final Norm norm(String name, int width) {
+  public final Norm norm(String name, int width) {
     Norms norms = description.norms();
     return new Norm(
         parameter(name + "_gamma", Parameter.Type.GAMMA, width),
@@ -188,14 +189,14 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   @Override
-  final OptionalDouble rmsEpsilon() {
+  public final OptionalDouble rmsEpsilon() {
     return description.norms().rms() || description.attention().queryNorm() == QueryNorm.EACH_HEAD
         ? OptionalDouble.of(description.norms().epsilon())
         : OptionalDouble.empty();
   }
 
   /// The outputs for the last layer's states.
-  final NDList outputs(NDArray states, TextInputs text, Pass pass) {
+  public final NDList outputs(NDArray states, TextInputs text, Pass pass) {
     NDArray normed = last == null ? states : last.of(states, pass);
     NDList results = new NDList();
     outputs.forEach(output -> results.addAll(output.of(states, normed, text, pass)));
@@ -203,14 +204,14 @@ abstract class TransformerBlock extends NamedBlock {
   }
 
   /// @param tokens `[batch, length]`
-  final List<Shape> outputShapes(Shape input, Shape tokens) {
+  public final List<Shape> outputShapes(Shape input, Shape tokens) {
     return outputs.stream().flatMap(output -> output.shapes(tokens).stream()).toList();
   }
 
   /// The last layer's states.
   ///
   /// @param input the input of the pass, in whose manager numbers are made
-  final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
+  public final NDArray states(NDArray input, NDArray embedded, Pass pass, Shared shared) {
     int length = Math.toIntExact(embedded.getShape().get(1));
     Map<Rotation, Rotation.Turn> turns = new HashMap<>();
     DistanceScores byDistance = byDistance(input.getManager(), length, pass);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Activation;
@@ -7,13 +7,13 @@ import java.util.Map;
 import java.util.function.UnaryOperator;
 
 /// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
-final class Activations {
-  static final UnaryOperator<NDArray> GELU = Activation::gelu;
-  static final UnaryOperator<NDArray> SILU = Activations::silu;
-  static final UnaryOperator<NDArray> RELU = Activation::relu;
-  static final UnaryOperator<NDArray> TANH_GELU = Activations::tanhGelu;
+public final class Activations {
+  public static final UnaryOperator<NDArray> GELU = Activation::gelu;
+  public static final UnaryOperator<NDArray> SILU = Activations::silu;
+  public static final UnaryOperator<NDArray> RELU = Activation::relu;
+  public static final UnaryOperator<NDArray> TANH_GELU = Activations::tanhGelu;
 
-  static final Map<String, UnaryOperator<NDArray>> KNOWN =
+  public static final Map<String, UnaryOperator<NDArray>> KNOWN =
       Map.ofEntries(
           Map.entry("gelu", GELU),
           Map.entry("gelu_accurate", TANH_GELU),

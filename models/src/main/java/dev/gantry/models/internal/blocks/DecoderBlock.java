@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.training.ParameterStore;
 import dev.gantry.core.MisuseException;
-import dev.gantry.models.Description.Tokens;
-import dev.gantry.models.Description.Vocabulary;
+import dev.gantry.models.internal.blocks.Description.Tokens;
+import dev.gantry.models.internal.blocks.Description.Vocabulary;
+import dev.gantry.models.spi.CausalBlock;
+import dev.gantry.models.spi.KeyValueCache;
 
 /// A language model in which a token sees only those before it.
 ///
 /// Files that hold query, key and value as one tensor, or weights as `[inputs, outputs]`, are taken apart and transposed
 /// by the load: this block has them apart, and weights as `[outputs, inputs]`, as DJL has them.
-final class DecoderBlock extends TextBlock implements CausalBlock {
-  DecoderBlock(Description description, Tokens sizes) {
+public final class DecoderBlock extends TextBlock implements CausalBlock {
+  public DecoderBlock(Description description, Tokens sizes) {
     super(description, sizes);
   }
 
@@ -35,7 +37,7 @@ final class DecoderBlock extends TextBlock implements CausalBlock {
   }
 
   /// Whether a text that grows from one length to another must be computed anew.
-  boolean turnsAnew(long from, long to) {
+  public boolean turnsAnew(long from, long to) {
     return from > 0
         && description().layers().stream()
             .map(Description.Layer::rotation)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -8,21 +8,21 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
-import dev.gantry.models.Description.Labels;
-import dev.gantry.models.Description.Output;
-import dev.gantry.models.Description.Pool;
-import dev.gantry.models.Description.Scores;
-import dev.gantry.models.Description.Stem;
-import dev.gantry.models.Description.Vocabulary;
-import dev.gantry.models.NamedBlock.Dense;
-import dev.gantry.models.NamedBlock.Norm;
-import dev.gantry.models.NamedBlock.Pass;
+import dev.gantry.models.internal.blocks.Description.Labels;
+import dev.gantry.models.internal.blocks.Description.Output;
+import dev.gantry.models.internal.blocks.Description.Pool;
+import dev.gantry.models.internal.blocks.Description.Scores;
+import dev.gantry.models.internal.blocks.Description.Stem;
+import dev.gantry.models.internal.blocks.Description.Vocabulary;
+import dev.gantry.models.internal.blocks.NamedBlock.Dense;
+import dev.gantry.models.internal.blocks.NamedBlock.Norm;
+import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Collections;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Makes one output of the last states.
-final class OutputPart {
+public final class OutputPart {
   private final Output output;
   private final int width;
   private final @Nullable Dense stem;
@@ -30,7 +30,7 @@ final class OutputPart {
   private final @Nullable Dense scores;
 
   /// @param tokens the embedding's table, where the scores may be tied to it
-  OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
+  public OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
     this.output = output;
     Stem before = output.stem();
     int states = block.description().width() * (output.pool() == Pool.FIRST_AND_MEAN ? 2 : 1);
@@ -73,7 +73,7 @@ final class OutputPart {
 
   /// @param states `[batch, length, width]`
   /// @param normed the same after the last norm
-  NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
+  public NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
     NDArray result = pooled(output.pool() == Pool.UNNORMED ? states : normed, text);
     Stem before = output.stem();
     if (stem != null && before != null) {
@@ -165,7 +165,7 @@ final class OutputPart {
   }
 
   /// @param tokens `[batch, length]`
-  List<Shape> shapes(Shape tokens) {
+  public List<Shape> shapes(Shape tokens) {
     boolean all = output.pool() == Pool.ALL || output.pool() == Pool.UNNORMED;
     Shape pooled = all ? tokens : new Shape(tokens.get(0));
     boolean bare = output.scores() instanceof Labels labels && labels.bare();

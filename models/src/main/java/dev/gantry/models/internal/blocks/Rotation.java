@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDArrays;
@@ -15,9 +15,9 @@ import java.util.Optional;
 ///
 /// @param size how many elements of a head are turned, from the first; even
 /// @param strength by which cosines and sines are multiplied
-record Rotation(double theta, int size, double strength, Kind kind) {
+public record Rotation(double theta, int size, double strength, Kind kind) {
   /// Says how waves are stretched.
-  sealed interface Kind {
+  public sealed interface Kind {
     /// Returns what wave `i`, of `plain` radians a token, has in a text of `length` tokens.
     double frequency(Rotation rotation, int i, double plain, long length);
 
@@ -28,7 +28,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   }
 
   /// Stretches all waves by a factor; 1 for none.
-  record Linear(double factor) implements Kind {
+  public record Linear(double factor) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       return plain / factor;
@@ -36,7 +36,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   }
 
   /// Grows `theta` with texts that are longer than `longest`.
-  record Dynamic(double factor, double longest) implements Kind {
+  public record Dynamic(double factor, double longest) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       double size = rotation.size();
@@ -48,7 +48,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// Stretches waves longer than `original / low` by a factor, and those longer than `original / high` in part.
   ///
   /// @param original the longest text of the first training
-  record ByLength(double factor, double low, double high, double original) implements Kind {
+  public record ByLength(double factor, double low, double high, double original) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       double kept = Math.clamp((original * plain / (2 * Math.PI) - low) / (high - low), 0.0, 1.0);
@@ -57,7 +57,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   }
 
   /// Stretches waves behind number `high` by a factor, and those behind `low` in part.
-  record ByNumber(double factor, double low, double high) implements Kind {
+  public record ByNumber(double factor, double low, double high) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       double stretched = Math.clamp((i - low) / (high - low), 0.0, 1.0);
@@ -68,7 +68,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// Stretches each wave by a factor of its own.
   ///
   /// @param beyond the factors for texts of more than `original` tokens
-  record Each(List<Float> within, List<Float> beyond, double original) implements Kind {
+  public record Each(List<Float> within, List<Float> beyond, double original) implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       return plain / (length > original ? beyond : within).get(i);
@@ -81,12 +81,12 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   }
 
   /// A rotary embedding that stretches all waves by `factor`.
-  static Rotation linear(double theta, int size, double factor) {
+  public static Rotation linear(double theta, int size, double factor) {
     return new Rotation(theta, size, 1, new Linear(factor));
   }
 
   /// @param length of the text, the tokens before included
-  float[] frequencies(long length) {
+  public float[] frequencies(long length) {
     float[] frequencies = new float[size / 2];
     for (int i = 0; i < frequencies.length; i++) {
       double plain = (float) (1 / Math.pow(theta, 2.0 * i / size));
@@ -100,7 +100,7 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// @param pasts how many tokens there are before these in each text, or one number for all texts
   /// @param ahead how many tokens each text grows by, these included
   /// @param like has the type and device of the result
-  Turn at(NDManager manager, long[] pasts, int length, long ahead, NDArray like) {
+  public Turn at(NDManager manager, long[] pasts, int length, long ahead, NDArray like) {
     int waves = size / 2;
     float[] cosines = new float[pasts.length * length * waves];
     float[] sines = new float[cosines.length];
@@ -124,16 +124,16 @@ record Rotation(double theta, int size, double strength, Kind kind) {
   /// position. Elements behind these are left as they are.
   ///
   /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
-  record Turn(NDArray cosines, NDArray sines) {
+  public record Turn(NDArray cosines, NDArray sines) {
     /// Turns in one launch of a GPU, without gradients; empty where it cannot.
     ///
     /// @param heads `[batch, length, heads, size]`
-    Optional<NDArray> fused(NDArray heads) {
+    public Optional<NDArray> fused(NDArray heads) {
       return FusedRows.turn(heads, cosines, sines);
     }
 
     /// @param heads `[batch, heads, length, size]`
-    NDArray of(NDArray heads) {
+    public NDArray of(NDArray heads) {
       long turned = 2 * cosines.getShape().get(3);
       long all = heads.getShape().get(3);
       NDArray part = turned == all ? heads : heads.get(new NDIndex("..., :{}", turned));
