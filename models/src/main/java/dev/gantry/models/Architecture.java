@@ -8,11 +8,10 @@ import dev.gantry.djl.ParameterNames;
 import dev.gantry.models.Families.Family;
 import dev.gantry.models.Families.Head;
 import dev.gantry.models.HubModel.Input;
-import dev.gantry.models.internal.blocks.DecoderBlock;
+import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.Description.Labels;
 import dev.gantry.models.internal.blocks.Description.Output;
 import dev.gantry.models.internal.blocks.Description.Tokens;
-import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.TextBlock;
 import java.util.Collections;
 import java.util.List;
@@ -106,10 +105,7 @@ record Architecture(
     return new Architecture(
         name,
         description,
-        () ->
-            description.causal()
-                ? new DecoderBlock(description, tokens)
-                : new TextBlock(description, tokens),
+        () -> TextBlock.of(description, tokens),
         draft.names(family.names(), description),
         inputs.limit(tokens.types() == 0 ? 2 : 3).toList(),
         names(description),

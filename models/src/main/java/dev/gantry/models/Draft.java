@@ -3,6 +3,7 @@ package dev.gantry.models;
 
 import ai.djl.ndarray.NDArray;
 import dev.gantry.djl.ParameterNames;
+import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.Description.Attending;
 import dev.gantry.models.internal.blocks.Description.Distances;
 import dev.gantry.models.internal.blocks.Description.Embedding;
@@ -20,7 +21,6 @@ import dev.gantry.models.internal.blocks.Description.Residual;
 import dev.gantry.models.internal.blocks.Description.Stem;
 import dev.gantry.models.internal.blocks.Description.Tokens;
 import dev.gantry.models.internal.blocks.Description.Vocabulary;
-import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.Rotation;
 import java.util.ArrayList;
 import java.util.List;

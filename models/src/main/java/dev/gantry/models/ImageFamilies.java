@@ -8,11 +8,12 @@ import ai.djl.nn.Block;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.models.HubModel.Input;
 import dev.gantry.models.internal.blocks.Activations;
+import dev.gantry.models.internal.blocks.ConvNextBlock;
+import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.Description.Output;
 import dev.gantry.models.internal.blocks.Description.Patches;
 import dev.gantry.models.internal.blocks.Description.Pool;
 import dev.gantry.models.internal.blocks.Description.Stem;
-import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.ResnetBlock;
 import dev.gantry.models.internal.blocks.VitBlock;
 import java.util.List;
@@ -52,21 +53,21 @@ final class ImageFamilies {
 
   static Architecture vit(HubFolder folder) {
     Draft draft = new Draft(folder);
-    Families.sizes(draft);
+    EncoderFamilies.sizes(draft);
     return vit(draft, "ViT", "vit", patches(draft, 224, 16, false, 1));
   }
 
   /// A ViT with another token before the patches, for distillation.
   static Architecture deit(HubFolder folder) {
     Draft draft = new Draft(folder);
-    Families.sizes(draft);
+    EncoderFamilies.sizes(draft);
     return vit(draft, "DeiT", "deit", patches(draft, 224, 16, false, 2));
   }
 
   static Architecture dinov2(HubFolder folder) {
     HubConfig config = folder.config();
     Draft draft = new Draft(folder);
-    Families.sizes(draft);
+    EncoderFamilies.sizes(draft);
     draft.epsilon = config.positive("layer_norm_eps", 1e-6);
     draft.learnedScale = true;
     draft.gated = config.flag("use_swiglu_ffn", false);
@@ -84,7 +85,7 @@ final class ImageFamilies {
   static Architecture clip(HubFolder folder) {
     HubConfig config = folder.config();
     Draft draft = new Draft(folder);
-    Families.tower(draft, "quick_gelu", 1e-5);
+    EncoderFamilies.tower(draft, "quick_gelu", 1e-5);
     String projecting = "CLIPVisionModelWithProjection";
     String name =
         Architecture.chosen(config, "CLIPVisionModel", Set.of("CLIPVisionModel", projecting));

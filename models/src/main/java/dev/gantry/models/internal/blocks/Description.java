@@ -212,5 +212,6 @@ public record Description(
   /// @param tied whether the embedding's table makes them; else a table of its own
   /// @param scale by which they are multiplied
   /// @param cap as that of attention scores
-  public record Vocabulary(boolean tied, boolean bias, double scale, double cap) implements Scores {}
+  public record Vocabulary(boolean tied, boolean bias, double scale, double cap)
+      implements Scores {}
 }

@@ -31,7 +31,8 @@ public abstract class NamedBlock extends AbstractBlock {
   ///
   /// @param epsilon which RMSNorms add, beside the input, so that no layer copies it to the device anew; null where
   ///     there are none
-  public record Pass(ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
+  public record Pass(
+      ParameterStore store, Device device, boolean training, @Nullable NDArray epsilon) {
     NDArray value(Parameter parameter) {
       return store.getValue(parameter, device, training);
     }

@@ -31,7 +31,14 @@ public class TextBlock extends TransformerBlock {
   private final @Nullable Dense project;
   private final @Nullable RelativeBias bias;
 
-  public TextBlock(Description description, Tokens sizes) {
+  /// A block without values: a load or `initialize` gives them.
+  public static TextBlock of(Description description, Tokens sizes) {
+    return description.causal()
+        ? new DecoderBlock(description, sizes)
+        : new TextBlock(description, sizes);
+  }
+
+  TextBlock(Description description, Tokens sizes) {
     super(description);
     this.sizes = sizes;
     tokens = table("tokens_weight", sizes.vocabulary());

@@ -56,7 +56,8 @@ public abstract class TransformerBlock extends NamedBlock {
   /// Holds what all layers of one pass share.
   ///
   /// @param masks by a layer's window, what hides tokens from others
-  public record Shared(IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
+  public record Shared(
+      IntFunction<Attention.Mask> masks, @Nullable KeyValueCache cache, NDArray like) {
     /// How many tokens there are before these in each text, or one number for all texts.
     long[] pasts() {
       return cache == null ? new long[1] : cache.positions();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -7,8 +7,8 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
-import dev.gantry.models.Description.Norms;
-import dev.gantry.models.Description.Place;
+import dev.gantry.models.internal.blocks.Description.Norms;
+import dev.gantry.models.internal.blocks.Description.Place;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.OptionalDouble;
@@ -19,14 +19,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits` `[batch, labels]`; without,
 /// the last feature map, and the norm of its mean over each map, `[batch, filters]`.
-final class ConvNextBlock extends NamedBlock {
+public final class ConvNextBlock extends NamedBlock {
   /// The sizes of a ConvNeXt.
   ///
   /// @param patch the side of what the first convolution makes one place of
   /// @param epsilon of the last norm
   /// @param scaled whether each channel of a layer's result has a factor
   /// @param labels how many classes it tells apart; 0 for no head
-  record Config(
+  public record Config(
       int channels,
       int patch,
       List<Integer> filters,
@@ -66,7 +66,7 @@ final class ConvNextBlock extends NamedBlock {
   private final Norm norm;
   private final @Nullable Dense labels;
 
-  ConvNextBlock(Config config) {
+  public ConvNextBlock(Config config) {
     this.config = config;
     List<Integer> filters = config.filters();
     int patch = config.patch();
@@ -111,12 +111,12 @@ final class ConvNextBlock extends NamedBlock {
   }
 
   @Override
-  OptionalDouble rmsEpsilon() {
+  public OptionalDouble rmsEpsilon() {
     return OptionalDouble.empty();
   }
 
   @Override
-  NDList forward(NDList inputs, Pass pass) {
+  public NDList forward(NDList inputs, Pass pass) {
     NDArray pixels = inputs.head();
     Shape shape = pixels.getShape();
     if (shape.dimension() != 4 || shape.get(1) != config.channels()) {
@@ -157,7 +157,7 @@ final class ConvNextBlock extends NamedBlock {
   }
 
   @Override
-  List<Shape> outputShapes(Shape input) {
+  public List<Shape> outputShapes(Shape input) {
     long batch = input.get(0);
     long last = config.filters().getLast();
     if (labels != null) {
