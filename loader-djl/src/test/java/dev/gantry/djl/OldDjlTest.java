@@ -70,6 +70,10 @@ class OldDjlTest {
     Engine.getInstance();
     Path cache = folder.resolve("cache");
     Path own = Utils.getEngineCacheDir("pytorch");
+    if (!Files.isDirectory(own)) {
+      // PYTORCH_LIBRARY_PATH names the libraries, and the child inherits it.
+      return Files.createDirectories(cache);
+    }
     for (Path file : filesOf(own)) {
       Path linked = cache.resolve("pytorch").resolve(own.relativize(file));
       Files.createDirectories(linked.getParent());

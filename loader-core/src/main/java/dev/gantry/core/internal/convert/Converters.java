@@ -78,13 +78,6 @@ public final class Converters implements AutoCloseable {
         });
   }
 
-  /// Returns what computes on rows of arrays on a device.
-  ///
-  /// @throws DeviceUnavailableException if there is no such device
-  public CudaRows rows(Device.Cuda device) {
-    return new CudaRows(this, CudaContext.of(device));
-  }
-
   /// Queues the kernel that normalises samples, as [CudaNormalizer#launch] does.
   public void normalize(
       CudaContext context, NormalizedRows rows, long table, CudaDriver.Stream stream) {

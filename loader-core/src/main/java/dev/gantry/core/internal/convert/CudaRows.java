@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.convert;
 
 import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
@@ -22,12 +24,20 @@ public final class CudaRows {
   private static final int THREADS = 256;
   private static final int PARAMETER_BYTES = 5 * Long.BYTES + 6 * Integer.BYTES;
 
-  private final Converters converters;
+  /// Holds the kernels of all devices until the process ends, as libtorch holds its own: arrays outlive sessions.
+  private static final Converters KERNELS = new Converters();
+
   private final CudaContext context;
 
-  CudaRows(Converters converters, CudaContext context) {
-    this.converters = converters;
+  private CudaRows(CudaContext context) {
     this.context = context;
+  }
+
+  /// Returns what computes on rows of arrays on a device.
+  ///
+  /// @throws DeviceUnavailableException if there is no such device
+  public static CudaRows of(Device.Cuda device) {
+    return new CudaRows(CudaContext.of(device));
   }
 
   /// Whether the kernel knows a type.
@@ -84,7 +94,7 @@ public final class CudaRows {
       fields.putLong(rows.x()).putLong(a).putLong(b).putLong(rows.out()).putLong(rows.rows());
       fields.putInt(rows.width()).putInt(kind).putInt(TYPES.indexOf(rows.type()));
       fields.putInt(first).putInt(second).putFloat(number);
-      converters
+      KERNELS
           .kernel(context, ENTRY)
           .launch(Math.toIntExact(blocks), THREADS, parameter, CudaDriver.Stream.DEFAULT);
     }

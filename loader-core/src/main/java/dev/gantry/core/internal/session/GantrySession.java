@@ -26,7 +26,6 @@ import dev.gantry.core.internal.commit.WriteOperation;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.convert.Converters;
-import dev.gantry.core.internal.convert.CudaRows;
 import dev.gantry.core.internal.convert.Dequantisation;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
@@ -346,13 +345,6 @@ public final class GantrySession implements Session {
   /// Makes durable changes of folders.
   public Folders folders() {
     return new Folders(engine.calls());
-  }
-
-  /// Returns what computes on rows of arrays on a device, until the session is closed.
-  ///
-  /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
-  public CudaRows rows(Device.Cuda device) {
-    return converters.rows(device);
   }
 
   /// Converts bytes that were loaded, as [Converters#convert] does.

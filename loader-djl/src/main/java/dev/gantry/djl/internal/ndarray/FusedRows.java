@@ -7,7 +7,6 @@ import ai.djl.pytorch.engine.PtNDArray;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.convert.CudaRows;
 import dev.gantry.core.internal.convert.CudaRows.Rows;
-import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.djl.internal.torch.TorchCodes;
 import dev.gantry.djl.internal.torch.TorchLibrary;
@@ -88,7 +87,7 @@ public final class FusedRows {
       return Optional.empty();
     }
     int width = Math.toIntExact(array.getShape().get(array.getShape().dimension() - 1));
-    CudaRows kernel = GantrySession.shared().rows(cuda);
+    CudaRows kernel = CudaRows.of(cuda);
     long result = torch.empty(PyTorch.shape(array.getShape()), PyTorch.dtype(type), device);
     Rows rows =
         new Rows(
