@@ -59,7 +59,7 @@ public final class TorchLibrary {
   private final NativeSymbols symbols;
   private final NativeSymbols cudaSymbols;
   private final Path folder;
-  private final Optional<FusedAttention> attention;
+  private final Optional<TorchOperators> operators;
   private @Nullable TorchGenerators generators;
 
   private TorchLibrary(Path folder, NativeSymbols symbols, NativeSymbols cudaSymbols) {
@@ -76,8 +76,8 @@ public final class TorchLibrary {
     copy = symbols.required("aoti_torch_copy_");
     codes = new TorchCodes(symbols);
     wrapper = DlPack.wrapper(symbols).or(() -> FromBlobWrapper.find(symbols, codes));
-    attention =
-        symbols.optional("aoti_torch_call_dispatcher").map(call -> new FusedAttention(call, this));
+    operators =
+        symbols.optional("aoti_torch_call_dispatcher").map(call -> new TorchOperators(call, this));
     this.symbols = symbols;
     this.cudaSymbols = cudaSymbols;
     this.folder = folder;
@@ -136,9 +136,9 @@ public final class TorchLibrary {
     return wrapper.orElseThrow();
   }
 
-  /// Attention in one call; empty if this libtorch is older than 2.7.
-  public Optional<FusedAttention> attention() {
-    return attention;
+  /// Operators by name; empty if this libtorch is older than 2.7.
+  public Optional<TorchOperators> operators() {
+    return operators;
   }
 
   /// The random number generators. A libtorch that has all else may lack them. Few programs need them, so

@@ -9,7 +9,7 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.ndarray.types.SparseFormat;
-import dev.gantry.djl.internal.ndarray.AttentionArrays;
+import dev.gantry.djl.internal.ndarray.OperatorArrays;
 import dev.gantry.models.internal.blocks.Description.Attending;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
@@ -94,7 +94,7 @@ public record Attention(
             && (mask.added() == null || isForAllHeads(mask.added()));
     NDArray asked =
         together ? query.reshape(shape.get(0), groups, shape.get(1) / groups, shape.get(3)) : query;
-    return AttentionArrays.attend(asked, key, value, mask.added(), mask.causal(), scale)
+    return OperatorArrays.attend(asked, key, value, mask.added(), mask.causal(), scale)
         .map(result -> together ? result.reshape(shape) : result);
   }
 

@@ -10,11 +10,11 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Parameter;
-import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
 import dev.gantry.djl.internal.ndarray.FusedRows;
+import dev.gantry.djl.internal.ndarray.OperatorArrays;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.internal.blocks.Description.Norms;
 import java.util.List;
@@ -42,7 +42,7 @@ public abstract class NamedBlock extends AbstractBlock {
   public record Dense(Parameter weight, @Nullable Parameter bias) {
     NDArray of(NDArray x, Pass pass) {
       NDArray added = bias == null ? null : pass.value(bias);
-      return Linear.linear(x, pass.value(weight), added).singletonOrThrow();
+      return OperatorArrays.linear(x, pass.value(weight), added);
     }
   }
 

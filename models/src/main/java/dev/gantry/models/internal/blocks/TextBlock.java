@@ -73,8 +73,8 @@ public class TextBlock extends TransformerBlock {
 
   @Override
   public final NDList forward(NDList inputs, Pass pass) {
-    TextInputs text = TextInputs.of(inputs, types == null ? 2 : 3).withoutEmptyMask();
-    text.requireKnown(sizes.vocabulary(), sizes.types());
+    TextInputs text =
+        TextInputs.of(inputs, types == null ? 2 : 3).checked(sizes.vocabulary(), sizes.types());
     return outputs(states(text, pass, null), text, pass);
   }
 

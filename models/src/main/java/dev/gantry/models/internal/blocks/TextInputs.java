@@ -2,14 +2,18 @@
 package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDArrays;
 import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
+import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MisuseException;
 import dev.gantry.models.internal.texts.CheckedIds;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// The inputs of a model of texts.
@@ -69,44 +73,52 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
     return rows;
   }
 
-  /// These without a mask that hides nothing: without one, attention is faster.
-  public TextInputs withoutEmptyMask() {
-    if (mask == null) {
-      return this;
-    }
-    long[] values = mask.toType(DataType.INT64, false).toLongArray();
-    return Arrays.stream(values).allMatch(value -> value != 0)
-        ? new TextInputs(ids, null, types)
-        : this;
-  }
-
   /// Checks ids before libtorch does: its error names no id on the CPU, and on a GPU makes all later work of
   /// the process fail.
   ///
   /// @param vocabulary how many tokens the model knows
-  /// @param types how many token types it knows
+  /// @param kinds how many token types it knows
+  /// @return these without a mask that hides nothing: without one, attention is faster
   /// @throws MisuseException if an id is none of these
-  public void requireKnown(int vocabulary, int types) {
+  public TextInputs checked(int vocabulary, int kinds) {
     if (CheckedIds.here()) {
-      return;
+      return this;
     }
-    requireIn(ids, 0, vocabulary, "tokens");
-    if (this.types != null) {
-      requireIn(this.types, 2, types, "token types");
+    long[] extents = extents(Arrays.asList(ids, types, mask == null ? null : mask.neq(0)));
+    if (extents[0] < 0 || extents[1] >= vocabulary) {
+      throw unknown(ids, 0, vocabulary, "tokens");
     }
+    if (types != null && (extents[2] < 0 || extents[3] >= kinds)) {
+      throw unknown(types, 2, kinds, "token types");
+    }
+    return mask != null && extents[4] == 0 ? this : new TextInputs(ids, null, types);
   }
 
-  private static void requireIn(NDArray given, int place, int bound, String what) {
-    long[] values = given.toType(DataType.INT64, false).toLongArray();
-    for (int i = 0; i < values.length; i++) {
-      if (values[i] < 0 || values[i] >= bound) {
-        long length = given.getShape().get(1);
-        throw new MisuseException(
-            "%s must be 0 to %d (was %d at [%d, %d]): the model knows %d %s"
-                .formatted(
-                    NAMES.get(place), bound - 1, values[i], i / length, i % length, bound, what));
-      }
+  /// The least and the greatest number of each array, by one copy from its device. Two zeros stand for null.
+  private static long[] extents(List<@Nullable NDArray> arrays) {
+    NDManager manager = Objects.requireNonNull(arrays.getFirst()).getManager();
+    NDList found = new NDList();
+    for (NDArray array : arrays) {
+      NDArray wide =
+          array == null
+              ? manager.zeros(new Shape(1), DataType.INT64)
+              : array.toType(DataType.INT64, false);
+      found.addAll(List.of(wide.min(), wide.max()));
     }
+    return NDArrays.stack(found).toLongArray();
+  }
+
+  private static MisuseException unknown(NDArray given, int place, int bound, String what) {
+    long[] values = given.toType(DataType.INT64, false).toLongArray();
+    int i = 0;
+    while (values[i] >= 0 && values[i] < bound) {
+      i++;
+    }
+    long length = given.getShape().get(1);
+    return new MisuseException(
+        "%s must be 0 to %d (was %d at [%d, %d]): the model knows %d %s"
+            .formatted(
+                NAMES.get(place), bound - 1, values[i], i / length, i % length, bound, what));
   }
 
   private static void requireNoName(NDArray input, List<String> known) {

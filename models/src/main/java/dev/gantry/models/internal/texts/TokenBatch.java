@@ -26,8 +26,8 @@ public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
     return texts.stream().anyMatch(text -> text.length() < longest);
   }
 
-  /// The inputs of the model, by the hub's names and in its order. Types are left out where all are 0, and then a mask, too,
-  /// where nothing is padded: their absence means the same, and blocks are faster without.
+  /// The inputs of the model, by the hub's names. Types are left out where all are 0, and a mask where nothing is padded:
+  /// their absence means the same, and blocks are faster without.
   ///
   /// @param padding the id of the token that fills a row
   NDList inputs(NDManager manager, long padding) {
@@ -44,7 +44,7 @@ public record TokenBatch(List<Tokens> texts, int prompt, int longest) {
     }
     boolean typed = Arrays.stream(types).anyMatch(type -> type != 0);
     NDList inputs = new NDList(array(manager, "input_ids", ids));
-    if (typed || texts.stream().anyMatch(text -> text.length() < longest)) {
+    if (padded()) {
       inputs.add(array(manager, "attention_mask", mask));
     }
     if (typed) {

@@ -3,7 +3,7 @@ package dev.gantry.models.internal.texts;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.index.NDIndex;
-import ai.djl.nn.core.Linear;
+import dev.gantry.djl.internal.ndarray.OperatorArrays;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
@@ -25,7 +25,7 @@ public sealed interface VectorStep {
       implements VectorStep {
     @Override
     public NDArray apply(NDArray vectors) {
-      return activation.apply(Linear.linear(vectors, weight, bias).singletonOrThrow());
+      return activation.apply(OperatorArrays.linear(vectors, weight, bias));
     }
   }
 

@@ -9,22 +9,23 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 
-/// libtorch's attention in one call, `aten::scaled_dot_product_attention`, by its C way to call any operator. Gradients
+/// libtorch's operators that DJL has no method for, or a slower one, by its C way to call any operator. Gradients
 /// are recorded as for other operators. Thread-safe.
 ///
 /// The way takes each argument in eight bytes: a tensor as a handle, which it deletes; an optional argument as the address of
 /// eight bytes, which it deletes, or 0; others as their bits. The result replaces the first argument.
-public final class FusedAttention {
+public final class TorchOperators {
+  private static final MemorySegment ATTENTION = text("aten::scaled_dot_product_attention");
+  private static final MemorySegment LINEAR = text("aten::linear");
+  private static final MemorySegment OVERLOAD = text("");
+
   // AOTITorchError aoti_torch_call_dispatcher(
   //     const char *opName, const char *overloadName, StableIValue *stack);
   private final NativeFunction call;
 
   private final TorchLibrary library;
 
-  private static final MemorySegment NAME = text("aten::scaled_dot_product_attention");
-  private static final MemorySegment OVERLOAD = text("");
-
-  FusedAttention(NativeFunction call, TorchLibrary library) {
+  TorchOperators(NativeFunction call, TorchLibrary library) {
     this.call = call;
     this.library = library;
   }
@@ -42,24 +43,47 @@ public final class FusedAttention {
   /// @param grouped whether there are fewer groups than heads
   /// @return a new handle, `[batch, heads, length, size]`
   /// @throws TransferException if libtorch refuses, which has then written why to the standard error stream
-  public long of(
+  public long attend(
       long query, long key, long value, long mask, boolean causal, double scale, boolean grouped) {
-    MemorySegment stack = NativeHeap.allocate(8 * Long.BYTES);
+    return call(
+        ATTENTION,
+        query,
+        library.share(query),
+        library.share(key),
+        library.share(value),
+        mask == 0 ? 0 : optional(library.share(mask)),
+        Double.doubleToRawLongBits(0),
+        causal ? 1 : 0,
+        optional(Double.doubleToRawLongBits(scale)),
+        grouped ? 1 : 0);
+  }
+
+  /// `x · weightᵀ + bias`, in one product that adds the bias, where the C++ function that DJL calls makes two of them for more than
+  /// two axes.
+  ///
+  /// @param x a handle, `[…, inputs]`
+  /// @param weight `[outputs, inputs]`
+  /// @param bias `[outputs]`; 0 for none
+  /// @return a new handle, `[…, outputs]`
+  /// @throws TransferException if libtorch refuses, which has then written why to the standard error stream
+  public long linear(long x, long weight, long bias) {
+    return call(
+        LINEAR,
+        x,
+        library.share(x),
+        library.share(weight),
+        bias == 0 ? 0 : optional(library.share(bias)));
+  }
+
+  /// @param first the handle whose shape an error names
+  private long call(MemorySegment operator, long first, long... arguments) {
+    MemorySegment stack = NativeHeap.allocate((long) arguments.length * Long.BYTES);
     try {
-      stack.setAtIndex(JAVA_LONG, 0, library.share(query));
-      stack.setAtIndex(JAVA_LONG, 1, library.share(key));
-      stack.setAtIndex(JAVA_LONG, 2, library.share(value));
-      stack.setAtIndex(JAVA_LONG, 3, mask == 0 ? 0 : optional(library.share(mask)));
-      stack.setAtIndex(JAVA_LONG, 4, Double.doubleToRawLongBits(0));
-      stack.setAtIndex(JAVA_LONG, 5, causal ? 1 : 0);
-      stack.setAtIndex(JAVA_LONG, 6, optional(Double.doubleToRawLongBits(scale)));
-      stack.setAtIndex(JAVA_LONG, 7, grouped ? 1 : 0);
-      long error = call.call(NAME.address(), OVERLOAD.address(), stack.address(), 0, 0, 0, 0);
+      MemorySegment.copy(arguments, 0, stack, JAVA_LONG, 0, arguments.length);
+      long error = call.call(operator.address(), OVERLOAD.address(), stack.address(), 0, 0, 0, 0);
       if ((int) error != 0) {
         throw new TransferException(
-            "scaled_dot_product_attention",
-            library.shape(query).toString(),
-            new Failure.Torch((int) error));
+            operator.getString(0), library.shape(first).toString(), new Failure.Torch((int) error));
       }
       return stack.getAtIndex(JAVA_LONG, 0);
     } finally {
