@@ -2,7 +2,7 @@
  *
  * It refuses what libcufile refuses, and counts what libcufile may punish with a hang: memory freed
  * while registered, a descriptor closed before its handle, a driver closed over live registrations.
- * With STUB_OLD it is a libcufile from before CUDA 12.3, which lacks the newer functions. */
+ * STUB_VERSION is the libcufile that it is: a version lacks the functions that later ones brought. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #include "stub_cufile.h"
 
-enum { PAGE = 4096, DRIVER_VERSION = 1150 };
+enum { PAGE = 4096 };
 
 struct handle {
   int descriptor; /* the caller's */
@@ -58,6 +58,11 @@ EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
 
 /* Whether the driver says from now on that it reaches NVMe disks past the CPU. */
 EXPORT void gantry_stub_p2p(long there) { p2p = there != 0; }
+
+static long version;
+
+/* The version that libcufile says it is from now on; 0 for its own. */
+EXPORT void gantry_stub_version(long number) { version = number; }
 
 /* Whether files can be reached past the CPU, where the driver says that it does so. */
 EXPORT void gantry_stub_serves(long all) { serves = all != 0; }
@@ -366,7 +371,7 @@ long gantry_stub_count(const char *what) {
                                                  : -1;
 }
 
-#ifndef STUB_OLD
+#if STUB_VERSION >= 1140
 EXPORT CUfileError_t cuFileDriverClose_v2(void) { return driver_close(); }
 
 EXPORT long cuFileUseCount(void) {
@@ -375,9 +380,9 @@ EXPORT long cuFileUseCount(void) {
   return opened;
 }
 
-EXPORT CUfileError_t cuFileGetVersion(int *version) {
+EXPORT CUfileError_t cuFileGetVersion(int *to) {
   CALLED("cuFileGetVersion");
-  *version = (int)stub_environment("GANTRY_STUB_CUFILE_VERSION", DRIVER_VERSION);
+  *to = (int)(version ? version : stub_environment("GANTRY_STUB_CUFILE_VERSION", STUB_VERSION));
   return stub_status(0);
 }
 #endif

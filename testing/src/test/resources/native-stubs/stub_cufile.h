@@ -10,6 +10,11 @@
 
 #include "stub_faults.h"
 
+/* 1000 x major + 10 x minor, as cuFileGetVersion says it. */
+#ifndef STUB_VERSION
+#define STUB_VERSION 1150
+#endif
+
 enum {
   DRIVER_NOT_INITIALIZED = 5001,
   DRIVER_UNSUPPORTED_LIMIT = 5003,

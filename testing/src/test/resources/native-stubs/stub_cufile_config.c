@@ -28,7 +28,7 @@ void stub_read_config(void) {
   if (file) {
     fclose(file);
   }
-#ifdef STUB_OLD
+#if STUB_VERSION < 1140
   /* Newer ones have a call that wins over the file. */
   stub_flags[ALLOW_COMPAT_MODE] = gantry_stub_config("allow_compat_mode") != 0;
 #endif

@@ -1,4 +1,4 @@
-/* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15). */
+/* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15), and more counts (1.19). */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ size_t stub_sizes[SIZES] = {0, 128, 0, 1024, 0, 16384, 131072, 1024, 33554432, 1
 
 bool stub_flags[FLAGS] = {[ALLOW_COMPAT_MODE] = true, [4] = true, [6] = true};
 
-#ifndef STUB_OLD
+#if STUB_VERSION >= 1140
 enum { TEXTS = 3, TEXT_BYTES = 256, POOL_SLABS = 3 };
 
 static char texts[TEXTS][TEXT_BYTES] = {"WARN", "", ""};
@@ -147,10 +147,11 @@ EXPORT CUfileError_t cuFileStatsReset(void) {
   return stub_status(stub_open() ? 0 : DRIVER_NOT_INITIALIZED);
 }
 
-/* The structs' members have the values of their own places, so that a reader who misses one is seen;
- * the true ones have 64, 128 and 129 + 16 x 31 words. */
+/* The structs' words have the values of their own places, so that a reader who misses one is seen. */
+enum { LEVEL_1_WORDS = STUB_VERSION >= 1190 ? 78 : 64 };
+
 typedef struct {
-  uint64_t words[64];
+  uint64_t words[LEVEL_1_WORDS];
 } CUfileStatsLevel1_t;
 
 typedef struct {

@@ -62,11 +62,12 @@ public final class StubControls {
   /// No read or write of libcufile moves more than `bytes` bytes from now on; any number if
   /// negative.
   public void limit(long bytes) {
-    try {
-      handle("gantry_stub_limit", FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(bytes);
-    } catch (Throwable e) {
-      throw new AssertionError(e);
-    }
+    set("gantry_stub_limit", bytes);
+  }
+
+  /// libcufile says from now on that it is this version, 1000 × major + 10 × minor, and its own if this is 0.
+  public void version(int number) {
+    set("gantry_stub_version", number);
   }
 
   /// Whether sessions that open libcufile's driver from now on find direct I/O.
@@ -85,8 +86,12 @@ public final class StubControls {
   }
 
   private void set(String function, boolean on) {
+    set(function, on ? 1 : 0);
+  }
+
+  private void set(String function, long value) {
     try {
-      handle(function, FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(on ? 1L : 0L);
+      handle(function, FunctionDescriptor.ofVoid(JAVA_LONG)).invoke(value);
     } catch (Throwable e) {
       throw new AssertionError(e);
     }

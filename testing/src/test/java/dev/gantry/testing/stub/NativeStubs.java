@@ -36,6 +36,11 @@ public final class NativeStubs {
           "stub_cuda_streams.h",
           "stub_cufile.h");
 
+  /// Versions of libcufile besides the one in [#folder], which is 1.15: 1000 × major + 10 × minor.
+  private static final int OLD = 1000;
+
+  private static final int NEW = 1190;
+
   private NativeStubs() {}
 
   private static final class Built {
@@ -56,7 +61,16 @@ public final class NativeStubs {
 
   /// The same as of before CUDA 12.3: without version, parameters and statistics.
   public static Path oldCuFile() {
-    return folder().resolve("old/libcufile.so.0");
+    return cuFile(OLD);
+  }
+
+  /// The newest libcufile whose header was read: 1.19, of CUDA 13.4.
+  public static Path newCuFile() {
+    return cuFile(NEW);
+  }
+
+  private static Path cuFile(int version) {
+    return folder().resolve(version + "/libcufile.so.0");
   }
 
   private static boolean hasCompiler() {
@@ -73,7 +87,6 @@ public final class NativeStubs {
     try {
       Path folder = Files.createTempDirectory("gantry-stubs-");
       List<Path> written = new ArrayList<>(List.of(folder));
-      written.add(Files.createDirectory(folder.resolve("old")));
       for (List<String> sources : List.of(CUDA, CUFILE, NVJPEG, HEADERS)) {
         for (String source : sources) {
           Path file = folder.resolve(source);
@@ -86,8 +99,16 @@ public final class NativeStubs {
       written.add(compile(folder, CUDA, "libcuda.so.1", "GANTRY_STUB_CUDA_FAIL"));
       written.add(compile(folder, CUFILE, "libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL"));
       written.add(compile(folder, NVJPEG, "libnvjpeg.so.12", ""));
-      written.add(
-          compile(folder, CUFILE, "old/libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL", "-DSTUB_OLD"));
+      for (int version : List.of(OLD, NEW)) {
+        written.add(Files.createDirectory(folder.resolve(Integer.toString(version))));
+        written.add(
+            compile(
+                folder,
+                CUFILE,
+                version + "/libcufile.so.0",
+                "GANTRY_STUB_CUFILE_FAIL",
+                "-DSTUB_VERSION=" + version));
+      }
       // In reverse, so that the folders are empty when their turn comes.
       written.forEach(file -> file.toFile().deleteOnExit());
       return folder;

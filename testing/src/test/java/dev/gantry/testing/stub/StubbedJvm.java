@@ -13,7 +13,7 @@ import java.util.stream.Collectors;
 /// order, as in `1,0`), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
 /// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and
 /// `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or
-/// write), `GANTRY_STUB_CUFILE_VERSION` (1150).
+/// write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile says it is).
 public final class StubbedJvm {
   private StubbedJvm() {}
 

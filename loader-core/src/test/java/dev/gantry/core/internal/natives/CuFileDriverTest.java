@@ -235,6 +235,86 @@ class CuFileDriverTest {
   }
 
   @Test
+  void readsEveryCountOfANewerLibraryFromItsPlace() {
+    try (NewLibrary library = new NewLibrary(0)) {
+      CuFileStatistics.Counts basic = library.counts(1);
+      assertThat(basic.unread()).isEmpty();
+      assertThat(basic.totals())
+          .hasSize(78)
+          .containsEntry("batches.lastBytesWritten", 63L)
+          .containsEntry("vectoredReads.ok", 64L)
+          .containsEntry("vectoredWrites.failed", 67L)
+          .containsEntry("vectoredRead.bytes", 68L)
+          .containsEntry("vectoredWritten.sumMicros", 77L);
+      CuFileStatistics.Counts detailed = library.counts(2);
+      assertThat(detailed.readSizes()).hasSize(32).startsWith(78L);
+      assertThat(detailed.writeSizes()).hasSize(32).endsWith(141L);
+      CuFileStatistics.Counts all = library.counts(3);
+      assertThat(all.gpus()).hasSize(2);
+      CuFileStatistics.Gpu second = all.gpus().get(1);
+      assertThat(second.totals())
+          .containsEntry("reads.bytes", 176L)
+          .containsEntry("reads.peerToPeer", 181L)
+          .containsEntry("registeredBytes", 204L);
+    }
+  }
+
+  @Test
+  void readsOnlyWhatIsCommonOfAnUnknownVersion() {
+    try (NewLibrary library = new NewLibrary(1200)) {
+      for (int level = 1; level <= 3; level++) {
+        CuFileStatistics.Counts counts = library.counts(level);
+        assertThat(counts.unread())
+            .isEqualTo("libcufile 1.20 is newer than 1.19, whose header was read");
+        assertThat(counts.totals()).hasSize(64).containsEntry("batches.lastBytesWritten", 63L);
+        assertThat(counts.readSizes()).isEmpty();
+        assertThat(counts.gpus()).isEmpty();
+      }
+    }
+  }
+
+  @Test
+  void readsOnlyWhatIsCommonWhereALibraryWritesMoreThanItsVersionHas() {
+    try (NewLibrary library = new NewLibrary(1180)) {
+      for (int level = 1; level <= 3; level++) {
+        CuFileStatistics.Counts counts = library.counts(level);
+        assertThat(counts.unread())
+            .isEqualTo("libcufile writes more than the layout SINCE_1_15 has");
+        assertThat(counts.totals()).hasSize(64);
+        assertThat(counts.gpus()).isEmpty();
+      }
+    }
+  }
+
+  /// The newest stub, which counts at level 3 while this is open.
+  private static final class NewLibrary implements AutoCloseable {
+    private final StubControls controls = StubControls.of(NativeStubs.newCuFile());
+    private final CuFile cuFile =
+        CuFile.load(NativeStubs.newCuFile().toString()).orElseThrow(AssertionError::new);
+    private final CuFileStatistics statistics;
+
+    /// @param version the version that it says it is; 0 for its own
+    NewLibrary(int version) {
+      controls.version(version);
+      statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
+      cuFile.openDriver();
+      statistics.setLevel(3);
+      statistics.start();
+    }
+
+    CuFileStatistics.Counts counts(int level) {
+      return statistics.counts(level);
+    }
+
+    @Override
+    public void close() {
+      statistics.stop();
+      cuFile.closeDriver();
+      controls.version(0);
+    }
+  }
+
+  @Test
   void asksForTheBarSize() {
     assertThat(cuFile.barSizeKib(0)).isEqualTo(new Present<>(262144L));
     assertThatThrownBy(() -> cuFile.barSizeKib(5)).hasMessageContaining("GPU 5");

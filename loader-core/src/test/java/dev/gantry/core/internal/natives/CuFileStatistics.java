@@ -18,6 +18,10 @@ import java.util.stream.Stream;
 
 /// libcufile's own counts, for the whole process (from libcufile 1.15 on). Level 1 counts operations and bytes, level 2
 /// also sizes, level 3 also the ways that the bytes took, by GPU. Thread-safe.
+///
+/// The structs have grown, so they are read by the [Layout] of the library's version. Only what all layouts have in
+/// common is read of a version that is newer than those, or that writes more than its layout has;
+/// [Counts#unread] says so.
 public final class CuFileStatistics {
   private static final List<String> GETTERS =
       List.of("cuFileGetStatsL1", "cuFileGetStatsL2", "cuFileGetStatsL3");
@@ -62,6 +66,57 @@ public final class CuFileStatistics {
           registeredBytes
           """);
 
+  /// What libcufile 1.19 adds to `CUfileStatsLevel1_t`, behind the words of 1.15.
+  private static final List<String> VECTORED =
+      words(
+          """
+          vectoredReads* vectoredWrites* vectoredRead.bytes vectoredWritten.bytes
+          vectoredRead.bytesPerSecond vectoredWritten.bytesPerSecond vectoredRead.averageMicros
+          vectoredWritten.averageMicros vectoredRead.operationsPerSecond
+          vectoredWritten.operationsPerSecond vectoredRead.sumMicros vectoredWritten.sumMicros
+          """);
+
+  /// The layouts of the structs, each from a version of libcufile on, the newest last. The structs of a level begin with
+  /// those of the level below.
+  enum Layout {
+    /// CUDA 13.0 to 13.3.
+    SINCE_1_15(15, LEVEL_1),
+    /// CUDA 13.4.
+    SINCE_1_19(19, Stream.of(LEVEL_1, VECTORED).flatMap(List::stream).toList());
+
+    private final int minor;
+    private final List<String> basic;
+
+    Layout(int minor, List<String> basic) {
+      this.minor = minor;
+      this.basic = basic;
+    }
+
+    /// The newest version whose header was read.
+    private static final int NEWEST = 19;
+
+    /// The layout of a version; absent if the version is newer than all headers that were read.
+    static Availability<Layout> of(CuFile.Version version) {
+      if (version.major() > 1 || version.minor() > NEWEST) {
+        return Availability.absent(
+            "libcufile " + version + " is newer than 1." + NEWEST + ", whose header was read");
+      }
+      return Availability.present(
+          Stream.of(values())
+              .filter(layout -> layout.minor <= version.minor())
+              .reduce(SINCE_1_15, (_, newer) -> newer));
+    }
+
+    /// The number of 8-byte words in the struct of a level.
+    int words(int level) {
+      return switch (level) {
+        case 1 -> basic.size();
+        case 2 -> basic.size() + 2 * BUCKETS;
+        default -> words(2) + 1 + MAX_GPUS * (UUID_WORDS + GPU.size());
+      };
+    }
+  }
+
   private static List<String> words(String names) {
     return Stream.of(names.strip().split("\\s+"))
         .flatMap(name ->
@@ -73,12 +128,17 @@ public final class CuFileStatistics {
 
   /// What was counted.
   ///
+  /// @param unread why only the words of libcufile 1.15's level 1 were read; empty if all were
   /// @param totals the counts by their names, such as `reads.ok` and `read.bytes`
   /// @param readSizes the number of reads in each bucket of sizes, one for each power of two; empty at level 1
   /// @param writeSizes the same for writes
   /// @param gpus empty below level 3
   public record Counts(
-      Map<String, Long> totals, List<Long> readSizes, List<Long> writeSizes, List<Gpu> gpus) {}
+      String unread,
+      Map<String, Long> totals,
+      List<Long> readSizes,
+      List<Long> writeSizes,
+      List<Gpu> gpus) {}
 
   /// The counts of one GPU.
   ///
@@ -86,17 +146,22 @@ public final class CuFileStatistics {
   /// @param totals the counts by their names, such as `reads.peerToPeer`
   public record Gpu(String uuid, Map<String, Long> totals) {}
 
-  private final NativeLibrary library;
+  /// What the memory behind the struct of a layout has, so that a library that writes there is seen.
+  private static final long UNTOUCHED = 0xa5a5a5a5a5a5a5a5L;
 
-  private CuFileStatistics(NativeLibrary library) {
+  private final NativeLibrary library;
+  private final Availability<Layout> layout;
+
+  private CuFileStatistics(NativeLibrary library, Availability<Layout> layout) {
     this.library = library;
+    this.layout = layout;
   }
 
   static Availability<CuFileStatistics> of(CuFile cuFile) {
     NativeLibrary library = CuFileLimits.library(cuFile);
     String last = GETTERS.getLast();
     return library.has(last)
-        ? Availability.present(new CuFileStatistics(library))
+        ? Availability.present(new CuFileStatistics(library, cuFile.version().then(Layout::of)))
         : Availability.absent(library.name() + " has no " + last);
   }
 
@@ -136,21 +201,46 @@ public final class CuFileStatistics {
   /// @param level 1 to 3
   // CUfileError_t cuFileGetStatsL1(CUfileStatsLevel1_t *stats), and the same for the other levels
   public Counts counts(int level) {
+    return switch (layout) {
+      case Availability.Absent<Layout>(String reason) -> common(level, reason);
+      case Availability.Present<Layout>(Layout known) -> counts(level, known);
+    };
+  }
+
+  private Counts counts(int level, Layout known) {
     try (Arena arena = Arena.ofConfined()) {
+      long end = (long) known.words(level) * Long.BYTES;
       MemorySegment struct = arena.allocate(ROOM_BYTES, Long.BYTES);
-      CuFileLimits.function(library, GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
-      int sizes = LEVEL_1.size();
-      int gpus = sizes + 2 * BUCKETS;
+      MemorySegment behind = struct.asSlice(end).fill((byte) UNTOUCHED);
+      call(level, struct);
+      if (behind.get(JAVA_LONG, 0) != UNTOUCHED) {
+        return common(level, "libcufile writes more than the layout " + known + " has");
+      }
+      int sizes = known.words(1);
       return new Counts(
-          named(struct, 0, LEVEL_1),
+          "",
+          named(struct, 0, known.basic),
           level < 2 ? List.of() : buckets(struct, sizes),
           level < 2 ? List.of() : buckets(struct, sizes + BUCKETS),
-          level < 3 ? List.of() : gpus(struct, gpus));
+          level < 3 ? List.of() : gpus(struct, known.words(2)));
     }
   }
 
+  /// Reads what all layouts have in common.
+  private Counts common(int level, String unread) {
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment struct = arena.allocate(ROOM_BYTES, Long.BYTES);
+      call(level, struct);
+      return new Counts(unread, named(struct, 0, LEVEL_1), List.of(), List.of(), List.of());
+    }
+  }
+
+  private void call(int level, MemorySegment struct) {
+    CuFileLimits.function(library, GETTERS.get(level - 1), ADDRESS).call(library.name(), struct);
+  }
+
   private static List<Gpu> gpus(MemorySegment struct, int at) {
-    int count = Math.clamp(struct.getAtIndex(JAVA_LONG, at), 0, MAX_GPUS);
+    int count = Math.clamp(struct.get(JAVA_INT, (long) at * Long.BYTES), 0, MAX_GPUS);
     List<Gpu> all = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       int from = at + 1 + i * (UUID_WORDS + GPU.size());
