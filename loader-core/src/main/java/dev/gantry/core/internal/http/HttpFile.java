@@ -10,8 +10,10 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Instant;
+import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// A file behind a URL. Every answer is checked against the version that the first answer stated.
@@ -22,6 +24,7 @@ final class HttpFile implements StoredFile {
   final HttpStore.Limits limits;
   final Location.Remote location;
   final URI original;
+  final Function<URI, Map<String, String>> headers;
 
   /// The version that the first answer stated; null before that.
   private volatile @Nullable FileVersion version;
@@ -29,17 +32,31 @@ final class HttpFile implements StoredFile {
   private volatile Optional<Instant> modified = Optional.empty();
   private volatile URI resolved;
 
-  private HttpFile(HttpClient client, HttpStore.Limits limits, Location.Remote location) {
+  private HttpFile(
+      HttpClient client,
+      HttpStore.Limits limits,
+      Location.Remote location,
+      URI source,
+      Function<URI, Map<String, String>> headers) {
     this.client = client;
     this.limits = limits;
     this.location = location;
-    this.original = URI.create(location.uri().toASCIIString());
+    this.original = source;
+    this.headers = headers;
     this.resolved = original;
   }
 
   /// Opens a file by a request for its first byte, since some servers do not answer `HEAD`.
-  static HttpFile open(HttpClient client, HttpStore.Limits limits, Location.Remote location) {
-    HttpFile file = new HttpFile(client, limits, location);
+  ///
+  /// @param source the address of the file
+  /// @param headers what a request to an address needs beside the range
+  static HttpFile open(
+      HttpClient client,
+      HttpStore.Limits limits,
+      Location.Remote location,
+      URI source,
+      Function<URI, Map<String, String>> headers) {
+    HttpFile file = new HttpFile(client, limits, location, source, headers);
     try (SourceFile opening = new SourceFile(location, file)) {
       boolean _ = opening.read(Arena.ofAuto().allocate(1), 0, 1, false);
     }

@@ -4,16 +4,19 @@ package dev.gantry.core.internal.http;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
+import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
+import java.util.Map;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// Files of HTTP servers that serve ranges, read by the JDK's client over HTTP/1.1. Each request under way has
-/// a connection of its own. Redirects are followed, but not from `https` to `http`. The JDK's system properties
-/// name the proxies. Thread-safe.
+/// a connection of its own. [RangeRequest] follows redirects. The JDK's system properties name the proxies. Thread-safe.
 public final class HttpStore implements Store {
   /// The bounds of a request.
   ///
@@ -53,10 +56,23 @@ public final class HttpStore implements Store {
     if (remote.uri().getHost() == null || remote.uri().getRawUserInfo() != null) {
       throw new MisuseException(file + " must be a URL with a host, and without a user name");
     }
-    return HttpFile.open(client(), limits, remote);
+    return open(remote, URI.create(remote.uri().toASCIIString()), _ -> Map.of());
   }
 
-  private synchronized HttpClient client() {
+  /// Opens the file that `source` brings, for a store that knows its own names.
+  ///
+  /// @param file the file's name in messages
+  /// @param headers what a request to an address needs, such as a token; asked for each address to which a redirect leads
+  /// @throws TransferException if the file is not there or cannot be read
+  public StoredFile open(
+      Location.Remote file, URI source, Function<URI, Map<String, String>> headers) {
+    return HttpFile.open(client(), limits, file, source, headers);
+  }
+
+  /// The client, which follows no redirects.
+  ///
+  /// @throws MisuseException if this is closed
+  public synchronized HttpClient client() {
     if (closed) {
       throw new MisuseException("this session is closed");
     }
@@ -65,7 +81,7 @@ public final class HttpStore implements Store {
       present =
           HttpClient.newBuilder()
               .version(HttpClient.Version.HTTP_1_1)
-              .followRedirects(HttpClient.Redirect.NORMAL)
+              .followRedirects(HttpClient.Redirect.NEVER)
               .connectTimeout(limits.connect())
               .build();
       client = present;

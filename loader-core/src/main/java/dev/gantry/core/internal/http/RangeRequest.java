@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodySubscribers;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Duration;
 import java.util.Set;
@@ -19,7 +20,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Asks a server for one range of a file.
+/// Asks a server for one range of a file. Follows redirects itself, since the JDK's client would send one address's
+/// headers to the next.
 final class RangeRequest extends RemoteRequest {
   /// The statuses by which a server says that the address to which a redirect led has expired.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
@@ -61,12 +63,9 @@ final class RangeRequest extends RemoteRequest {
     }
     CompletableFuture<HttpResponse<Void>> sent;
     try {
-      sent = file.client.sendAsync(message(), answer -> checked(answer, body));
+      sent = send(uri(), body, Redirects.MAX);
     } catch (RuntimeException | Error e) {
       boolean _ = end(body, e);
-      return;
-    }
-    if (!body.comesBy(sent)) {
       return;
     }
     watch(body, sent, file.limits.idle());
@@ -80,6 +79,26 @@ final class RangeRequest extends RemoteRequest {
         });
   }
 
+  /// @param redirects how many redirects may still be followed
+  private CompletableFuture<HttpResponse<Void>> send(URI from, RangeBody body, int redirects) {
+    CompletableFuture<HttpResponse<Void>> sent =
+        file.client.sendAsync(
+            message(from),
+            answer ->
+                redirects > 0 && Redirects.target(from, answer).isPresent()
+                    ? BodySubscribers.discarding()
+                    : checked(answer, body));
+    if (!body.comesBy(sent)) {
+      return sent;
+    }
+    return sent.thenCompose(answer ->
+        redirects == 0
+            ? sent
+            : Redirects.target(from, answer.statusCode(), answer.headers())
+                .map(target -> send(target, body, redirects - 1))
+                .orElse(sent));
+  }
+
   /// Returns the body, which refuses the answer's bytes if its head is wrong.
   private RangeBody checked(ResponseInfo answer, RangeBody body) {
     body.begun();
@@ -91,14 +110,15 @@ final class RangeRequest extends RemoteRequest {
     return body;
   }
 
-  private HttpRequest message() {
+  private HttpRequest message(URI from) {
     long offset = request.offset();
     long last = offset + request.target().byteSize() - 1;
     HttpRequest.Builder builder =
-        HttpRequest.newBuilder(uri())
+        HttpRequest.newBuilder(from)
             .header("Range", "bytes=" + offset + "-" + last)
             .header("Accept-Encoding", "identity")
             .header("User-Agent", "gantry");
+    file.headers.apply(from).forEach(builder::header);
     if (!file.validator().isEmpty()) {
       builder.header("If-Range", file.validator());
     }

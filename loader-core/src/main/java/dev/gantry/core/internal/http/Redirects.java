@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.http;
+
+import java.net.URI;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpResponse.ResponseInfo;
+import java.util.Optional;
+import java.util.Set;
+
+/// Reads where an answer redirects to.
+public final class Redirects {
+  /// The most redirects that one request follows.
+  public static final int MAX = 5;
+
+  private static final Set<Integer> STATUSES = Set.of(301, 302, 303, 307, 308);
+
+  private Redirects() {}
+
+  static Optional<URI> target(URI from, ResponseInfo answer) {
+    return target(from, answer.statusCode(), answer.headers());
+  }
+
+  /// Returns the address to which an answer redirects: empty if it does not, names no address of HTTP, or leads from
+  /// `https` to `http`.
+  public static Optional<URI> target(URI from, int status, HttpHeaders headers) {
+    if (!STATUSES.contains(status)) {
+      return Optional.empty();
+    }
+    try {
+      return headers
+          .firstValue("Location")
+          .map(from::resolve)
+          .filter(target -> target.getHost() != null)
+          .filter(target ->
+              "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
+    } catch (IllegalArgumentException _) {
+      return Optional.empty();
+    }
+  }
+
+  private static boolean isPlain(URI address) {
+    return "http".equalsIgnoreCase(address.getScheme());
+  }
+}
