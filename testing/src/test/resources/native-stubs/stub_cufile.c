@@ -64,10 +64,17 @@ static long version;
 /* The version that libcufile says it is from now on; 0 for its own. */
 EXPORT void gantry_stub_version(long number) { version = number; }
 
+static long features = -1;
+
+/* What fflags of the properties are from now on; negative: what fits. */
+EXPORT void gantry_stub_features(long bits) { features = bits; }
+
 /* Whether files can be reached past the CPU, where the driver says that it does so. */
 EXPORT void gantry_stub_serves(long all) { serves = all != 0; }
 
-static int passes_cpu_by(void) { return p2p && serves && !stub_flags[FORCE_COMPAT_MODE]; }
+static int passes_cpu_by(void) {
+  return p2p && serves && stub_peer_to_peer(NVME) && !stub_flags[FORCE_COMPAT_MODE];
+}
 
 EXPORT CUfileError_t cuFileDriverOpen(void) {
   CALLED("cuFileDriverOpen");
@@ -94,12 +101,18 @@ static CUfileError_t driver_close(void) {
     callers = 0;
     opening++;
     stub_figures.disorder += handles != NULL || buffers != NULL;
+    stub_forget_peer_to_peer();
   }
   pthread_mutex_unlock(&stub_lock);
   return stub_status(code);
 }
 
 EXPORT CUfileError_t cuFileDriverClose(void) { return driver_close(); }
+
+enum { NEW_FLAGS = STUB_VERSION >= 1160 };
+
+/* From 1.16 on the bit says nothing. */
+static unsigned nvme_peer_to_peer(void) { return (unsigned)(NEW_FLAGS || p2p) << 11; }
 
 EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   CALLED("cuFileDriverGetProperties");
@@ -108,10 +121,12 @@ EXPORT CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props) {
   }
   *props = (CUfileDrvProps_t){.nvfs = {.poll_thresh_size = settings.poll,
                                        .max_direct_io_size = settings.direct,
-                                       .dstatusflags = 1u << 4 | 1u << 6 | (unsigned)p2p << 11,
+                                       .dstatusflags = 1u << NVME | 1u << 6 | nvme_peer_to_peer(),
                                        .dcontrolflags = (unsigned)stub_flags[ALLOW_COMPAT_MODE] << 1 |
-                                                        (unsigned)settings.polls},
-                              .fflags = 1u << 1,
+                                                        (unsigned)settings.polls |
+                                                        stub_fallbacks()},
+                              .fflags = features >= 0 ? (unsigned)features
+                                                      : 1u << 1 | (unsigned)(NEW_FLAGS && p2p) << 4,
                               .max_device_cache_size = (unsigned)settings.cache,
                               .per_buffer_cache_size = 1024,
                               .max_device_pinned_mem_size = (unsigned)settings.pinned,

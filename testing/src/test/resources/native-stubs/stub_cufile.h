@@ -67,12 +67,29 @@ extern pthread_mutex_t stub_lock;
 extern struct figures stub_figures;
 
 /* CUFileBoolConfigParameter_t */
-enum { ALLOW_COMPAT_MODE = 1, FORCE_COMPAT_MODE = 2, FLAGS = 12 };
+enum {
+  ALLOW_COMPAT_MODE = 1,
+  FORCE_COMPAT_MODE = 2,
+  POSIX_IO_MODE = 12,
+  GDS_FALLBACK_IO = 13,
+  FLAGS = STUB_VERSION >= 1190 ? 14 : 12
+};
 extern bool stub_flags[FLAGS];
 
 /* CUFileSizeTConfigParameter_t */
 enum { IO_BATCHSIZE = 9, SIZES = 12 };
 extern size_t stub_sizes[SIZES];
+
+/* CUfileDriverStatusFlags_t */
+enum { NVME = 4, TARGETS = 14 };
+
+/* Whether peer-to-peer DMA is switched on for a kind of storage; always before libcufile 1.16. */
+int stub_peer_to_peer(int target);
+
+void stub_forget_peer_to_peer(void);
+
+/* The bits of dcontrolflags for ways through the CPU that are newer than compatibility mode. */
+unsigned stub_fallbacks(void);
 
 CUfileError_t stub_status(int code);
 

@@ -1,4 +1,5 @@
-/* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15), and more counts (1.19). */
+/* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
+ * switches of peer-to-peer DMA (1.16) and more counts (1.19). */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,6 +8,47 @@
 size_t stub_sizes[SIZES] = {0, 128, 0, 1024, 0, 16384, 131072, 1024, 33554432, 128, 4, 5};
 
 bool stub_flags[FLAGS] = {[ALLOW_COMPAT_MODE] = true, [4] = true, [6] = true};
+
+unsigned stub_fallbacks(void) {
+#if STUB_VERSION >= 1190
+  return (unsigned)stub_flags[POSIX_IO_MODE] << 2 | (unsigned)stub_flags[GDS_FALLBACK_IO] << 4;
+#else
+  return 0;
+#endif
+}
+
+#if STUB_VERSION >= 1160
+enum { P2PDMA = 1 };
+
+static int peer_to_peer[TARGETS];
+
+int stub_peer_to_peer(int target) { return peer_to_peer[target]; }
+
+void stub_forget_peer_to_peer(void) { memset(peer_to_peer, 0, sizeof peer_to_peer); }
+
+/* libcufile 1.17 was seen to refuse all other flags, and to change nothing for none. */
+EXPORT CUfileError_t cuFileDriverSetP2PFlags(unsigned int target, unsigned int flags) {
+  CALLED("cuFileDriverSetP2PFlags");
+  if (target >= TARGETS || flags & ~(unsigned)P2PDMA) {
+    return stub_status(INVALID_VALUE);
+  }
+  peer_to_peer[target] |= (int)flags;
+  return stub_status(0);
+}
+
+EXPORT CUfileError_t cuFileDriverGetP2PFlags(unsigned int target, unsigned int *flags) {
+  CALLED("cuFileDriverGetP2PFlags");
+  if (target >= TARGETS || !flags) {
+    return stub_status(INVALID_VALUE);
+  }
+  *flags = (unsigned)peer_to_peer[target];
+  return stub_status(0);
+}
+#else
+int stub_peer_to_peer(int target) { return target >= 0; }
+
+void stub_forget_peer_to_peer(void) {}
+#endif
 
 #if STUB_VERSION >= 1140
 enum { TEXTS = 3, TEXT_BYTES = 256, POOL_SLABS = 3 };

@@ -75,6 +75,11 @@ public final class StubControls {
     set("gantry_stub_p2p", there);
   }
 
+  /// The properties of libcufile's driver have these `fflags` from now on; those that fit if this is negative.
+  public void features(long bits) {
+    set("gantry_stub_features", bits);
+  }
+
   /// Whether files can be reached by direct I/O, where it is there at all.
   public void serves(boolean files) {
     set("gantry_stub_serves", files);

@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertAll;
 
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.testing.ChildJvm;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -20,17 +21,26 @@ class StubGpuSuiteTest {
   /// They take half of the time, so they have a JVM of their own beside that of the others.
   private static final String RINGS = "dev.gantry.core.internal.ring";
 
+  private static final String INTERNAL = "dev.gantry.core.internal.";
+
+  /// Batches are filled by the newest libcufile, all else by 1.15, and loads and saves by both.
   @Test
   void allThatNeedsAGpuPassesOnTheStubs() {
+    Map<String, String> newest = StubbedJvm.newCuFile();
     try (ExecutorService both = Executors.newFixedThreadPool(2)) {
-      Future<?> rings = both.submit(() -> runTests(RINGS));
-      Future<?> others = both.submit(() -> runTests("dev.gantry.core,-" + RINGS));
-      assertAll(rings::get, others::get);
+      Future<?> rings = both.submit(() -> runTests(newest, RINGS));
+      Future<?> others = both.submit(() -> runTests(Map.of(), "dev.gantry.core,-" + RINGS));
+      Future<?> loads = both.submit(() -> runTests(newest, INTERNAL + "transport"));
+      Future<?> memory = both.submit(() -> runTests(newest, INTERNAL + "session"));
+      Future<?> saves = both.submit(() -> runTests(newest, INTERNAL + "commit"));
+      assertAll(rings::get, others::get, loads::get, memory::get, saves::get);
     }
   }
 
-  private static void runTests(String packages) {
-    StubbedJvm.runTests(Map.of("GANTRY_STUB_CUDA_DEVICES", "2"), packages, "gpu", "gpu-stub");
+  private static void runTests(Map<String, String> environment, String packages) {
+    Map<String, String> all = new HashMap<>(environment);
+    all.put("GANTRY_STUB_CUDA_DEVICES", "2");
+    StubbedJvm.runTests(all, packages, "gpu", "gpu-stub");
   }
 
   /// A program for the next test.

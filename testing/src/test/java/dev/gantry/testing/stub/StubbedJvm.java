@@ -15,14 +15,21 @@ import java.util.stream.Collectors;
 /// `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or
 /// write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile says it is).
 public final class StubbedJvm {
+  private static final String LIBRARIES = "LD_LIBRARY_PATH";
+
   private StubbedJvm() {}
 
   /// Runs `main` to its end; the test is skipped where there is no C compiler.
   public static ChildJvm.Result run(
       Class<?> main, Map<String, String> environment, String... arguments) {
     Map<String, String> all = new HashMap<>(environment);
-    all.put("LD_LIBRARY_PATH", NativeStubs.folder().toString());
+    all.putIfAbsent(LIBRARIES, NativeStubs.folder().toString());
     return ChildJvm.run("256m", all, main, arguments);
+  }
+
+  /// The environment in which `libcufile.so.0` is the newest stub.
+  public static Map<String, String> newCuFile() {
+    return Map.of(LIBRARIES, NativeStubs.newCuFile().getParent() + ":" + NativeStubs.folder());
   }
 
   /// Runs the tests that a GPU host runs.

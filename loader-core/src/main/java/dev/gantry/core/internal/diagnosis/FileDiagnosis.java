@@ -14,7 +14,8 @@ import dev.gantry.core.internal.transport.TransferEngine;
 /// @param residentBytes how many of the file's bytes are in the page cache; -1 if the kernel does not say
 public record FileDiagnosis(
     TransferReport.FileReport prediction, String directAbsence, long size, long residentBytes) {
-  /// Opens the file as a load would, but does not read it.
+  /// Opens the file as a load would, and reads no more of it than one block by `gds`: whether cuFile reaches the file
+  /// past the CPU, only a read can say.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
@@ -22,11 +23,13 @@ public record FileDiagnosis(
     return engine.look(
         file,
         device,
-        (source, transport) ->
-            new FileDiagnosis(
-                transport.prediction(),
-                source.descriptors().directAbsence(),
-                source.size(),
-                source.residentBytes()));
+        (source, transport) -> {
+          transport.tryGds(source.size());
+          return new FileDiagnosis(
+              transport.prediction(),
+              source.descriptors().directAbsence(),
+              source.size(),
+              source.residentBytes());
+        });
   }
 }

@@ -29,7 +29,7 @@ import java.util.Objects;
 /// Thread-safe: reads and writes run in parallel, each on its caller's thread, which must have the memory's CUDA
 /// context current. They are not ordered with any CUDA stream.
 ///
-/// Source: cuFile API reference, up to CUDA 13.0 (libcufile 1.15).
+/// Source: cuFile API reference, up to CUDA 13.4 (libcufile 1.19).
 public final class CuFile {
   /// A system property that names the library to use; if it is set, no other library is tried.
   public static final String PROPERTY = "gantry.cufile.library";
@@ -44,6 +44,11 @@ public final class CuFile {
     /// Reads the number of `cuFileGetVersion`: 1000 × major + 10 × minor.
     static Version of(int number) {
       return new Version(number / 1000, number % 1000 / 10);
+    }
+
+    /// Whether this is version `major`.`minor` or a later one.
+    public boolean isSince(int major, int minor) {
+      return this.major > major || (this.major == major && this.minor >= minor);
     }
 
     @Override
@@ -190,7 +195,11 @@ public final class CuFile {
   /// A setting of `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
   public enum Flag {
     PROPERTIES_ALLOW_COMPAT_MODE(1),
-    FORCE_COMPAT_MODE(2);
+    FORCE_COMPAT_MODE(2),
+    /// From libcufile 1.19 on.
+    PROPERTIES_POSIX_IO_MODE(12),
+    /// From libcufile 1.19 on.
+    GDS_FALLBACK_IO(13);
 
     private final int value;
 
@@ -219,6 +228,51 @@ public final class CuFile {
       function("cuFileGetParameterBool", JAVA_INT, ADDRESS).call(flag.name(), flag.value, value);
       return value.get(JAVA_BYTE, 0) != 0;
     }
+  }
+
+  /// A kind of storage, as `CUfileDriverStatusFlags_t` numbers it, for which peer-to-peer DMA is switched on or off.
+  public enum Storage {
+    NVME(4),
+    NVME_OVER_FABRICS(5),
+    VIRTIOFS(13);
+
+    private final int value;
+
+    Storage(int value) {
+      this.value = value;
+    }
+  }
+
+  /// Disks write into device memory by the kernel's peer-to-peer DMA: `CU_FILE_P2P_FLAG_PCI_P2PDMA`, on x86.
+  public static final int PCI_PEER_TO_PEER = 1;
+
+  /// Disks write into device memory over the link between chips: `CU_FILE_P2P_FLAG_C2C`, on Grace.
+  public static final int CHIP_TO_CHIP = 1 << 3;
+
+  /// The ways to a kind of storage without nvidia-fs, as bits; absent before libcufile 1.16.
+  // CUfileError_t cuFileDriverGetP2PFlags(CUfileDriverStatusFlags_t status_flag,
+  //                                       CUfileP2PFlags_t *p2p_flags)
+  public Availability<Integer> peerToPeer(Storage storage) {
+    return CuFileFunction.find(library, "cuFileDriverGetP2PFlags", JAVA_INT, ADDRESS)
+        .then(function -> {
+          try (Arena arena = Arena.ofConfined()) {
+            MemorySegment flags = arena.allocate(JAVA_INT);
+            function.call(storage.name(), storage.value, flags);
+            return Availability.present(flags.get(JAVA_INT, 0));
+          }
+        });
+  }
+
+  /// Switches ways on until the driver closes. Call it while the driver is open: libcufile 1.17 takes no settings after
+  /// a call without the driver.
+  ///
+  /// @param flags either [#PCI_PEER_TO_PEER] or [#CHIP_TO_CHIP]
+  /// @throws TransferException if this machine does not have the way
+  // CUfileError_t cuFileDriverSetP2PFlags(CUfileDriverStatusFlags_t status_flag,
+  //                                       CUfileP2PFlags_t p2p_flags)
+  public void setPeerToPeer(Storage storage, int flags) {
+    function("cuFileDriverSetP2PFlags", JAVA_INT, JAVA_INT)
+        .call(storage + " = " + flags, storage.value, flags);
   }
 
   /// The number of the driver's users in this process; absent before libcufile 1.7.

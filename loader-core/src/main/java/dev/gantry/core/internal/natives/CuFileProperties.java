@@ -9,27 +9,43 @@ import java.lang.foreign.MemorySegment;
 ///
 /// @param statusFlags the bits of `dstatusflags`
 /// @param controlFlags the bits of `dcontrolflags`
-public record CuFileProperties(int statusFlags, int controlFlags) {
+/// @param features the bits of `fflags`
+public record CuFileProperties(int statusFlags, int controlFlags, int features) {
   // typedef struct CUfileDrvProps {
   //   struct { unsigned major_version, minor_version; size_t poll_thresh_size, max_direct_io_size;
   //            unsigned dstatusflags, dcontrolflags; } nvfs;
+  //   unsigned fflags;
   //   ...
   // } CUfileDrvProps_t;
   private static final long STATUS_FLAGS = 24;
   private static final long CONTROL_FLAGS = 28;
+  private static final long FEATURES = 32;
 
   /// Room for larger structs of later versions: the library writes all fields that it knows.
   static final long ROOM_BYTES = 4096;
 
-  // CU_FILE_NVME_P2P_SUPPORTED
+  // CU_FILE_P2P_SUPPORTED, from libcufile 1.16 on
+  private static final int PEER_TO_PEER = 1 << 4;
+
+  // CU_FILE_NVME_P2P_SUPPORTED, which says nothing any more from libcufile 1.16 on
   private static final int NVME_PEER_TO_PEER = 1 << 11;
 
   // CU_FILE_ALLOW_COMPAT_MODE
   private static final int COMPAT_MODE = 1 << 1;
 
+  // CU_FILE_POSIX_IO_MODE and CU_FILE_FALLBACK_IO_MODE, from libcufile 1.17 on
+  private static final int FALLBACKS = 1 << 2 | 1 << 4;
+
   static CuFileProperties read(MemorySegment struct) {
     return new CuFileProperties(
-        struct.get(JAVA_INT, STATUS_FLAGS), struct.get(JAVA_INT, CONTROL_FLAGS));
+        struct.get(JAVA_INT, STATUS_FLAGS),
+        struct.get(JAVA_INT, CONTROL_FLAGS),
+        struct.get(JAVA_INT, FEATURES));
+  }
+
+  /// Whether a failed direct transfer may be tried again through the CPU, or POSIX calls may replace it, without a sign.
+  public boolean hasFallbacks() {
+    return (controlFlags & FALLBACKS) != 0;
   }
 
   /// Whether bytes may be copied through the CPU if they cannot be moved directly.
@@ -37,7 +53,12 @@ public record CuFileProperties(int statusFlags, int controlFlags) {
     return (controlFlags & COMPAT_MODE) != 0;
   }
 
-  /// Whether NVMe disks can write into device memory without nvidia-fs.
+  /// Whether disks can write into device memory without nvidia-fs: for libraries that have [CuFile#peerToPeer].
+  public boolean hasPeerToPeer() {
+    return (features & PEER_TO_PEER) != 0;
+  }
+
+  /// Whether NVMe disks can write into device memory without nvidia-fs: for libraries before 1.16.
   public boolean hasPeerToPeerNvme() {
     return (statusFlags & NVME_PEER_TO_PEER) != 0;
   }

@@ -14,12 +14,9 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CuFile;
-import dev.gantry.core.internal.natives.CuFile.Flag;
 import dev.gantry.core.internal.natives.CuFileHandle;
-import dev.gantry.core.internal.natives.CuFileProperties;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.Descriptors;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.List;
@@ -31,12 +28,8 @@ import org.jspecify.annotations.Nullable;
 /// Opens the cuFile driver for the first file that needs it, for [Transport#GDS] or [Transport#COMPAT]. The driver
 /// serves one of these transports at a time, and can change when no file is open. Thread-safe.
 ///
-/// By default libcufile silently copies through the CPU every file that it cannot reach directly. For [Transport#GDS]
-/// this is switched off, and the driver is used only if the switch took effect: the whole process has one, and it is
-/// set when the process first opens the driver.
+/// [CuFileGate] decides whether the open driver serves a transport.
 public final class CuFileSession implements AutoCloseable {
-  private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
-
   /// The open driver.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
@@ -186,16 +179,16 @@ public final class CuFileSession implements AutoCloseable {
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   private static Availability<CuFile> openDriver(CuFile cuFile, Transport kind) {
-    configure(cuFile, kind, true);
+    CuFileGate.configure(cuFile, kind, true);
     try {
       cuFile.openDriver();
     } catch (TransferException e) {
-      configure(cuFile, kind, false);
+      CuFileGate.configure(cuFile, kind, false);
       return Availability.absent(e.getMessage());
     }
     String objection;
     try {
-      objection = objection(cuFile, kind);
+      objection = CuFileGate.objection(cuFile, kind);
     } catch (TransferException e) {
       objection = e.getMessage();
     }
@@ -216,42 +209,7 @@ public final class CuFileSession implements AutoCloseable {
     try {
       cuFile.closeDriver();
     } finally {
-      configure(cuFile, kind, false);
+      CuFileGate.configure(cuFile, kind, false);
     }
-  }
-
-  private static void configure(CuFile cuFile, Transport kind, boolean on) {
-    if (!cuFile.hasFlags()) {
-      return;
-    }
-    try {
-      boolean byTheCpu = kind == Transport.COMPAT;
-      cuFile.set(Flag.PROPERTIES_ALLOW_COMPAT_MODE, byTheCpu || !on);
-      if (byTheCpu) {
-        cuFile.set(Flag.FORCE_COMPAT_MODE, on);
-      }
-    } catch (TransferException _) {
-      // Another user in this process has the driver open; objection() looks at the setting that is
-      // in force.
-    }
-  }
-
-  private static String objection(CuFile cuFile, Transport kind) {
-    CuFileProperties properties = cuFile.properties();
-    boolean mayUseTheCpu =
-        cuFile.hasFlags()
-            ? cuFile.get(Flag.PROPERTIES_ALLOW_COMPAT_MODE) || cuFile.get(Flag.FORCE_COMPAT_MODE)
-            : properties.allowsCompatMode();
-    if (kind == Transport.COMPAT) {
-      return mayUseTheCpu ? "" : "cuFile's compatibility mode is switched off in this process";
-    }
-    if (!Files.exists(NVIDIA_FS) && !properties.hasPeerToPeerNvme()) {
-      return "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through"
-          + " the CPU";
-    }
-    return mayUseTheCpu
-        ? "cuFile may copy through the CPU without telling: its compatibility mode is allowed in"
-            + " this process, by another user of it or by cufile.json (allow_compat_mode)"
-        : "";
   }
 }

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CuFileHandle;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Copy2D;
@@ -85,6 +86,24 @@ public final class CuFileTransport implements AutoCloseable {
       }
     }
     return direct != null || transport() == Transport.GDS;
+  }
+
+  /// Reads the first block of the file and drops it.
+  ///
+  /// @param bytes the length of the file
+  /// @throws TransferException if cuFile does not read it
+  void tryRead(Path file, long bytes) {
+    DeviceSlab slab = DeviceSlab.allocate(context, PlanLimits.BLOCK_BYTES);
+    try (var _ = context.enter()) {
+      long wanted = Math.min(bytes, PlanLimits.BLOCK_BYTES);
+      long count = driver.cuFile().read(handle, slab.deviceSegment(), slab.size(), 0, 0);
+      if (count < wanted) {
+        throw new TransferException(
+            "cuFileRead", file + " offset " + count, new Failure.EndOfFile(wanted - count));
+      }
+    } finally {
+      slab.release();
+    }
   }
 
   /// Reads into device memory. The bytes have arrived when this returns.

@@ -176,6 +176,20 @@ public final class FileTransport implements AutoCloseable {
     return report(uncached());
   }
 
+  /// Reads the beginning of the file by `gds`, if that would serve it, to see whether cuFile really does. Has the file
+  /// staged from then on if it does not.
+  ///
+  /// @param bytes the length of the file
+  public void tryGds(long bytes) {
+    if (bytes > 0 && context != null && of(false) == Transport.GDS) {
+      try {
+        cuFile().tryRead(path(), bytes);
+      } catch (TransferException failed) {
+        boolean _ = fallBack(Transport.GDS, failed);
+      }
+    }
+  }
+
   /// Notes that kernels fetch this file's bytes from now on.
   void fetched() {
     fetched = true;

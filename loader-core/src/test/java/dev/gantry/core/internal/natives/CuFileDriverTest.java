@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.StubControls;
 import dev.gantry.core.internal.natives.Availability.Present;
+import dev.gantry.core.internal.natives.CuFile.Storage;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
 import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
@@ -56,6 +57,28 @@ class CuFileDriverTest {
     stub.direct(false);
     assertThat(cuFile.properties().allowsCompatMode()).isTrue();
     cuFile.closeDriver();
+  }
+
+  @Test
+  void switchesPeerToPeerOnForEachKindOfStorage() {
+    assertThat(cuFile.peerToPeer(Storage.NVME)).isInstanceOf(Availability.Absent.class);
+    CuFile newer = CuFile.load(NativeStubs.newCuFile().toString()).orElseThrow(AssertionError::new);
+    StubControls controls = StubControls.of(NativeStubs.newCuFile());
+    newer.openDriver();
+    assertThat(newer.properties().hasPeerToPeerNvme()).as("the bit says nothing").isTrue();
+    assertThat(newer.properties().hasPeerToPeer()).isFalse();
+    controls.direct(true);
+    assertThat(newer.properties().hasPeerToPeer()).isTrue();
+    controls.direct(false);
+    assertThat(newer.peerToPeer(Storage.NVME)).isEqualTo(new Present<>(0));
+    newer.setPeerToPeer(Storage.NVME, CuFile.PCI_PEER_TO_PEER);
+    assertThat(newer.peerToPeer(Storage.NVME)).isEqualTo(new Present<>(1));
+    assertThat(newer.peerToPeer(Storage.VIRTIOFS)).isEqualTo(new Present<>(0));
+    assertThat(newer.peerToPeer(Storage.NVME_OVER_FABRICS)).isEqualTo(new Present<>(0));
+    assertThatThrownBy(() -> newer.setPeerToPeer(Storage.NVME, CuFile.CHIP_TO_CHIP))
+        .hasMessageContaining("CU_FILE_INVALID_VALUE");
+    newer.closeDriver();
+    assertThat(newer.peerToPeer(Storage.NVME)).as("forgotten").isEqualTo(new Present<>(0));
   }
 
   @Test
