@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// libtorch's attention is that of its definition.
-class AttentionArraysTest {
+/// libtorch's operators compute what their definitions say.
+class OperatorArraysTest {
   @ParameterizedTest
   @CsvSource({
     "1, 1, 1, false, false",
@@ -24,7 +24,7 @@ class AttentionArraysTest {
     "4, 1, 6, true, false",
     "4, 4, 6, true, false"
   })
-  void itIsTheSoftmaxOfProducts(int heads, int groups, int length, boolean causal, boolean masked) {
+  void attentionIsTheSoftmaxOfProducts(int heads, int groups, int length, boolean causal, boolean masked) {
     try (NDManager manager = NDManager.newBaseManager()) {
       NDArray query = manager.randomNormal(new Shape(2, heads, length, 8));
       NDArray key = manager.randomNormal(new Shape(2, groups, length, 8));
@@ -34,7 +34,7 @@ class AttentionArraysTest {
       NDArray columns = manager.arange(length).reshape(1, 1, 1, length);
       NDArray later = columns.gt(rows).toType(query.getDataType(), false).mul(-1e9f);
 
-      NDArray fused = AttentionArrays.attend(query, key, value, mask, causal, 0.3).orElseThrow();
+      NDArray fused = OperatorArrays.attend(query, key, value, mask, causal, 0.3).orElseThrow();
 
       NDArray expected = defined(query, key, value, causal ? later : mask);
       assertThat(fused.getShape()).isEqualTo(query.getShape());
@@ -50,12 +50,29 @@ class AttentionArraysTest {
     return (added == null ? scores : scores.add(added)).softmax(-1).matMul(value.repeat(1, times));
   }
 
+  @ParameterizedTest
+  @CsvSource({"true", "false"})
+  void aLinearLayerIsTheProductAndTheBias(boolean biased) {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      NDArray x = manager.randomNormal(new Shape(2, 3, 8));
+      NDArray weight = manager.randomNormal(new Shape(5, 8));
+      NDArray bias = biased ? manager.randomNormal(new Shape(5)) : null;
+
+      NDArray computed = OperatorArrays.linear(x, weight, bias);
+
+      NDArray product = x.matMul(weight.transpose());
+      NDArray expected = bias == null ? product : product.add(bias);
+      assertThat(computed.getShape()).isEqualTo(new Shape(2, 3, 5));
+      assertThat(computed.sub(expected).abs().max().getFloat()).isCloseTo(0, within(1e-5f));
+    }
+  }
+
   @Test
   void whatLibtorchRefusesIsOneLine() {
     try (NDManager manager = NDManager.newBaseManager()) {
       NDArray query = manager.ones(new Shape(1, 1, 2, 8));
       NDArray key = manager.ones(new Shape(1, 1, 2, 4));
-      assertThatThrownBy(() -> AttentionArrays.attend(query, key, key, null, false, 1))
+      assertThatThrownBy(() -> OperatorArrays.attend(query, key, key, null, false, 1))
           .isInstanceOf(TransferException.class)
           .hasMessageContaining("scaled_dot_product_attention")
           .hasMessageNotContaining("\n");
