@@ -78,7 +78,7 @@ final class CuFileGate {
     }
     return properties.hasFallbacks()
         ? "cuFile may copy through the CPU without telling: cufile.json has vanilla_posix_io_mode"
-              + " or gds_fallback_io"
+            + " or gds_fallback_io"
         : "";
   }
 

@@ -24,7 +24,8 @@ class OperatorArraysTest {
     "4, 1, 6, true, false",
     "4, 4, 6, true, false"
   })
-  void attentionIsTheSoftmaxOfProducts(int heads, int groups, int length, boolean causal, boolean masked) {
+  void attentionIsTheSoftmaxOfProducts(
+      int heads, int groups, int length, boolean causal, boolean masked) {
     try (NDManager manager = NDManager.newBaseManager()) {
       NDArray query = manager.randomNormal(new Shape(2, heads, length, 8));
       NDArray key = manager.randomNormal(new Shape(2, groups, length, 8));
