@@ -45,7 +45,10 @@ record Architecture(
 
   /// Keys of `config.json` that change no answer of a model here: they describe the file, its training, its tokens, how
   /// text is generated, or what else the library that writes these files returns.
-  private static final Set<String> HARMLESS = Set.copyOf(ResourceLines.of("harmless-keys.txt"));
+  static final Set<String> HARMLESS = Set.copyOf(ResourceLines.of("harmless-keys.txt"));
+
+  /// The types of models of texts and images.
+  static final Set<String> TWO = Set.of("clip", "siglip");
 
   private static final Map<String, Function<HubFolder, Architecture>> BY_TYPE = byType();
 
@@ -57,6 +60,7 @@ record Architecture(
     known.put("deit", ImageFamilies::deit);
     known.put("dinov2", ImageFamilies::dinov2);
     known.put("resnet", ImageFamilies::resnet);
+    known.put("siglip_vision_model", ImageFamilies::siglip);
     known.put("vit", ImageFamilies::vit);
     return known;
   }
@@ -65,6 +69,10 @@ record Architecture(
   ///     contradicts itself
   static Architecture of(HubFolder folder) {
     HubConfig config = folder.config();
+    if (TWO.contains(config.word("model_type", ""))) {
+      throw config.refuse(
+          "model_type", "it is two models: HubModel.of(folder, Tower.TEXT), or Tower.IMAGE");
+    }
     Architecture described = config.choice("model_type", BY_TYPE).apply(folder);
     config.requireOff("is_encoder_decoder");
     config.requireAllRead(HARMLESS);

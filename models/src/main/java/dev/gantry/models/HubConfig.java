@@ -414,10 +414,17 @@ final class HubConfig {
   }
 
   /// The same configuration, in which a key has this value.
-  HubConfig with(String key, List<String> words) {
-    HubConfig changed = new HubConfig(file, offset, path);
+  HubConfig with(String key, Object value) {
+    HubConfig changed = with(empty());
+    changed.members.put(key, given(file, value));
+    return changed;
+  }
+
+  /// The same configuration as one of its own, in which the members of another replace those of the same keys.
+  HubConfig with(HubConfig others) {
+    HubConfig changed = new HubConfig(file, offset, "");
     changed.members.putAll(members);
-    changed.members.put(key, given(file, words));
+    changed.members.putAll(others.members);
     return changed;
   }
 

@@ -7,6 +7,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.djl.Weights;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -17,6 +18,18 @@ import org.jspecify.annotations.Nullable;
 final class HubFolder {
   /// What follows the family's name in the names of models with a head.
   private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
+
+  /// Keys of a configuration of two models that are read apart, or change none of them.
+  private static final Set<String> SHARED =
+      Set.of(
+          "initializer_factor",
+          "logit_scale_init_value",
+          "model_type",
+          "projection_dim",
+          "text_config",
+          "text_config_dict",
+          "vision_config",
+          "vision_config_dict");
 
   private final Path path;
   private final HubConfig config;
@@ -54,6 +67,34 @@ final class HubFolder {
             .map(name -> HEAD.matcher(name).replaceFirst("Model"))
             .toList();
     return new HubFolder(path, config.with("architectures", bases), stretches);
+  }
+
+  /// The same folder, read as one of the two models that its configuration describes.
+  ///
+  /// @throws MalformedFileException if it describes other than two
+  HubFolder tower(HubModel.Tower tower) {
+    Set<String> harmless = new HashSet<>(Architecture.HARMLESS);
+    harmless.addAll(SHARED);
+    config.requireAllRead(harmless);
+    String family = config.word("model_type", "");
+    if (!Architecture.TWO.contains(family)) {
+      throw config.refuse("model_type", "clip and siglip have towers");
+    }
+    String word = tower == HubModel.Tower.TEXT ? "text" : "vision";
+    config.requireObject(word + "_config");
+    HubConfig own =
+        config
+            .object(word + "_config")
+            .orElseThrow()
+            .with(config.object(word + "_config_dict").orElseGet(HubConfig::empty))
+            .with("model_type", family + "_" + word + "_model");
+    if (family.equals("clip")) {
+      String name = tower == HubModel.Tower.TEXT ? "CLIPText" : "CLIPVision";
+      own =
+          own.with("projection_dim", config.count("projection_dim", 512, Families.WIDEST))
+              .with("architectures", List.of(name + "ModelWithProjection"));
+    }
+    return new HubFolder(path, own, stretches);
   }
 
   List<Float> stretches() {

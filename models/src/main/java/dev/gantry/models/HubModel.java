@@ -21,9 +21,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
-/// A model in a folder as the Hugging Face hub has it, with `config.json` and safetensors, or in a GGUF file. Its
-/// architecture must be one that is known here: BERT, GPT-2, Llama, ResNet or ViT; of GGUF, Llama.
+/// A model in a folder as the Hugging Face hub has it, with `config.json` and weights, or in a GGUF file. Its
+/// architecture must be one that is known here; `docs/models.md` lists them.
 ///
 /// ```java
 /// HubModel hub = HubModel.of(folder);
@@ -42,16 +43,24 @@ public final class HubModel {
   /// @param required whether it must be given
   public record Input(String name, DataType type, long bound, boolean required) {}
 
+  /// Names one of the two models of a folder whose model was trained on texts and images, as CLIP was.
+  public enum Tower {
+    TEXT,
+    IMAGE
+  }
+
   /// The settings of blocks that were made here.
   private static final Map<Block, Object> BUILT = Collections.synchronizedMap(new WeakHashMap<>());
 
   private final Path root;
   private final Path folder;
+  private final @Nullable Tower tower;
   private final Architecture architecture;
 
-  private HubModel(Path root, Path folder, Architecture architecture) {
+  private HubModel(Path root, Path folder, @Nullable Tower tower, Architecture architecture) {
     this.root = root;
     this.folder = folder;
+    this.tower = tower;
     this.architecture = architecture;
   }
 
@@ -65,12 +74,24 @@ public final class HubModel {
   public static HubModel of(Path folder) {
     MisuseException.requireGiven("folder", folder);
     Path model = SentenceFolder.transformer(folder);
-    return new HubModel(folder, model, read(model));
+    return new HubModel(folder, model, null, read(model, null));
+  }
+
+  /// Reads and checks one of the two models of a `config.json`, such as of `CLIPModel` or `SiglipModel`. CLIP's gives
+  /// `text_embeds` or `image_embeds` first, SigLIP's `pooler_output` second: the vectors whose cosines say how well a
+  /// text and an image match.
+  ///
+  /// @throws dev.gantry.core.MalformedFileException as [#of(Path)]; also if the folder's model is not two
+  /// @throws dev.gantry.core.TransferException as [#of(Path)]
+  public static HubModel of(Path folder, Tower tower) {
+    MisuseException.requireGiven("folder", folder);
+    MisuseException.requireGiven("tower", tower);
+    return new HubModel(folder, folder, tower, read(folder, tower));
   }
 
   /// The same model without its head, which computes the states of a text's tokens.
   HubModel withoutHead() {
-    return new HubModel(root, folder, Architecture.of(HubFolder.read(folder).withoutHead()));
+    return new HubModel(root, folder, tower, Architecture.of(HubFolder.read(folder).withoutHead()));
   }
 
   /// What the folder's `config.json` says.
@@ -88,8 +109,9 @@ public final class HubModel {
     return folder;
   }
 
-  private static Architecture read(Path folder) {
-    return Architecture.of(HubFolder.read(folder));
+  private static Architecture read(Path folder, @Nullable Tower tower) {
+    HubFolder read = HubFolder.read(folder);
+    return Architecture.of(tower == null ? read : read.tower(tower));
   }
 
   /// The architecture's name, such as `LlamaForCausalLM`.
@@ -238,7 +260,7 @@ public final class HubModel {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("options", options);
     // Read anew: the folder's files may have been replaced since this was made.
-    Architecture now = read(folder);
+    Architecture now = read(folder, tower);
     if (!now.settings().equals(BUILT.getOrDefault(model.getBlock(), architecture.settings()))) {
       throw new MisuseException(
           (Files.isDirectory(folder) ? folder.resolve("config.json") : folder)

@@ -111,6 +111,32 @@ final class ImageFamilies {
         patches.size());
   }
 
+  /// The tower of images of SigLIP, whose patches no class token comes before.
+  static Architecture siglip(HubFolder folder) {
+    Draft draft = new Draft(folder);
+    EncoderFamilies.tower(draft, "gelu_pytorch_tanh", 1e-6);
+    String name =
+        Architecture.chosen(draft.config, "SiglipVisionModel", Set.of("SiglipVisionModel"));
+    Patches patches = patches(draft, 224, 16, false, 0);
+    draft.patches = patches;
+    Description description =
+        draft.description(
+            draft.config.flag("vision_use_head", true)
+                ? List.of(
+                    draft.states(),
+                    new Output(List.of("pooler_output"), Pool.PROBE, -1, null, null))
+                : List.of(draft.states()));
+    return image(
+        name,
+        description,
+        () -> new VitBlock(description, patches),
+        draft.names("siglip-image", description),
+        Architecture.names(description),
+        List.of(),
+        patches.channels(),
+        patches.size());
+  }
+
   private static Patches patches(Draft draft, int size, int patch, boolean anySize, int first) {
     HubConfig config = draft.config;
     int image = config.count("image_size", size, MAX_PIXELS);

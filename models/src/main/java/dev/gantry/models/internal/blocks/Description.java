@@ -180,7 +180,9 @@ public record Description(
     /// The mean over the tokens that the mask does not hide.
     MEAN,
     /// The first one, and behind it the mean of the others.
-    FIRST_AND_MEAN
+    FIRST_AND_MEAN,
+    /// What a learned state gets by attending to all, as [ProbePool] has it.
+    PROBE
   }
 
   /// Describes an output: states are pooled, go through a dense layer, and become scores.

@@ -19,12 +19,14 @@ import dev.gantry.models.internal.blocks.NamedBlock.Norm;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Collections;
 import java.util.List;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// Makes one output of the last states.
 public final class OutputPart {
   private final Output output;
   private final int width;
+  private final @Nullable ProbePool probe;
   private final @Nullable Dense stem;
   private final @Nullable Norm stemNorm;
   private final @Nullable Dense scores;
@@ -32,6 +34,7 @@ public final class OutputPart {
   /// @param tokens the embedding's table, where the scores may be tied to it
   public OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
     this.output = output;
+    probe = output.pool() == Pool.PROBE ? ProbePool.of(block) : null;
     Stem before = output.stem();
     int states = block.description().width() * (output.pool() == Pool.FIRST_AND_MEAN ? 2 : 1);
     stem =
@@ -74,7 +77,7 @@ public final class OutputPart {
   /// @param states `[batch, length, width]`
   /// @param normed the same after the last norm
   public NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
-    NDArray result = pooled(output.pool() == Pool.UNNORMED ? states : normed, text);
+    NDArray result = pooled(output.pool() == Pool.UNNORMED ? states : normed, text, pass);
     Stem before = output.stem();
     if (stem != null && before != null) {
       result = before.activation().apply(stem.of(result, pass));
@@ -100,13 +103,14 @@ public final class OutputPart {
     return NamedBlock.named(output.names(), results);
   }
 
-  private NDArray pooled(NDArray states, TextInputs text) {
+  private NDArray pooled(NDArray states, TextInputs text, Pass pass) {
     return switch (output.pool()) {
       case ALL, UNNORMED -> states;
       case FIRST -> states.get(new NDIndex(":, 0"));
       case LAST -> at(states, lastPlaces(text));
       case END -> at(states, endPlaces(text));
       case MEAN -> mean(states, text);
+      case PROBE -> Objects.requireNonNull(probe).of(states, pass);
       case FIRST_AND_MEAN ->
           NDArrays.concat(
               new NDList(
