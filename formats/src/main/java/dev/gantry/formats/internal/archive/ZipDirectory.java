@@ -2,20 +2,19 @@
 package dev.gantry.formats.internal.archive;
 
 import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.spi.FileBytes;
-import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.Collections;
-import java.util.Comparator;
+import java.util.ArrayList;
 import java.util.List;
-import java.util.zip.ZipEntry;
-import org.apache.commons.compress.archivers.zip.ZipArchiveEntry;
-import org.apache.commons.compress.archivers.zip.ZipFile;
 
 /// Reads the directory of a ZIP archive. Its members are stored or deflated, and share no bytes.
+///
+/// Commons Compress would read it, too, but parses the times and notes of each member, which takes longer than
+/// all else that is done to open a file of tensors.
 public final class ZipDirectory {
   /// The most bytes of a directory: more than any real one has, so that none can fill the heap.
   private static final long MAX_DIRECTORY_BYTES = 32 << 20;
@@ -23,12 +22,33 @@ public final class ZipDirectory {
   /// The size of a local header without the member's name.
   private static final int LOCAL_HEADER_BYTES = 30;
 
+  /// The size of an entry of the directory without its name, extra fields and comment.
+  private static final int ENTRY_BYTES = 46;
+
+  /// The size of the record at the archive's end without its comment.
+  private static final int END_BYTES = 22;
+
+  private static final int MAX_COMMENT_BYTES = 0xFFFF;
+
+  /// The sizes of the two records of ZIP64, which archives of 4 GiB and more need.
+  private static final int LOCATOR_BYTES = 20;
+
+  private static final int ZIP64_END_BYTES = 56;
+
   private final FileBytes bytes;
   private final Extent archive;
+  private final ByteBuffer localHeader;
 
   private ZipDirectory(FileBytes bytes, Extent archive) {
     this.bytes = bytes;
     this.archive = archive;
+    // Local headers lie far apart. A direct buffer is filled without reading ahead, which only
+    // remote files are slow at.
+    this.localHeader =
+        (archive.file() instanceof Location.Local
+                ? ByteBuffer.allocateDirect(LOCAL_HEADER_BYTES)
+                : ByteBuffer.allocate(LOCAL_HEADER_BYTES))
+            .order(ByteOrder.LITTLE_ENDIAN);
   }
 
   /// Whether bytes begin as a ZIP archive, with or without members.
@@ -66,92 +86,184 @@ public final class ZipDirectory {
   ///     or compressed in another way than by deflate
   public static List<ZipMember> read(FileBytes bytes, Extent archive) {
     ZipDirectory directory = new ZipDirectory(bytes, archive);
-    List<ZipArchiveEntry> entries = directory.entries();
-    directory.requireApart(entries);
-    return entries.stream().map(directory::member).toList();
+    List<ZipMember> members = directory.members(directory.entries());
+    directory.requireApart(members);
+    return members;
   }
 
-  private List<ZipArchiveEntry> entries() {
-    var channel = new ArchiveChannel(bytes, archive, MAX_DIRECTORY_BYTES);
-    // A local header's times and notes take longer to parse than all else, and nobody wants them.
-    try (ZipFile opened =
-        ZipFile.builder().setSeekableByteChannel(channel).setIgnoreLocalFileHeader(true).get()) {
-      List<ZipArchiveEntry> members =
-          Collections.list(opened.getEntries()).stream()
-              .filter(entry -> !entry.isDirectory())
-              .toList();
-      for (ZipArchiveEntry member : members) {
-        // Finds out where the member's bytes begin.
-        opened.getRawInputStream(member).close();
+  /// Finds the directory by the record at the archive's end, or by that of ZIP64 where there is one.
+  private ByteBuffer entries() {
+    long end = endOffset();
+    ByteBuffer record = read(end, END_BYTES);
+    long size = Integer.toUnsignedLong(record.getInt(12));
+    long start = Integer.toUnsignedLong(record.getInt(16));
+    ByteBuffer locator = read(Math.max(0, end - LOCATOR_BYTES), LOCATOR_BYTES);
+    if (locator.getInt(0) == 0x07064b50) {
+      end = locator.getLong(8);
+      record = read(end, ZIP64_END_BYTES);
+      if (record.getInt(0) != 0x06064b50) {
+        throw damaged("it has no record of ZIP64 at offset " + end);
       }
-      return members;
-    } catch (IOException | IllegalArgumentException damage) {
+      size = record.getLong(40);
+      start = record.getLong(48);
+    }
+    if (size < 0 || size > MAX_DIRECTORY_BYTES || start < 0 || start > end - size) {
+      throw damaged("the directory has " + size + " bytes from offset " + start + " on");
+    }
+    return read(start, (int) size);
+  }
+
+  private long endOffset() {
+    // Few archives have a comment.
+    for (int most : new int[] {END_BYTES, END_BYTES + MAX_COMMENT_BYTES}) {
+      int count = (int) Math.min(most, archive.length());
+      ByteBuffer tail = read(archive.length() - count, count);
+      for (int at = count - END_BYTES; at >= 0; at--) {
+        if (tail.getInt(at) == 0x06054b50) {
+          return archive.length() - count + at;
+        }
+      }
+    }
+    throw damaged("it has no record at its end");
+  }
+
+  private List<ZipMember> members(ByteBuffer entries) {
+    List<ZipMember> members = new ArrayList<>();
+    while (entries.hasRemaining()) {
+      ByteBuffer entry = entries.slice().order(ByteOrder.LITTLE_ENDIAN);
+      if (entry.limit() < ENTRY_BYTES || entry.getInt(0) != 0x02014b50) {
+        throw damaged("no entry begins after " + members.size() + " members");
+      }
+      int extra = ENTRY_BYTES + Short.toUnsignedInt(entry.getShort(28));
+      int comment = extra + Short.toUnsignedInt(entry.getShort(30));
+      int end = comment + Short.toUnsignedInt(entry.getShort(32));
+      if (end > entry.limit()) {
+        throw damaged("the entry after " + members.size() + " members is cut");
+      }
+      String name =
+          new String(
+              entry.array(),
+              entry.arrayOffset() + ENTRY_BYTES,
+              extra - ENTRY_BYTES,
+              StandardCharsets.UTF_8);
+      if (!name.endsWith("/")) {
+        members.add(member(name, entry.position(extra).limit(comment)));
+      }
+      entries.position(entries.position() + end);
+    }
+    return members;
+  }
+
+  /// @param entry an entry of the directory, at its extra fields, which end it
+  private ZipMember member(String name, ByteBuffer entry) {
+    int flags = entry.getShort(8);
+    int method = Short.toUnsignedInt(entry.getShort(10));
+    ByteBuffer large = zip64Numbers(entry);
+    long size = number(entry.getInt(24), large);
+    long compressed = number(entry.getInt(20), large);
+    long offset = dataOffset(name, number(entry.getInt(42), large));
+    if (compressed < 0 || size < 0 || compressed > archive.length() - offset) {
       throw malformed(
-          0,
-          "invalid-archive",
-          "the ZIP archive is cut or damaged: its directory, at the end, cannot be read: "
-              + reason(damage));
+          Math.min(offset, archive.length()),
+          "member-past-end",
+          name,
+          "ends after the end of the file");
     }
-  }
-
-  private static String reason(Exception damage) {
-    Throwable cause = damage.getCause();
-    return String.valueOf((cause == null ? damage : cause).getMessage());
-  }
-
-  /// Refuses members that share bytes: an archive with such members could unpack to far more than its file holds.
-  private void requireApart(List<ZipArchiveEntry> members) {
-    List<ZipArchiveEntry> inFile =
-        members.stream().sorted(Comparator.comparingLong(ZipArchiveEntry::getDataOffset)).toList();
-    long end = 0;
-    for (ZipArchiveEntry member : inFile) {
-      long offset = member.getDataOffset();
-      if (offset < end || offset < 0) {
-        throw malformed(Math.max(0, offset), "overlap", subject(member) + " begins inside another");
-      }
-      if (member.getCompressedSize() < 0
-          || member.getSize() < 0
-          || member.getCompressedSize() > archive.length() - offset) {
-        throw malformed(
-            offset, "member-past-end", subject(member) + " ends after the end of the file");
-      }
-      end = offset + member.getCompressedSize();
-    }
-  }
-
-  private ZipMember member(ZipArchiveEntry entry) {
-    long offset = entry.getDataOffset();
-    if (entry.getGeneralPurposeBit().usesEncryption()) {
-      throw malformed(offset, "encrypted", subject(entry) + " is encrypted");
+    if ((flags & 1) != 0) {
+      throw malformed(offset, "encrypted", name, "is encrypted");
     }
     boolean deflated =
-        switch (entry.getMethod()) {
-          case ZipEntry.STORED -> false;
-          case ZipEntry.DEFLATED -> true;
+        switch (method) {
+          case 0 -> false;
+          case 8 -> true;
           default ->
               throw malformed(
                   offset,
                   "unknown-compression",
-                  "%s is compressed by method %s; Gantry reads stored and deflated members"
-                      .formatted(subject(entry), entry.getMethod()));
+                  name,
+                  "is compressed by method "
+                      + method
+                      + "; Gantry reads stored and deflated members");
         };
     ZipMember member =
         new ZipMember(
-            entry.getName(),
-            new Extent(archive.file(), archive.offset() + offset, entry.getCompressedSize()),
-            entry.getSize(),
-            (int) entry.getCrc(),
+            name,
+            new Extent(archive.file(), archive.offset() + offset, compressed),
+            size,
+            entry.getInt(16),
             deflated);
     member.requirePlausible();
     return member;
   }
 
-  private static String subject(ZipArchiveEntry member) {
-    return "member '" + member.getName() + "'";
+  /// Returns the numbers that do not fit an entry's own fields; none if it has no such extra field.
+  private static ByteBuffer zip64Numbers(ByteBuffer extra) {
+    while (extra.remaining() >= Integer.BYTES) {
+      short kind = extra.getShort();
+      int length = Math.min(Short.toUnsignedInt(extra.getShort()), extra.remaining());
+      if (kind == 1) {
+        return extra.slice(extra.position(), length).order(ByteOrder.LITTLE_ENDIAN);
+      }
+      extra.position(extra.position() + length);
+    }
+    return extra;
+  }
+
+  private static long number(int field, ByteBuffer large) {
+    return field == -1 && large.remaining() >= Long.BYTES
+        ? large.getLong()
+        : Integer.toUnsignedLong(field);
+  }
+
+  /// Returns where a member's bytes begin, which only its local header tells.
+  private long dataOffset(String name, long header) {
+    if (header < 0 || header > archive.length() - LOCAL_HEADER_BYTES) {
+      throw malformed(0, "member-past-end", name, "begins after the end of the file");
+    }
+    bytes.readFully(localHeader.clear(), archive.offset() + header);
+    if (localHeader.getInt(0) != 0x04034b50) {
+      throw malformed(header, "invalid-archive", name, "has no header there");
+    }
+    return header
+        + LOCAL_HEADER_BYTES
+        + Short.toUnsignedInt(localHeader.getShort(26))
+        + Short.toUnsignedInt(localHeader.getShort(28));
+  }
+
+  /// Refuses members that share bytes: an archive with such members could unpack to far more than its file holds.
+  private void requireApart(List<ZipMember> members) {
+    List<ZipMember> inFile = new ArrayList<>(members);
+    inFile.sort((one, other) -> Long.compare(one.extent().offset(), other.extent().offset()));
+    long end = 0;
+    for (ZipMember member : inFile) {
+      long offset = member.extent().offset() - archive.offset();
+      if (offset < end) {
+        throw malformed(offset, "overlap", member.name(), "begins inside another");
+      }
+      end = offset + member.extent().length();
+    }
+  }
+
+  private ByteBuffer read(long offset, int count) {
+    if (offset < 0 || offset > archive.length() - count) {
+      throw damaged("it has " + archive.length() + " bytes");
+    }
+    ByteBuffer read = ByteBuffer.allocate(count).order(ByteOrder.LITTLE_ENDIAN);
+    bytes.readFully(read, archive.offset() + offset);
+    return read.flip();
+  }
+
+  private MalformedFileException damaged(String detail) {
+    return new MalformedFileException(
+        archive.file(),
+        archive.offset(),
+        "invalid-archive",
+        "the ZIP archive is cut or damaged: its directory, at the end, cannot be read: " + detail);
   }
 
   /// @param offset the fault's offset from the start of the archive
-  private MalformedFileException malformed(long offset, String kind, String detail) {
-    return new MalformedFileException(archive.file(), archive.offset() + offset, kind, detail);
+  private MalformedFileException malformed(long offset, String kind, String member, String detail) {
+    return new MalformedFileException(
+        archive.file(), archive.offset() + offset, kind, "member '" + member + "' " + detail);
   }
 }

@@ -9,11 +9,10 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
-import java.nio.channels.Channels;
 import java.util.zip.CRC32;
 import java.util.zip.CheckedInputStream;
-import org.apache.commons.compress.compressors.deflate.DeflateCompressorInputStream;
-import org.apache.commons.compress.compressors.deflate.DeflateParameters;
+import java.util.zip.Inflater;
+import java.util.zip.InflaterInputStream;
 
 /// A member of a ZIP archive.
 ///
@@ -49,13 +48,21 @@ public record ZipMember(String name, Extent extent, long size, int crc32, boolea
 
   /// Opens a stream of the member's bytes, which are decompressed. [#fill] reads from it.
   public InputStream open(FileBytes file) {
-    InputStream bytes = Channels.newInputStream(new ArchiveChannel(file, extent, extent.length()));
-    if (!isDeflated) {
-      return bytes;
+    InputStream bytes = new ExtentStream(file, extent);
+    return isDeflated ? new Inflated(bytes) : bytes;
+  }
+
+  /// A stream that owns its inflater, of bytes without a header.
+  private static final class Inflated extends InflaterInputStream {
+    Inflated(InputStream bytes) {
+      super(bytes, new Inflater(true), STEP_BYTES);
     }
-    DeflateParameters raw = new DeflateParameters();
-    raw.setWithZlibHeader(false);
-    return new DeflateCompressorInputStream(bytes, raw);
+
+    @Override
+    public void close() throws IOException {
+      super.close();
+      inf.end();
+    }
   }
 
   /// Decompresses all of the member and compares its checksum.

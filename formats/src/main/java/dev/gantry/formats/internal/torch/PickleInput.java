@@ -3,17 +3,15 @@ package dev.gantry.formats.internal.torch;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.archive.ArchiveChannel;
+import dev.gantry.formats.internal.archive.ExtentStream;
 import dev.gantry.formats.internal.archive.ZipMember;
 import dev.gantry.formats.spi.FileBytes;
-import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.channels.Channels;
 
 /// The bytes of a pickle in order, from a file or a member of an archive. For one thread.
 final class PickleInput implements AutoCloseable {
@@ -28,8 +26,14 @@ final class PickleInput implements AutoCloseable {
   private final boolean isDeflated;
   private final InputStream stream;
 
-  /// How many bytes were read.
-  private long taken;
+  /// The bytes that were read from the stream last, and how many of them were taken.
+  private final byte[] window = new byte[8 << 10];
+
+  private int windowBytes;
+  private int windowTaken;
+
+  /// How many bytes lie before the window.
+  private long before;
 
   /// What the values take that were made.
   private long used;
@@ -40,7 +44,7 @@ final class PickleInput implements AutoCloseable {
     this.extent = extent;
     this.length = length;
     this.isDeflated = isDeflated;
-    this.stream = new BufferedInputStream(stream);
+    this.stream = stream;
   }
 
   static PickleInput of(FileBytes file, ZipMember member) {
@@ -48,21 +52,17 @@ final class PickleInput implements AutoCloseable {
   }
 
   static PickleInput of(FileBytes file, Extent extent) {
-    return new PickleInput(
-        extent,
-        extent.length(),
-        false,
-        Channels.newInputStream(new ArchiveChannel(file, extent, Long.MAX_VALUE)));
+    return new PickleInput(extent, extent.length(), false, new ExtentStream(file, extent));
   }
 
   /// The file offset of the next byte; of compressed bytes, where they begin.
   long position() {
-    return isDeflated ? extent.offset() : extent.offset() + taken;
+    return isDeflated ? extent.offset() : extent.offset() + before + windowTaken;
   }
 
   /// How many bytes are left.
   long remaining() {
-    return length - taken;
+    return length - before - windowTaken;
   }
 
   /// Reads the next opcode.
@@ -85,16 +85,25 @@ final class PickleInput implements AutoCloseable {
   }
 
   int read() {
+    requireWindow();
+    return Byte.toUnsignedInt(window[windowTaken++]);
+  }
+
+  /// Reads on if all bytes of the window were taken.
+  private void requireWindow() {
+    if (windowTaken < windowBytes) {
+      return;
+    }
     requireRemaining(1);
+    before += windowBytes;
+    windowTaken = 0;
     try {
-      int value = stream.read();
-      if (value < 0) {
-        throw cut();
-      }
-      taken++;
-      return value;
+      windowBytes = stream.readNBytes(window, 0, (int) Math.min(window.length, length - before));
     } catch (IOException e) {
       throw damaged(e);
+    }
+    if (windowBytes == 0) {
+      throw cut();
     }
   }
 
@@ -125,23 +134,24 @@ final class PickleInput implements AutoCloseable {
   /// Reads bytes of a length that the file gives.
   byte[] bytes(long count) {
     requireRemaining(count);
-    try {
-      byte[] bytes = stream.readNBytes(Math.toIntExact(count));
-      taken += bytes.length;
-      if (bytes.length < count) {
-        throw cut();
-      }
-      return bytes;
-    } catch (IOException e) {
-      throw damaged(e);
+    byte[] bytes = new byte[Math.toIntExact(count)];
+    for (int done = 0; done < bytes.length; ) {
+      requireWindow();
+      int step = Math.min(bytes.length - done, windowBytes - windowTaken);
+      System.arraycopy(window, windowTaken, bytes, done, step);
+      windowTaken += step;
+      done += step;
     }
+    return bytes;
   }
 
   void skip(long count) {
     requireRemaining(count);
+    long here = Math.min(count, windowBytes - windowTaken);
+    windowTaken += (int) here;
     try {
-      stream.skipNBytes(count);
-      taken += count;
+      stream.skipNBytes(count - here);
+      before += count - here;
     } catch (EOFException _) {
       throw cut();
     } catch (IOException e) {

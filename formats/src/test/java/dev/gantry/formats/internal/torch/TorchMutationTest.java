@@ -11,6 +11,8 @@ import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -72,19 +74,27 @@ class TorchMutationTest {
     assertThat(refused).isBetween(mutations / 10, mutations);
   }
 
+  /// Damages a file anywhere, or where its pickle or its directory mostly is.
   private static byte[] damaged(byte[] whole, Random random) {
     byte[] damaged = whole.clone();
-    int start = random.nextBoolean() ? whole.length : Math.min(whole.length, 900);
+    int bytes = random.nextBoolean() ? whole.length : Math.min(whole.length, 900);
+    int start = random.nextInt(3) == 0 ? whole.length - bytes : 0;
     for (int change = 0; change <= random.nextInt(4); change++) {
-      int at = random.nextInt(start);
-      switch (random.nextInt(4)) {
+      int at = start + random.nextInt(bytes);
+      switch (random.nextInt(5)) {
         case 0 -> damaged[at] = (byte) random.nextInt();
         case 1 -> damaged[at] ^= (byte) (1 << random.nextInt(8));
         case 2 ->
             damaged[at] = (byte) "(0.12NTtdsuabcR}]q\u0080\u0081\u0088".charAt(random.nextInt(20));
+        case 3 ->
+            ByteBuffer.wrap(damaged)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .putLong(
+                    Math.min(at, damaged.length - Long.BYTES),
+                    random.nextLong() >> random.nextInt(Long.SIZE));
         default -> {
-          int from = random.nextInt(start);
-          int count = Math.min(random.nextInt(24), start - Math.max(at, from));
+          int from = start + random.nextInt(bytes);
+          int count = Math.min(random.nextInt(24), whole.length - Math.max(at, from));
           System.arraycopy(whole, from, damaged, at, count);
         }
       }
