@@ -27,8 +27,10 @@ public sealed interface Encoding {
   record Strided(List<Long> strides, ByteOrder order) implements Encoding {
     public Strided {
       strides = List.copyOf(strides);
-      if (strides.stream().anyMatch(stride -> stride < 0)) {
-        throw new MisuseException("strides must be 0 or more (were " + strides + ")");
+      for (long stride : strides) {
+        if (stride < 0) {
+          throw new MisuseException("strides must be 0 or more (were " + strides + ")");
+        }
       }
     }
 

@@ -137,8 +137,8 @@ final class PickleReader {
         push(call(all.getFirst(), all.subList(1, all.size())));
       }
       case 'R', 0x81 -> {
-        List<PickleValue> called = top(2);
-        push(call(called.getFirst(), requireItems(called.getLast())));
+        List<PickleValue> arguments = requireItems(pop());
+        push(call(pop(), arguments));
       }
       case 0x92 -> {
         List<PickleValue> called = top(3);

@@ -104,6 +104,11 @@ record PickleScalars(PickleInput input) {
 
   private String text(byte[] bytes, Charset charset) {
     input.charge(2L * bytes.length);
+    String text = new String(bytes, charset);
+    if (text.indexOf('\uFFFD') < 0) {
+      return text;
+    }
+    // The character stands for bytes that are none of the charset, or is itself in the text.
     try {
       return charset.newDecoder().decode(ByteBuffer.wrap(bytes)).toString();
     } catch (CharacterCodingException _) {

@@ -13,9 +13,20 @@ import org.jspecify.annotations.Nullable;
 /// that no choice of keys makes a dictionary slow.
 sealed interface PickleValue {
   enum Constant implements PickleValue {
-    NONE,
-    TRUE,
-    FALSE
+    NONE("None"),
+    TRUE("True"),
+    FALSE("False");
+
+    private final String text;
+
+    Constant(String text) {
+      this.text = text;
+    }
+
+    /// Python's name of it.
+    String text() {
+      return text;
+    }
   }
 
   /// An integer of 64 bits.
@@ -37,6 +48,17 @@ sealed interface PickleValue {
     @Override
     public int compareTo(Text other) {
       return value.compareTo(other.value);
+    }
+
+    // The methods that a record has by itself take a new process long to make.
+    @Override
+    public boolean equals(@Nullable Object other) {
+      return other instanceof Text(String text) && text.equals(value);
+    }
+
+    @Override
+    public int hashCode() {
+      return value.hashCode();
     }
   }
 
@@ -93,10 +115,11 @@ sealed interface PickleValue {
   }
 
   /// A function or class by its name.
-  record Global(String module, String name) implements PickleValue {
-    /// The full name, such as `torch._utils._rebuild_tensor_v2`.
-    String path() {
-      return module + "." + name;
+  ///
+  /// @param path the full name, such as `torch._utils._rebuild_tensor_v2`
+  record Global(String module, String name, String path) implements PickleValue {
+    Global(String module, String name) {
+      this(module, name, module + "." + name);
     }
   }
 

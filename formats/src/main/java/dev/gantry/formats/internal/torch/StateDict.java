@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.Deque;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
@@ -79,76 +80,59 @@ final class StateDict {
               ? "containers that lie in one another have more than " + MAX_VALUES + " values"
               : "containers lie deeper in one another than " + MAX_DEPTH);
     }
-    switch (value) {
-      case Dict dict -> addEntries(dict);
-      case Items(List<PickleValue> items) -> {
-        for (int i = 0; i < items.size(); i++) {
-          path.addLast(Optional.of(Integer.toString(i)));
-          add(items.get(i));
-          path.removeLast();
-        }
+    if (value instanceof Dict dict) {
+      addEntries(dict);
+    } else if (value instanceof Items(List<PickleValue> items)) {
+      for (int i = 0; i < items.size(); i++) {
+        path.addLast(Optional.of(Integer.toString(i)));
+        add(items.get(i));
+        path.removeLast();
       }
-      case Instance call -> {
-        if (!TorchTypes.isHarmless(call.type())) {
-          addTensor(call);
-        }
-      }
-      case Constant _,
-          Int _,
-          Real _,
-          Text _,
-          PickleValue.Opaque _,
-          PickleValue.Global _,
-          PickleValue.Persistent _ -> {}
+    } else if (value instanceof Instance call && !TorchTypes.isHarmless(call.type())) {
+      addTensor(call);
     }
     return this;
   }
 
   private void addEntries(Dict dict) {
     boolean noted = dict.entries().size() <= MAX_NOTES;
-    dict.entries()
-        .forEach((key, value) -> {
-          path.addLast(Optional.ofNullable(nameOf(key)));
-          String note = noted ? note(value) : null;
-          if (note == null) {
-            add(value);
-          } else if (path.stream().allMatch(Optional::isPresent)) {
-            notes.put(name(), note);
-          }
-          path.removeLast();
-        });
+    for (Map.Entry<PickleValue, PickleValue> entry : dict.entries().entrySet()) {
+      path.addLast(Optional.ofNullable(nameOf(entry.getKey())));
+      String note = noted ? note(entry.getValue()) : null;
+      if (note == null) {
+        add(entry.getValue());
+      } else if (!path.contains(Optional.<String>empty())) {
+        notes.put(name(), note);
+      }
+      path.removeLast();
+    }
   }
 
   private void addTensor(Instance call) {
     String name = name();
-    tensors
-        .tensor(name, call)
-        .ifPresent(tensor -> {
-          if (found.putIfAbsent(name, tensor) != null) {
-            throw malformed("duplicate-tensor", "a second tensor '" + name + "'");
-          }
-          if (found.size() > SafetensorsHeader.MAX_TENSORS) {
-            throw malformed(
-                "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
-          }
-          bytes += tensor.bytes();
-          if (bytes < 0) {
-            throw malformed("size-overflow", "the tensors have more bytes than can be counted");
-          }
-        });
+    StoredTensor tensor = tensors.tensor(name, call);
+    if (found.putIfAbsent(name, tensor) != null) {
+      throw malformed("duplicate-tensor", "a second tensor '" + name + "'");
+    }
+    if (found.size() > SafetensorsHeader.MAX_TENSORS) {
+      throw malformed(
+          "too-many-tensors", "more than " + SafetensorsHeader.MAX_TENSORS + " tensors");
+    }
+    bytes += tensor.bytes();
+    if (bytes < 0) {
+      throw malformed("size-overflow", "the tensors have more bytes than can be counted");
+    }
   }
 
   private String name() {
     StringBuilder name = new StringBuilder();
     for (Optional<String> part : path) {
-      String text =
-          part.orElseThrow(() ->
-              malformed(
-                  "unnamed-tensor",
-                  "a tensor lies under a key that is no string and no integer, after '"
-                      + name
-                      + "'"));
-      name.append(name.isEmpty() ? "" : ".").append(text);
+      if (part.isEmpty()) {
+        throw malformed(
+            "unnamed-tensor",
+            "a tensor lies under a key that is no string and no integer, after '" + name + "'");
+      }
+      name.append(name.isEmpty() ? "" : ".").append(part.get());
       if (characters + name.length() > MAX_NAME_CHARACTERS) {
         throw malformed(
             "names-too-long", "the names have more than " + MAX_NAME_CHARACTERS + " characters");
@@ -178,16 +162,19 @@ final class StateDict {
 
   /// Returns a value as Python's `str` gives it; null if it is no note.
   static @Nullable String note(PickleValue value) {
-    return switch (value) {
-      case Constant.NONE -> "None";
-      case Constant.TRUE -> "True";
-      case Constant.FALSE -> "False";
-      case Int(long number) -> Long.toString(number);
-      case Real(double number) -> note(number);
-      case Text(String text) -> text;
-      case Items(List<PickleValue> items) -> note(items);
-      default -> null;
-    };
+    if (value instanceof Text(String text)) {
+      return text;
+    }
+    if (value instanceof Int(long number)) {
+      return Long.toString(number);
+    }
+    if (value instanceof Items(List<PickleValue> items)) {
+      return note(items);
+    }
+    if (value instanceof Real(double number)) {
+      return note(number);
+    }
+    return value instanceof Constant constant ? constant.text() : null;
   }
 
   /// Returns a number as Python's `str` gives it, which takes exponents for others than Java does.

@@ -9,6 +9,7 @@ import dev.gantry.formats.internal.weights.StridedReader;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.TensorDecoder;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
@@ -40,29 +41,20 @@ record TorchStorage(Extent extent, long bytes, ByteOrder order, Optional<ZipMemb
       String name, DType dtype, TensorShape shape, long from, Encoding.Strided strided) {
     long length = strided.span(shape) * (dtype.bits() / Byte.SIZE);
     boolean plain = isPlain(dtype, shape, strided);
-    return deflated
-        .map(member ->
-            new StoredTensor(
-                name,
-                dtype,
-                shape,
-                extent,
-                new Encoding.Decoded(
-                    "deflated",
-                    (file, _, target) -> {
-                      if (plain) {
-                        member.decompress(file, from, target);
-                      } else {
-                        decodeStrided(member, file, dtype, shape, from, strided, target);
-                      }
-                    })))
-        .orElseGet(() ->
-            new StoredTensor(
-                name,
-                dtype,
-                shape,
-                new Extent(extent.file(), extent.offset() + from, length),
-                plain ? Encoding.PLAIN : strided));
+    if (deflated.isEmpty()) {
+      return new StoredTensor(
+          name,
+          dtype,
+          shape,
+          new Extent(extent.file(), extent.offset() + from, length),
+          plain ? Encoding.PLAIN : strided);
+    }
+    ZipMember member = deflated.get();
+    TensorDecoder decoder =
+        plain
+            ? (file, _, target) -> member.decompress(file, from, target)
+            : (file, _, target) -> decodeStrided(member, file, dtype, shape, from, strided, target);
+    return new StoredTensor(name, dtype, shape, extent, new Encoding.Decoded("deflated", decoder));
   }
 
   private static void decodeStrided(

@@ -52,11 +52,9 @@ final class TorchTensors {
     this.storages = storages;
   }
 
-  /// The tensor that a call makes; empty if it makes another value.
-  Optional<StoredTensor> tensor(String name, Instance call) {
-    return TorchTypes.isHarmless(call.type())
-        ? Optional.empty()
-        : Optional.of(tensor(name, call, call.type().path(), call.arguments(), 0));
+  /// The tensor that a call makes.
+  StoredTensor tensor(String name, Instance call) {
+    return tensor(name, call, call.type().path(), call.arguments(), 0);
   }
 
   private StoredTensor tensor(
@@ -109,8 +107,8 @@ final class TorchTensors {
     }
     Reference reference = reference(persistent);
     String type =
-        dtype instanceof Global(String module, String named) && module.equals("torch")
-            ? named
+        dtype instanceof Global global && global.module().equals("torch")
+            ? global.name()
             : reference.type();
     DType known = requireType(name, call.offset(), type);
     TorchStorage storage = storage(persistent, reference);
@@ -195,17 +193,13 @@ final class TorchTensors {
   Reference reference(Persistent persistent) {
     if (persistent.id() instanceof Items(List<PickleValue> id)
         && id.size() >= 5
-        && id.getFirst().equals(new Text("storage"))
+        && id.getFirst() instanceof Text(String kind)
+        && kind.equals("storage")
         && id.get(4) instanceof Int(long elements)
         && elements >= 0) {
       Optional<String> type = TorchTypes.storageType(id.get(1));
-      String key =
-          switch (id.get(2)) {
-            case Text(String text) -> text;
-            case Int(long number) -> Long.toString(number);
-            default -> "";
-          };
-      if (type.isPresent() && !key.isEmpty()) {
+      String key = StateDict.note(id.get(2));
+      if (type.isPresent() && key != null) {
         return new Reference(key, type.get(), elements, viewed(id, persistent));
       }
     }
@@ -239,14 +233,14 @@ final class TorchTensors {
             ? argument(size, size.arguments(), 0)
             : value;
     if (items instanceof Items(List<PickleValue> values)) {
-      return values.stream()
-          .mapToLong(each -> {
-            if (each instanceof Int(long number)) {
-              return number;
-            }
-            throw invalid(call, "a size or stride is no integer");
-          })
-          .toArray();
+      long[] numbers = new long[values.size()];
+      for (int i = 0; i < numbers.length; i++) {
+        if (!(values.get(i) instanceof Int(long number))) {
+          throw invalid(call, "a size or stride is no integer");
+        }
+        numbers[i] = number;
+      }
+      return numbers;
     }
     throw invalid(call, "sizes or strides are no tuple");
   }
