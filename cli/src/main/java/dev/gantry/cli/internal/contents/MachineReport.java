@@ -95,8 +95,9 @@ public record MachineReport(
     line(
         out,
         "host",
-        "IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
+        "Linux %s, IOMMU %s, ACS %s, nvidia-fs %s, udev's records %s"
             .formatted(
+                host.kernel().isEmpty() ? "unknown" : host.kernel(),
                 host.iommu(),
                 host.acs(),
                 host.nvidiaFs() ? "loaded" : "not loaded",

@@ -2,12 +2,16 @@
 package dev.gantry.core.internal.diagnosis;
 
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /// Facts about the ways between disks and GPUs, which the kernel tells in sysfs and procfs.
 ///
@@ -15,7 +19,10 @@ import java.util.Locale;
 /// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services
 /// @param nvidiaFs whether the module nvidia-fs is loaded
 /// @param udev whether udev's records of disks can be read
-public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) {
+/// @param kernel the kernel's release, such as `6.17.0-23-generic`; empty if the kernel does not say
+/// @param staticBar1 whether NVIDIA's driver maps all of a GPU's memory into BAR1, as peer-to-peer DMA on x86 needs
+public record HostFacts(
+    State iommu, State acs, boolean nvidiaFs, boolean udev, String kernel, State staticBar1) {
   /// The state of something that slows or prevents transfers between devices.
   public enum State {
     OFF,
@@ -40,6 +47,8 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
   /// upstream.
   private static final int REDIRECTS = 1 << 2 | 1 << 3 | 1 << 4;
 
+  private static final Pattern VERSION = Pattern.compile("(\\d{1,4})\\.(\\d{1,4})");
+
   private static final String BRIDGE = "0x0604";
 
   /// Looks at this machine.
@@ -53,7 +62,39 @@ public record HostFacts(State iommu, State acs, boolean nvidiaFs, boolean udev) 
         iommu(root),
         acs(root.resolve("sys/bus/pci/devices")),
         Files.exists(root.resolve("proc/driver/nvidia-fs/version")),
-        Files.isReadable(root.resolve("run/udev/data")));
+        Files.isReadable(root.resolve("run/udev/data")),
+        kernel(root),
+        staticBar1(root));
+  }
+
+  /// Whether the kernel is of version `major`.`minor` or later; false if its version is not known.
+  boolean isKernelSince(int major, int minor) {
+    Matcher version = VERSION.matcher(kernel);
+    if (!version.lookingAt()) {
+      return false;
+    }
+    int ofKernel = Integer.parseInt(version.group(1));
+    return ofKernel > major || (ofKernel == major && Integer.parseInt(version.group(2)) >= minor);
+  }
+
+  private static String kernel(Path root) {
+    try {
+      return Files.readString(root.resolve("proc/sys/kernel/osrelease")).strip();
+    } catch (IOException _) {
+      return "";
+    }
+  }
+
+  /// Reads the settings with which the driver was loaded: the module's parameters in sysfs do not keep them.
+  private static State staticBar1(Path root) {
+    try (Stream<String> settings = Files.lines(root.resolve("proc/driver/nvidia/params"))) {
+      return settings.anyMatch(
+              line -> line.startsWith("RegistryDwords:") && line.contains("RMForceStaticBar1=1"))
+          ? State.ON
+          : State.OFF;
+    } catch (IOException | UncheckedIOException _) {
+      return State.UNKNOWN;
+    }
   }
 
   private static State iommu(Path root) {

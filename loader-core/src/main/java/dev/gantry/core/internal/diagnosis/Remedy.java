@@ -26,8 +26,8 @@ public enum Remedy {
       "Load the module by `modprobe nvidia_fs`, or use the kernel's peer-to-peer DMA: Linux 6.2,"
           + " NVIDIA's open driver, and use_pci_p2pdma in cufile.json."),
   COMPAT_MODE_ALLOWED(
-      "Set allow_compat_mode to false in cufile.json, or close the other user of cuFile in this"
-          + " process."),
+      "Set allow_compat_mode, gds_fallback_io and vanilla_posix_io_mode to false in cufile.json, or"
+          + " close the other user of cuFile in this process."),
   NO_UDEV_RECORD(
       "Run `udevadm trigger --subsystem-match=block`; give a container the host's records by"
           + " `--volume /run/udev:/run/udev:ro`."),
@@ -50,7 +50,35 @@ public enum Remedy {
   NO_DIRECT_READS("Use a file system that takes O_DIRECT; loads go through the page cache here."),
   CACHE_NOT_TOLD(
       "Run as the files' owner, or with the right to write to them, on Linux 6.5 or later: the"
-          + " kernel then tells what is in the page cache.");
+          + " kernel then tells what is in the page cache."),
+  NVME_LISTS_HANG(
+      "Unload nvidia_fs and set use_pci_p2pdma in cufile.json: with nvidia-fs, the kernel may hang"
+          + " on NVMe disks that take scatter-gather lists."),
+  SLOW_SMALL_REQUESTS(
+      "Keep requests above 128 KiB, as they are by default (optRequestBytes): the kernel is slower"
+          + " with smaller ones past the CPU."),
+  RAID_WITHOUT_NVIDIA_FS(
+      "Load nvidia_fs, or put the files on a single disk: peer-to-peer DMA does not serve this RAID"
+          + " here."),
+  MULTIPATH_WITHOUT_NVIDIA_FS(
+      "Boot with `nvme_core.multipath=N`, or load nvidia_fs: peer-to-peer DMA does not serve NVMe"
+          + " disks of the kernel's multipath."),
+  PROTECTED_BLOCKS(
+      "Format the disk's namespace with a metadata size of 0: transfers past the CPU do not serve"
+          + " NVMe disks that keep protection information."),
+  NO_STATIC_BAR1(
+      "Load NVIDIA's open driver with"
+          + " `NVreg_RegistryDwords=\"RMForceStaticBar1=1;RmForceDisableIomapWC=1\"` for"
+          + " peer-to-peer DMA, or load nvidia_fs."),
+  COMPAT_BATCHES(
+      "Nothing for Gantry, which calls cuFile synchronously: batches of other code go through the"
+          + " CPU on this file system."),
+  WEKA_BEFORE_13_3(
+      "Install libcufile of CUDA 13.3 or later: reads and writes on WekaFS fail with that of CUDA"
+          + " 13.1."),
+  UNPATCHED_NVME(
+      "Unload nvidia_fs where the NVMe driver is not patched for it, or install a libcufile other"
+          + " than 1.16: reads may fail from the second file on.");
 
   /// A remedy, and why it is needed.
   ///
@@ -82,25 +110,35 @@ public enum Remedy {
 
   /// Returns the section of the docs that says more.
   public String section() {
-    return "docs/gpu-hosts.md#what-doctor-finds";
+    return KnownIssues.ALL.contains(this)
+        ? "docs/gpu-hosts.md#known-issues-of-cufile"
+        : "docs/gpu-hosts.md#what-doctor-finds";
   }
 
   /// Returns all findings, each once.
   public static List<Finding> of(Diagnosis diagnosis, List<FileDiagnosis> files) {
-    return of(diagnosis, files, Remedy::fileSystem);
+    return of(diagnosis, files, Remedy::fileSystem, DiskFacts::of);
   }
 
   /// @param fileSystem returns the kernel's name of a file's file system; empty if the kernel does not say
+  /// @param disks returns what the kernel says about a file's disks
   static List<Finding> of(
-      Diagnosis diagnosis, List<FileDiagnosis> files, Function<Location, String> fileSystem) {
+      Diagnosis diagnosis,
+      List<FileDiagnosis> files,
+      Function<Location, String> fileSystem,
+      Function<Location, DiskFacts> disks) {
     List<Finding> findings = new ArrayList<>();
     if (!diagnosis.cudaAbsence().isEmpty()) {
       findings.add(new Finding(NO_CUDA_DRIVER, "cuda", diagnosis.cudaAbsence()));
     } else {
       ofMachine(diagnosis, findings);
+      KnownIssues.ofMachine(diagnosis, findings);
     }
     for (FileDiagnosis file : files) {
       String kind = fileSystem.apply(file.prediction().file());
+      if (diagnosis.cudaAbsence().isEmpty()) {
+        KnownIssues.ofDisks(diagnosis, kind, disks.apply(file.prediction().file()), findings);
+      }
       ofFile(file, kind, diagnosis.cudaAbsence().isEmpty(), findings);
     }
     return findings.stream().distinct().toList();
@@ -111,7 +149,7 @@ public enum Remedy {
       findings.add(new Finding(NO_LIBCUFILE, "cufile", diagnosis.cuFileAbsence()));
     } else if (!diagnosis.directAbsence().isEmpty()) {
       String reason = diagnosis.directAbsence();
-      boolean allowed = reason.contains("allow_compat_mode");
+      boolean allowed = reason.contains("may copy through the CPU");
       findings.add(new Finding(allowed ? COMPAT_MODE_ALLOWED : NO_NVIDIA_FS, "cufile", reason));
     }
     for (Diagnosis.CudaDevice device : diagnosis.devices()) {

@@ -43,7 +43,7 @@ class HostFactsTest {
   @Test
   void aMachineThatSaysNothing() {
     assertThat(HostFacts.look(root))
-        .isEqualTo(new HostFacts(State.UNKNOWN, State.UNKNOWN, false, false));
+        .isEqualTo(new HostFacts(State.UNKNOWN, State.UNKNOWN, false, false, "", State.UNKNOWN));
   }
 
   @Test
@@ -91,6 +91,26 @@ class HostFactsTest {
     ByteBuffer.wrap(config).order(ByteOrder.LITTLE_ENDIAN).putInt(0x100, AER | 0x100 << 20);
     device("0000:00:01.0", BRIDGE, config);
     assertThat(HostFacts.look(root).acs()).isEqualTo(State.OFF);
+  }
+
+  @Test
+  void theKernelsVersion() throws IOException {
+    assertThat(HostFacts.look(root).isKernelSince(1, 0)).isFalse();
+    write("proc/sys/kernel/osrelease", "6.17.0-23-generic\n");
+    HostFacts host = HostFacts.look(root);
+    assertThat(host.kernel()).isEqualTo("6.17.0-23-generic");
+    assertThat(host.isKernelSince(6, 17)).isTrue();
+    assertThat(host.isKernelSince(6, 18)).isFalse();
+    assertThat(host.isKernelSince(5, 99)).isTrue();
+    assertThat(host.isKernelSince(7, 0)).isFalse();
+  }
+
+  @Test
+  void theDriversSettings() throws IOException {
+    write("proc/driver/nvidia/params", "EnableMSI: 1\nRegistryDwords: \"\"\n");
+    assertThat(HostFacts.look(root).staticBar1()).isEqualTo(State.OFF);
+    write("proc/driver/nvidia/params", "RegistryDwords: \"ForceP2P=0;RMForceStaticBar1=1\"\n");
+    assertThat(HostFacts.look(root).staticBar1()).isEqualTo(State.ON);
   }
 
   @Test

@@ -18,11 +18,15 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// What doctor has people do.
 class RemedyTest {
-  private static final HostFacts GOOD = new HostFacts(State.OFF, State.OFF, true, true);
+  private static final HostFacts GOOD = host(true, "6.8.0-90-generic", State.ON);
   private static final String NOT_DIRECT =
       "neither nvidia-fs nor peer-to-peer NVMe is available, so cuFile would copy through the CPU";
 
   @TempDir Path folder;
+
+  private static HostFacts host(boolean nvidiaFs, String kernel, State staticBar1) {
+    return new HostFacts(State.OFF, State.OFF, nvidiaFs, true, kernel, staticBar1);
+  }
 
   private static Diagnosis gpu(
       long barBytes, String library, String directAbsence, HostFacts host) {
@@ -38,7 +42,7 @@ class RemedyTest {
   }
 
   private static List<Remedy> remedies(Diagnosis diagnosis, FileDiagnosis... files) {
-    return Remedy.of(diagnosis, List.of(files), _ -> "ext4").stream()
+    return Remedy.of(diagnosis, List.of(files), _ -> "ext4", _ -> DiskFacts.NONE).stream()
         .map(Remedy.Finding::remedy)
         .toList();
   }
@@ -82,10 +86,11 @@ class RemedyTest {
 
   @Test
   void whatTheMachineLacks() {
-    HostFacts bad = new HostFacts(State.ON, State.ON, true, false);
+    HostFacts bad = new HostFacts(State.ON, State.ON, true, false, "6.8.0", State.ON);
     assertThat(remedies(gpu(256L << 20, "libcufile.so.0", "", bad)))
         .containsExactly(Remedy.SMALL_BAR1, Remedy.IOMMU_ON, Remedy.ACS_ON, Remedy.NO_UDEV_RECORD);
-    HostFacts unknown = new HostFacts(State.PASS_THROUGH, State.UNKNOWN, false, true);
+    HostFacts unknown =
+        new HostFacts(State.PASS_THROUGH, State.UNKNOWN, false, true, "6.8.0", State.ON);
     assertThat(remedies(gpu(0, "libcufile.so.0", "", unknown))).isEmpty();
   }
 
@@ -127,17 +132,85 @@ class RemedyTest {
   void theKindOfFileSystem() {
     FileDiagnosis staged = file(Transport.STAGED, "no gds", "");
     Diagnosis diagnosis = good();
-    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "overlay"))
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "overlay", _ -> DiskFacts.NONE))
         .extracting(Remedy.Finding::remedy)
         .containsExactly(Remedy.OVERLAY_FILE_SYSTEM);
-    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "tmpfs"))
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "tmpfs", _ -> DiskFacts.NONE))
         .extracting(Remedy.Finding::remedy)
         .containsExactly(Remedy.IN_MEMORY);
-    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "btrfs"))
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "btrfs", _ -> DiskFacts.NONE))
         .extracting(Remedy.Finding::remedy)
         .containsExactly(Remedy.FILE_SYSTEM);
-    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "xfs")).isEmpty();
-    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "")).isEmpty();
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "xfs", _ -> DiskFacts.NONE)).isEmpty();
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "", _ -> DiskFacts.NONE)).isEmpty();
+  }
+
+  private static List<Remedy> issues(HostFacts host, String library, String directAbsence) {
+    return remedies(gpu(1L << 37, library, directAbsence, host));
+  }
+
+  @Test
+  void issuesOfKernelsAndVersions() {
+    String library = "libcufile.so.0 1.15";
+    assertThat(issues(host(true, "6.10.3", State.OFF), library, "")).isEmpty();
+    assertThat(issues(host(true, "6.11.0", State.OFF), library, ""))
+        .containsExactly(Remedy.SLOW_SMALL_REQUESTS);
+    assertThat(issues(host(true, "6.17.0", State.OFF), library, ""))
+        .containsExactly(Remedy.NVME_LISTS_HANG, Remedy.SLOW_SMALL_REQUESTS);
+    assertThat(issues(host(false, "6.17.0", State.ON), library, ""))
+        .containsExactly(Remedy.SLOW_SMALL_REQUESTS);
+    assertThat(issues(host(false, "6.17.0", State.ON), library, NOT_DIRECT))
+        .containsExactly(Remedy.NO_NVIDIA_FS);
+    assertThat(issues(host(false, "6.8.0", State.UNKNOWN), library, "")).isEmpty();
+    assertThat(issues(host(true, "6.8.0", State.ON), "libcufile.so.0 1.16", ""))
+        .containsExactly(Remedy.UNPATCHED_NVME);
+  }
+
+  @Test
+  void theDriversSettingForPeerToPeer() {
+    boolean x86 = System.getProperty("os.arch").equals("amd64");
+    List<Remedy> found = issues(host(false, "6.8.0", State.OFF), "libcufile.so.0 1.19", "");
+    assertThat(found).isEqualTo(x86 ? List.of(Remedy.NO_STATIC_BAR1) : List.of());
+  }
+
+  private List<Remedy> issues(HostFacts host, String library, String kind, DiskFacts disks) {
+    FileDiagnosis direct = file(Transport.GDS, "", "");
+    Diagnosis diagnosis = gpu(1L << 37, library, "", host);
+    return Remedy.of(diagnosis, List.of(direct), _ -> kind, _ -> disks).stream()
+        .map(Remedy.Finding::remedy)
+        .toList();
+  }
+
+  @Test
+  void issuesOfDisks() {
+    String library = "libcufile.so.0 1.19";
+    HostFacts with = host(true, "6.8.0", State.ON);
+    HostFacts without = host(false, "6.8.0", State.ON);
+    DiskFacts striped = new DiskFacts("raid0", "", "");
+    DiskFacts mirrored = new DiskFacts("raid10", "", "");
+    assertThat(issues(with, library, "ext4", striped)).isEmpty();
+    assertThat(issues(without, library, "ext4", striped))
+        .containsExactly(Remedy.RAID_WITHOUT_NVIDIA_FS);
+    assertThat(issues(without, library, "ext4", mirrored))
+        .containsExactly(Remedy.RAID_WITHOUT_NVIDIA_FS);
+    assertThat(issues(host(false, "7.2.0", State.ON), library, "ext4", mirrored))
+        .containsExactly(Remedy.SLOW_SMALL_REQUESTS);
+    DiskFacts multipath = new DiskFacts("", "nvme0n1", "");
+    assertThat(issues(with, library, "ext4", multipath)).isEmpty();
+    assertThat(issues(without, library, "ext4", multipath))
+        .containsExactly(Remedy.MULTIPATH_WITHOUT_NVIDIA_FS);
+    assertThat(issues(with, library, "xfs", new DiskFacts("", "", "nvme0n1 (T10-DIF-TYPE1-CRC)")))
+        .containsExactly(Remedy.PROTECTED_BLOCKS);
+  }
+
+  @Test
+  void issuesOfFileSystems() {
+    HostFacts host = host(true, "6.8.0", State.ON);
+    assertThat(issues(host, "libcufile.so.0 1.19", "wekafs", DiskFacts.NONE))
+        .containsExactly(Remedy.COMPAT_BATCHES);
+    assertThat(issues(host, "libcufile.so.0 1.16", "wekafs", DiskFacts.NONE))
+        .containsExactly(Remedy.UNPATCHED_NVME, Remedy.COMPAT_BATCHES, Remedy.WEKA_BEFORE_13_3);
+    assertThat(issues(host, "libcufile.so.0 1.19", "lustre", DiskFacts.NONE)).isEmpty();
   }
 
   @Test
@@ -148,6 +221,6 @@ class RemedyTest {
           .contains("| `" + remedy.id() + "` |")
           .contains("| " + remedy.sentence() + " |");
     }
-    assertThat(page).contains("\n## What doctor finds\n");
+    assertThat(page).contains("\n## What doctor finds\n").contains("\n## Known issues of cuFile\n");
   }
 }
