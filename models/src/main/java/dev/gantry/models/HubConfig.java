@@ -9,6 +9,7 @@ import dev.gantry.formats.internal.json.JsonReader.Kind;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -184,28 +185,10 @@ final class HubConfig {
     return nulls.contains(key);
   }
 
-  /// A whole number from 1 to `most`; 0 if the file says `null`, and `otherwise` if the key is absent.
-  int countOrNone(String key, int otherwise, int most) {
-    return isNull(key)
-        ? 0
-        : has(key) || otherwise > 0 ? count(key, Math.max(1, otherwise), most) : 0;
-  }
-
-  /// A number above 0; 0 if the file says `null`, and `otherwise` if the key is absent.
-  double positiveOrNone(String key, double otherwise) {
-    return isNull(key) ? 0 : positive(key, otherwise);
-  }
-
   /// An id from 0 to `most`, or `otherwise` if the key is absent.
   int id(String key, int otherwise, int most) {
     Value value = find(key);
     return value == null ? otherwise : whole(key, value, 0, most);
-  }
-
-  /// A whole number from -1, which means none, to `most`; -1 if the key is absent.
-  int countOrMinusOne(String key, int most) {
-    Value value = find(key);
-    return value == null ? -1 : whole(key, value, -1, most);
   }
 
   /// Numbers above 0, exactly `length`.
@@ -220,14 +203,6 @@ final class HubConfig {
   private @Nullable Value find(String key) {
     read.add(key);
     return members.get(key);
-  }
-
-  /// Whether all of these keys have these values.
-  boolean says(Map<String, String> values) {
-    return values.entrySet().stream()
-        .allMatch(each ->
-            find(each.getKey()) instanceof Value(_, Object content)
-                && content.toString().equals(each.getValue()));
   }
 
   /// Refuses a key that was never asked for: it may stand for arithmetic that no block here has. A
@@ -280,25 +255,49 @@ final class HubConfig {
     return texts;
   }
 
-  /// Whole numbers from 1 to `most`, one or more, no more than `length`.
-  List<Integer> counts(String key, int length, int most) {
-    Value value = required(key);
-    if (!(value.content() instanceof List<?> elements)
-        || elements.isEmpty()
-        || elements.size() > length) {
-      throw refuse(key, "it must be an array of 1 to " + length + " numbers");
-    }
-    return elements.stream().map(element -> whole(key, (Value) element, 1, most)).toList();
+  /// A whole number; the key must be there.
+  int whole(String key, int least, int most) {
+    return whole(key, required(key), least, most);
   }
 
-  /// One id or an array of them, from 0 to `most`; none if the key is absent.
-  List<Integer> ids(String key, int most) {
+  /// One whole number or an array of them; none if the key is absent.
+  List<Integer> wholes(String key, int least, int most) {
     Value value = find(key);
     if (value == null) {
       return List.of();
     }
-    List<?> ids = value.content() instanceof List<?> elements ? elements : List.of(value);
-    return ids.stream().map(id -> whole(key, (Value) id, 0, most)).toList();
+    List<?> all = value.content() instanceof List<?> elements ? elements : List.of(value);
+    return all.stream().map(each -> whole(key, (Value) each, least, most)).toList();
+  }
+
+  /// A value as text; empty if the key is absent.
+  String text(String key) {
+    Value value = find(key);
+    return value == null ? "" : value.content().toString();
+  }
+
+  /// Requires that a value, if it is there, is this one, as no block here does otherwise.
+  void must(String key, String only) {
+    if (has(key) && !text(key).equals(only)) {
+      throw refuse(key, "it is not supported; it must be " + only);
+    }
+  }
+
+  /// Requires that one of these objects is there.
+  void need(String... keys) {
+    if (Arrays.stream(keys).noneMatch(key -> object(key).isPresent())) {
+      throw missing(keys[0]);
+    }
+  }
+
+  /// Passes over a key, which may be that of an object's member.
+  void ignore(String key) {
+    int dot = key.indexOf('.');
+    if (dot < 0) {
+      read.add(key);
+    } else {
+      object(key.substring(0, dot)).ifPresent(within -> within.ignore(key.substring(dot + 1)));
+    }
   }
 
   private int whole(String key, Value value, int least, int most) {
@@ -368,7 +367,7 @@ final class HubConfig {
   /// The value that a word stands for; `otherwise` is the word if the key is absent.
   <T> T choice(String key, String otherwise, Map<String, T> known) {
     Value value = Objects.requireNonNullElse(find(key), new Value(offset, otherwise));
-    T chosen = value.content() instanceof String word ? known.get(word) : null;
+    T chosen = known.get(value.content().toString());
     if (chosen == null) {
       throw invalid(key, value, "known are " + String.join(", ", new TreeSet<>(known.keySet())));
     }
@@ -432,29 +431,6 @@ final class HubConfig {
   Optional<HubConfig> object(String key) {
     return typed(key, HubConfig.class, "it must be an object")
         .filter(object -> !object.members.isEmpty());
-  }
-
-  /// @throws MalformedFileException if the key is absent
-  void requireObject(String key) {
-    if (object(key).isEmpty()) {
-      throw missing(key);
-    }
-  }
-
-  /// @throws MalformedFileException if a feature is on that no block here has
-  void requireOff(String key) {
-    if (flag(key, false)) {
-      throw refuse(key, "it is not supported; it must be false");
-    }
-  }
-
-  /// @throws MalformedFileException if one size is no multiple of another
-  void requireMultiple(String key, int value, String of, int divisor) {
-    if (value % divisor != 0) {
-      throw refuse(
-          has(key) ? key : of,
-          key + " must be a multiple of " + of + " (are " + value + " and " + divisor + ")");
-    }
   }
 
   /// Makes the error for a value that is right by itself and contradicts others.

@@ -81,7 +81,7 @@ final class HubFolder {
       throw config.refuse("model_type", "clip and siglip have towers");
     }
     String word = tower == HubModel.Tower.TEXT ? "text" : "vision";
-    config.requireObject(word + "_config");
+    config.need(word + "_config");
     HubConfig own =
         config
             .object(word + "_config")
@@ -91,7 +91,7 @@ final class HubFolder {
     if (family.equals("clip")) {
       String name = tower == HubModel.Tower.TEXT ? "CLIPText" : "CLIPVision";
       own =
-          own.with("projection_dim", config.count("projection_dim", 512, Families.WIDEST))
+          own.with("projection_dim", config.count("projection_dim", 512, Facts.WIDEST))
               .with("architectures", List.of(name + "ModelWithProjection"));
     }
     return new HubFolder(path, own, stretches);
@@ -136,10 +136,10 @@ final class HubFolder {
   /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
   /// configuration.
   List<Integer> ends() {
-    List<Integer> ends = config.ids("eos_token_id", Families.MAX_TOKENS);
+    List<Integer> ends = config.wholes("eos_token_id", 0, Facts.MAX_TOKENS);
     Path generation = path.resolve("generation_config.json");
     return Files.exists(generation)
-        ? HubConfig.read(generation).ids("eos_token_id", Families.MAX_TOKENS)
+        ? HubConfig.read(generation).wholes("eos_token_id", 0, Facts.MAX_TOKENS)
         : ends;
   }
 }

@@ -121,8 +121,8 @@ public final class HubModel {
 
   /// Makes a new block without weights.
   public Block newBlock() {
-    Block block = architecture.block().get();
-    BUILT.put(block, architecture.settings());
+    Block block = architecture.design().newBlock();
+    BUILT.put(block, architecture.design());
     return block;
   }
 
@@ -261,7 +261,7 @@ public final class HubModel {
     MisuseException.requireGiven("options", options);
     // Read anew: the folder's files may have been replaced since this was made.
     Architecture now = read(folder, tower);
-    if (!now.settings().equals(BUILT.getOrDefault(model.getBlock(), architecture.settings()))) {
+    if (!now.design().equals(BUILT.getOrDefault(model.getBlock(), architecture.design()))) {
       throw new MisuseException(
           (Files.isDirectory(folder) ? folder.resolve("config.json") : folder)
               + " does not describe the block that the model has: load a new model of this folder");

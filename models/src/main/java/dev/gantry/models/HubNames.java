@@ -9,9 +9,7 @@ import static dev.gantry.formats.TensorTransform.transpose;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.formats.TensorTransform;
-import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -22,23 +20,9 @@ import java.util.stream.Stream;
 /// Names the tensors of the hub's files that fill the parameters of blocks that are known, also of DJL's own. The rules
 /// are lists in `names.txt`.
 public final class HubNames {
-  private static final Map<String, List<String>> SECTIONS = read();
+  private static final Map<String, List<String>> SECTIONS = ResourceLines.sections("names.txt");
 
   private HubNames() {}
-
-  private static Map<String, List<String>> read() {
-    Map<String, List<String>> sections = new HashMap<>();
-    List<String> section = new ArrayList<>();
-    for (String line : ResourceLines.of("names.txt")) {
-      if (line.startsWith("[")) {
-        section = new ArrayList<>();
-        sections.put(line.substring(1, line.length() - 1), section);
-      } else {
-        section.add(line);
-      }
-    }
-    return sections;
-  }
 
   /// Says which weights give the scores of tokens.
   enum Head {

@@ -5,12 +5,30 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 
 /// Lists in files of the jar: their lines, without empty ones and comments.
 final class ResourceLines {
   private ResourceLines() {}
+
+  /// The lines of each section, which begins with its name in brackets.
+  static Map<String, List<String>> sections(String file) {
+    Map<String, List<String>> sections = new HashMap<>();
+    List<String> section = new ArrayList<>();
+    for (String line : of(file)) {
+      if (line.startsWith("[")) {
+        section = new ArrayList<>();
+        sections.put(line.substring(1, line.length() - 1), section);
+      } else {
+        section.add(line);
+      }
+    }
+    return sections;
+  }
 
   static List<String> of(String file) {
     try (InputStream list = ResourceLines.class.getResourceAsStream(file)) {

@@ -68,19 +68,19 @@ record Rotations(
   }
 
   private int longestText() {
-    return config.count("max_position_embeddings", longest, Families.MAX_POSITIONS);
+    return config.count("max_position_embeddings", longest, Facts.MAX_POSITIONS);
   }
 
   /// The longest text of the first training. The configuration's own key counts before that of the object within it.
   private int original(HubConfig rope) {
-    int within = rope.count(ORIGINAL, longestText(), Families.MAX_POSITIONS);
+    int within = rope.count(ORIGINAL, longestText(), Facts.MAX_POSITIONS);
     return originally(config).orElse(within);
   }
 
   /// What a configuration itself says of the longest text of the first training.
   static OptionalInt originally(HubConfig config) {
     return config.has(ORIGINAL)
-        ? OptionalInt.of(config.count(ORIGINAL, Families.MAX_POSITIONS))
+        ? OptionalInt.of(config.count(ORIGINAL, Facts.MAX_POSITIONS))
         : OptionalInt.empty();
   }
 

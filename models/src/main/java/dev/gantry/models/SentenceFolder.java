@@ -258,7 +258,7 @@ record SentenceFolder(
   private static VectorStep dense(Path folder, HubConfig config, NDManager manager) {
     int inputs = config.count("in_features", WIDEST);
     int outputs = config.count("out_features", WIDEST);
-    config.requireOff("use_residual");
+    config.must("use_residual", "false");
     UnaryOperator<NDArray> activation = function(config, "activation_function", "torch.nn.Tanh");
     try (Weights weights = Weights.open(folder)) {
       LoadOptions options = LoadOptions.builder().optCast(DataType.FLOAT32).build();

@@ -51,13 +51,13 @@ class HubConfigTest {
           llama | "rope_type": "default" | "rope_type": "default", "partial_rotary_factor": 0.5 | 'rope_parameters.partial_rotary_factor' is 0.5; this key is not known
           llama | "vocab_size": 261 | "vocab_size": 261, "auto_map": {"AutoModel": "own.Model"} | 'auto_map' is an object; this key is not known
           llama | "vocab_size": 261 | "vocab_size": 261, "is_encoder_decoder": true | 'is_encoder_decoder' is true; it is not supported
-          bert | "pad_token_id": 0 | "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2 | 'model_type' is "bert"; the special tokens are RoBERTa's
+          bert | "pad_token_id": 0 | "pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2 | 'model_type' is "bert"; the special tokens are those of roberta
           vit | "0": "LABEL_0" | "0": [1] | 'id2label.0' is an array; it must be a string or a number
           gpt2 | "n_head": 4 | "n_head": 5 | n_embd must be a multiple of n_head (are 48 and 5)
           gpt2 | "add_cross_attention": false | "add_cross_attention": true | it is not supported; it must be false
           bert | "num_attention_heads": 4 | "num_attention_heads": 7 | hidden_size must be a multiple of num_attention_heads (are 64 and 7)
           bert | "is_decoder": false | "is_decoder": true | 'is_decoder' is true; it is not supported
-          bert | "is_decoder": false | "position_embedding_type": "relative_key" | known are absolute
+          bert | "is_decoder": false | "position_embedding_type": "relative_key" | it must be absolute
           vit | "patch_size": 8 | "patch_size": 33 | 'patch_size' is 33; it must be no more than image_size, 32
           resnet | "layer_type": "basic" | "layer_type": "plain" | 'layer_type' is "plain"; known are basic, bottleneck
           resnet | "model_type": "resnet" | "model_type": "resnet", "depths": [1] | a second 'depths'

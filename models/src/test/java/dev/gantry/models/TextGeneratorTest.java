@@ -260,7 +260,8 @@ class TextGeneratorTest {
     HubConfig read = HubConfig.of(Location.of(nowhere), config);
     Counting block =
         new Counting(
-            (DecoderBlock) Architecture.of(new HubFolder(nowhere, read, List.of())).block().get());
+            (DecoderBlock)
+                Architecture.of(new HubFolder(nowhere, read, List.of())).design().newBlock());
     long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();
     try (Model model = Model.newInstance("long", Device.cpu(), "PyTorch")) {
       block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, 1));

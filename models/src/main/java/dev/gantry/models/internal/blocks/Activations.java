@@ -4,6 +4,7 @@ package dev.gantry.models.internal.blocks;
 import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Activation;
 import java.util.Map;
+import java.util.Objects;
 import java.util.function.UnaryOperator;
 
 /// Knows the functions that `config.json` names as `hidden_act` or `activation_function`.
@@ -34,6 +35,11 @@ public final class Activations {
   private static final double ROOT = Math.sqrt(2 / Math.PI);
 
   private Activations() {}
+
+  /// @param name one of [#KNOWN]
+  public static UnaryOperator<NDArray> of(String name) {
+    return Objects.requireNonNull(KNOWN.get(name), name);
+  }
 
   private static NDArray silu(NDArray x) {
     return x.mul(Activation.sigmoid(x));

@@ -4,6 +4,7 @@ package dev.gantry.models.internal.blocks;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
@@ -34,7 +35,13 @@ public final class ConvNextBlock extends NamedBlock {
       UnaryOperator<NDArray> activation,
       double epsilon,
       boolean scaled,
-      int labels) {}
+      int labels)
+      implements Design {
+    @Override
+    public Block newBlock() {
+      return new ConvNextBlock(this);
+    }
+  }
 
   private static final Norms INNER = new Norms(Place.BEFORE, false, 1e-6, true, false);
   private static final Shape ONE = new Shape(1, 1);

@@ -2,6 +2,7 @@
 package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
+import ai.djl.nn.Block;
 import java.util.List;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -23,7 +24,16 @@ public record Description(
     FeedForward feedForward,
     Residual residual,
     List<Layer> layers,
-    List<Output> outputs) {
+    List<Output> outputs)
+    implements Design {
+  @Override
+  public Block newBlock() {
+    return switch (embedding) {
+      case Tokens tokens when causal -> new DecoderBlock(this, tokens);
+      case Tokens tokens -> new TextBlock(this, tokens);
+      case Patches patches -> new VitBlock(this, patches);
+    };
+  }
 
   /// Makes the first states of what is given to the model.
   public sealed interface Embedding {}

@@ -8,6 +8,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Activation;
+import ai.djl.nn.Block;
 import ai.djl.nn.convolutional.Conv2d;
 import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.BatchNorm;
@@ -52,7 +53,13 @@ public final class ResnetBlock extends AbstractBlock {
       boolean strideFirst,
       boolean shrinkFirst,
       UnaryOperator<NDArray> activation,
-      int labels) {}
+      int labels)
+      implements Design {
+    @Override
+    public Block newBlock() {
+      return new ResnetBlock(this);
+    }
+  }
 
   /// A convolution and its batch normalization.
   private record Convolution(Conv2d weights, BatchNorm norm) {

@@ -31,13 +31,6 @@ public class TextBlock extends TransformerBlock {
   private final @Nullable Dense project;
   private final @Nullable RelativeBias bias;
 
-  /// A block without values: a load or `initialize` gives them.
-  public static TextBlock of(Description description, Tokens sizes) {
-    return description.causal()
-        ? new DecoderBlock(description, sizes)
-        : new TextBlock(description, sizes);
-  }
-
   TextBlock(Description description, Tokens sizes) {
     super(description);
     this.sizes = sizes;

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import dev.gantry.models.internal.blocks.Activations;
+import dev.gantry.models.internal.blocks.Description.Stem;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.TreeMap;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+
+/// What a family's section of `families.txt` says of a `config.json`: facts by their names, each as text. For one thread.
+final class Facts {
+  static final int MAX_TOKENS = 16 << 20;
+  static final int MAX_POSITIONS = 64 << 20;
+  static final int WIDEST = 1 << 20;
+  private static final int MAX_STAGES = 64;
+
+  /// The greatest of numbers from 1 on, by the word for their kind.
+  private static final Map<String, Integer> BOUNDS =
+      Map.of(
+          "width",
+          WIDEST,
+          "layers",
+          1024,
+          "heads",
+          1 << 16,
+          "experts",
+          1 << 12,
+          "tokens",
+          MAX_TOKENS,
+          "positions",
+          MAX_POSITIONS,
+          "pixels",
+          1 << 16);
+
+  private static final Map<String, List<String>> SECTIONS = ResourceLines.sections("families.txt");
+  private static final Pattern FACT = Pattern.compile("<(\\w+)>");
+
+  /// The families by their `model_type`.
+  static final Map<String, String> FAMILIES =
+      SECTIONS.entrySet().stream()
+          .filter(each -> each.getValue().stream().anyMatch(line -> line.startsWith("class ")))
+          .collect(Collectors.toMap(Map.Entry::getKey, Map.Entry::getKey));
+
+  private final HubConfig config;
+  private final Map<String, String> facts = new HashMap<>();
+  private final Map<String, String> keys = new HashMap<>();
+  private final Map<String, Stem> stems = new HashMap<>();
+
+  /// @param family its `model_type`
+  Facts(HubConfig config, String family) {
+    this.config = config;
+    facts.put("names", family);
+    read("any");
+    read(family);
+  }
+
+  /// The lines of a section with those of the sections that it uses.
+  static Stream<String> lines(String section) {
+    return Objects.requireNonNull(SECTIONS.get(section), section).stream()
+        .flatMap(line -> line.startsWith("use ") ? lines(line.substring(4)) : Stream.of(line));
+  }
+
+  private void read(String section) {
+    lines(section)
+        .map(this::filled)
+        .forEach(word -> {
+          switch (word[0]) {
+            case "class" -> {
+              facts.put("base", word[1]);
+              facts.put("usual", word[2]);
+              facts.put("classes", word[3]);
+            }
+            case "ignore" -> config.ignore(word[1]);
+            case "must" -> config.must(word[1], word[2]);
+            case "need" -> config.need(word[1].split("\\|", -1));
+            case "stem" -> stems.put(word[1], stem(word));
+            case "unlike" -> requireUnlike(word);
+            default ->
+                facts.put(
+                    word[0], !word[1].equals("=") ? said(word) : word.length > 2 ? word[2] : "");
+          }
+        });
+  }
+
+  /// The words of a line, with the values of facts.
+  String[] filled(String line) {
+    return FACT.matcher(line).replaceAll(name -> text(name.group(1))).split(" ", -1);
+  }
+
+  private static Stem stem(String... word) {
+    return new Stem(
+        word[1],
+        Integer.parseInt(word[2]),
+        Boolean.parseBoolean(word[3]),
+        Activations.of(word[4]),
+        Boolean.parseBoolean(word[5]));
+  }
+
+  /// Refuses the special tokens of another family, whose files can pass for this one's.
+  private void requireUnlike(String... word) {
+    boolean like =
+        Stream.of(word)
+            .skip(2)
+            .map(each -> each.split("=", 2))
+            .allMatch(each -> config.text(each[0]).matches(each[1]));
+    if (like) {
+      throw config.refuse(
+          "model_type",
+          "the special tokens are those of %1$s: it must be '%1$s'".formatted(word[1]));
+    }
+  }
+
+  /// What the configuration says of a fact, or what counts otherwise.
+  private String said(String... word) {
+    List<String> present = Stream.of(word[2].split("\\|", -1)).filter(config::has).toList();
+    String key = present.isEmpty() ? word[2].split("\\|", -1)[0] : present.getFirst();
+    keys.put(word[0], key);
+    String[] otherwise = word.length > 3 ? word[3].split("\\|", -1) : new String[] {""};
+    String usual = otherwise[config.isNull(key) ? otherwise.length - 1 : 0];
+    boolean isWord = word[1].equals("choice") || word[1].equals("activation");
+    if (present.isEmpty() && word.length > 3 && !isWord) {
+      return usual;
+    }
+    String value = isWord ? config.choice(key, usual, known(word)) : value(key, word);
+    present.stream().skip(1).forEach(other -> config.must(other, value));
+    return value;
+  }
+
+  private static Map<String, String> known(String... word) {
+    Map<String, String> known = new TreeMap<>();
+    if (word[1].equals("activation")) {
+      Activations.KNOWN.keySet().forEach(each -> known.put(each, each));
+    }
+    Stream.of(word)
+        .skip(4)
+        .map(each -> each.split("=", 2))
+        .forEach(each -> known.put(each[0], each[1]));
+    return known;
+  }
+
+  private String value(String key, String... word) {
+    String kind = word[1];
+    return switch (kind) {
+      case "flag" -> "" + config.flag(key, false);
+      case "number" -> "" + config.positive(key);
+      case "level" -> "" + config.positiveOrZero(key, 0);
+      case "id" -> "" + config.whole(key, 0, MAX_TOKENS);
+      case "distance" -> "" + config.whole(key, -1, MAX_POSITIONS);
+      case "ids" -> joined(config.wholes(key, 0, MAX_TOKENS));
+      case "choices" -> joined(config.choices(key, known(word)));
+      case "list-width", "list-layers" -> {
+        List<Integer> list = config.wholes(key, 1, bound(kind.substring(5)));
+        if (list.isEmpty() || list.size() > MAX_STAGES) {
+          throw config.refuse(key, "it must be an array of 1 to " + MAX_STAGES + " numbers");
+        }
+        yield joined(list);
+      }
+      default -> "" + config.whole(key, 1, bound(kind));
+    };
+  }
+
+  private static int bound(String kind) {
+    return Objects.requireNonNull(BOUNDS.get(kind), kind);
+  }
+
+  private static String joined(List<?> values) {
+    return values.stream().map(Object::toString).collect(Collectors.joining(","));
+  }
+
+  String text(String fact) {
+    // Labels are looked at only where a class has some.
+    return fact.equals("labels")
+        ? "" + Architecture.labels(config).size()
+        : Objects.requireNonNull(facts.get(fact), fact);
+  }
+
+  int whole(String fact) {
+    return Integer.parseInt(text(fact));
+  }
+
+  double number(String fact) {
+    return Double.parseDouble(text(fact));
+  }
+
+  boolean is(String fact) {
+    return Boolean.parseBoolean(text(fact));
+  }
+
+  <E extends Enum<E>> E one(Class<E> type, String fact) {
+    return Enum.valueOf(type, text(fact));
+  }
+
+  List<String> words(String fact) {
+    return text(fact).isEmpty() ? List.of() : List.of(text(fact).split(",", -1));
+  }
+
+  List<Integer> list(String fact) {
+    return words(fact).stream().map(Integer::parseInt).toList();
+  }
+
+  Stem stem(String name) {
+    return Objects.requireNonNull(stems.get(name), name);
+  }
+
+  /// The key that a fact was looked for by.
+  String key(String fact) {
+    return Objects.requireNonNull(keys.get(fact), fact);
+  }
+
+  HubConfig config() {
+    return config;
+  }
+}
