@@ -67,7 +67,7 @@ class HubTowersTest {
 
   @Test
   void aFolderOfOneModelHasNoTowers() {
-    assertThatThrownBy(() -> HubModel.of(Path.of("src/test/resources/hub/bert-nsp"), Tower.TEXT))
+    assertThatThrownBy(() -> HubModel.of(Path.of("src/test/resources/hub/bert"), Tower.TEXT))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContaining("'model_type' is \"bert\"; clip and siglip have towers");
   }
