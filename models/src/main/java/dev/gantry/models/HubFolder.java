@@ -73,13 +73,13 @@ final class HubFolder {
   ///
   /// @throws MalformedFileException if it describes other than two
   HubFolder tower(HubModel.Tower tower) {
-    Set<String> harmless = new HashSet<>(Architecture.HARMLESS);
-    harmless.addAll(SHARED);
-    config.requireAllRead(harmless);
     String family = config.word("model_type", "");
     if (!Architecture.TWO.contains(family)) {
       throw config.refuse("model_type", "clip and siglip have towers");
     }
+    Set<String> harmless = new HashSet<>(Architecture.HARMLESS);
+    harmless.addAll(SHARED);
+    config.requireAllRead(harmless);
     String word = tower == HubModel.Tower.TEXT ? "text" : "vision";
     config.need(word + "_config");
     HubConfig own =
