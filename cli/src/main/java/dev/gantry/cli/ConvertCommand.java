@@ -92,7 +92,7 @@ final class ConvertCommand extends ReportCommand {
           TextOptions.U16);
 
   @Parameters(
-      arity = "2..*",
+      arity = "1..*",
       paramLabel = "IN OUT",
       hideParamSyntax = true,
       description = {
@@ -186,6 +186,9 @@ final class ConvertCommand extends ReportCommand {
 
   @Override
   void checkOptions() {
+    if (paths.size() < 2) {
+      throw new MisuseException("convert needs IN and OUT (was only " + input() + ")");
+    }
     if (paths.size() > 2 && !texts.given() && !isParquet() && !areArchives()) {
       throw new MisuseException(
           "only texts, with "
@@ -232,7 +235,7 @@ final class ConvertCommand extends ReportCommand {
           "IN is a folder of pictures; " + SIZE + " must say how large they get");
     }
     if (TextOptions.areTexts(input().fileName())) {
-      throw TextOptions.missing();
+      throw texts.missing();
     }
     return switch (Input.open(session, input())) {
       case Input.Weights(WeightsCatalogue weights) -> {

@@ -138,9 +138,16 @@ public final class GantryCommand {
     commands.registerConverter(Location.class, text -> parsed(Location::of, text));
     commands.registerConverter(Device.class, text -> parsed(Device::parse, text));
     commands.registerConverter(Path.class, GantryCommand::path);
+    commands.registerConverter(int.class, text -> (int) number(text, Integer.MAX_VALUE));
+    commands.registerConverter(Integer.class, text -> (int) number(text, Integer.MAX_VALUE));
+    commands.registerConverter(long.class, text -> number(text, Long.MAX_VALUE));
+    commands.registerConverter(Long.class, text -> number(text, Long.MAX_VALUE));
     commands.setParameterExceptionHandler((e, _) -> {
+      CommandLine command = e.getCommandLine();
       String hint =
-          e.getCommandLine().getParent() == null ? "; ./gantry --help lists the commands" : "";
+          command.getSubcommands().isEmpty()
+              ? ""
+              : "; ./" + command.getCommandSpec().qualifiedName() + " --help lists the commands";
       e.getCommandLine().getErr().println("gantry: " + oneLine(e) + hint);
       return EXIT_USAGE;
     });
@@ -174,6 +181,19 @@ public final class GantryCommand {
     } catch (MisuseException e) {
       throw new TypeConversionException(e.getMessage());
     }
+  }
+
+  private static long number(String text, long most) {
+    try {
+      long number = Long.parseLong(text);
+      if (number >= -most && number <= most) {
+        return number;
+      }
+    } catch (NumberFormatException _) {
+      // It is refused below.
+    }
+    throw new TypeConversionException(
+        "must be a whole number, at most " + most + " (was " + text + ")");
   }
 
   private static Path path(String text) {

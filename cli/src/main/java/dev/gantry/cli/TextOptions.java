@@ -60,8 +60,10 @@ final class TextOptions {
     return name.endsWith(".jsonl") || name.endsWith(".jsonl.gz");
   }
 
-  static MisuseException missing() {
-    return new MisuseException("texts need " + TOKENS + " and " + TOKENIZER);
+  MisuseException missing() {
+    String missing = tokens != null ? TOKENIZER : tokenizer != null ? TOKENS : "both";
+    return new MisuseException(
+        "texts need " + TOKENS + " and " + TOKENIZER + " (missing: " + missing + ")");
   }
 
   /// @throws MisuseException if an option is missing or of a wrong value

@@ -147,6 +147,14 @@ class ConvertCommandTest {
   }
 
   @Test
+  void optionsMayStandBetweenInputAndOutput() throws IOException {
+    Path folder = temporary.resolve("out");
+    CommandLineRun run = convert(model, "--to", "dcp", folder);
+    assertThat(run.exitCode()).as(run.err()).isZero();
+    assertThat(tensors(folder)).isEqualTo(tensors(model));
+  }
+
+  @Test
   void anotherFileIsReplaced() throws IOException {
     Path out = Files.writeString(temporary.resolve("old.safetensors"), "old");
     assertThat(convert(model, out).exitCode()).isZero();

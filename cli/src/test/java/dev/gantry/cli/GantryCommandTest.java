@@ -25,6 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Exit codes, and what is printed where.
@@ -74,6 +75,26 @@ class GantryCommandTest {
             .map(word -> word.equals("FILE") ? model.toString() : word)
             .toArray();
     assertOneLine(CommandLineRun.of(arguments), 64);
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '|',
+      value = {
+        "load --repeat x FILE | '--repeat': must be a whole number, at most 2147483647 (was x)",
+        "load --repeat 9999999999 FILE | must be a whole number, at most 2147483647 (was"
+            + " 9999999999)",
+        "convert --shard-bytes 1MB FILE /tmp/out | at most 9223372036854775807 (was 1MB)",
+        "convert FILE | convert needs IN and OUT (was only",
+        "fly | ; ./gantry --help lists the commands",
+        "checkpoints | ; ./gantry checkpoints --help lists the commands",
+        "checkpoints show FILE | ; ./gantry checkpoints --help lists the commands"
+      })
+  void wrongUseIsNamed(String line, String words) {
+    Object[] arguments = line.replace("FILE", model.toString()).split(" ");
+    CommandLineRun run = CommandLineRun.of(arguments);
+    assertOneLine(run, 64);
+    assertThat(run.err()).contains(words);
   }
 
   @ParameterizedTest

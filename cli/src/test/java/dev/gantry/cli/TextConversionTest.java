@@ -208,12 +208,14 @@ class TextConversionTest {
     Files.delete(temporary.resolve("tokenizer_config.json"));
     assertRefused(64, "--eos must name", file, out);
     assertThat(TestSamples.fail(64, "convert", "--tokens", 4, file, out).err())
-        .contains("--tokenizer");
+        .contains("missing: --tokenizer");
     assertThat(TestSamples.fail(64, "convert", file, file, out).err()).contains("--tokens");
-    assertThat(TestSamples.fail(64, "convert", file, out).err()).contains("--tokens");
+    assertThat(TestSamples.fail(64, "convert", file, out).err()).contains("missing: both");
     assertThat(TestSamples.fail(64, "convert", "--tokenizer", tokenizer, file, out).err())
-        .contains("--tokens");
+        .contains("missing: --tokens)");
     Files.writeString(tokenizer, "{}", StandardCharsets.UTF_8);
     assertRefused(64, "cannot read", "--eos", "the", file, out);
+    Files.delete(tokenizer);
+    assertRefused(64, tokenizer + ", which is not there", file, out);
   }
 }

@@ -67,10 +67,7 @@ public record ShardsToRecords(
     if (count == null) {
       return List.of(output);
     }
-    if (count < 1 || count > TfRecordShards.MAX_SHARDS) {
-      throw new MisuseException(
-          "--shards must be 1 to " + TfRecordShards.MAX_SHARDS + ": " + count);
-    }
+    MisuseException.requireRange("--shards", count, 1, TfRecordShards.MAX_SHARDS);
     return TfRecordShards.files(folder(), name(), count);
   }
 

@@ -110,7 +110,9 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
   private HuggingFaceTokenizer tokenizer() throws IOException {
     Path file = options.tokenizer();
     if (!Files.isRegularFile(file)) {
-      throw new MisuseException("--tokenizer must be a tokenizer.json (was " + file + ")");
+      throw new MisuseException(
+          "--tokenizer must be a tokenizer.json (was %s, which is %s)"
+              .formatted(file, Files.exists(file) ? "no file" : "not there"));
     }
     try {
       return HuggingFaceTokenizer.builder()
@@ -137,7 +139,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
     long[] ids = tokenizer.encode(text, false, false).getIds();
     if (ids.length != 1) {
       throw new MisuseException(
-          "--eos must be one token of the tokenizer ('" + text + "' is " + ids.length + ")");
+          "--eos must be one token of the tokenizer ('" + text + "' is " + ids.length + " tokens)");
     }
     return Math.toIntExact(ids[0]);
   }

@@ -106,7 +106,10 @@ class FormatTest {
     "version https://git-lfs.github.com/spec/v1, Git LFS pointer",
     "<html><body>Not found</body></html>, HTML",
     "'PK\u0003\u0004', ZIP archive",
-    "\u0080\u0002}q, pickle"
+    "\u0080\u0002}q, pickle",
+    "PAR1, Parquet",
+    "\u0089PNG, PNG picture",
+    "\u00ff\u00d8\u00ff\u00e0, JPEG picture"
   })
   void aFileOfAnotherFormatIsCalledWhatItIs(String start, String name) throws IOException {
     byte[] bytes = (start + "x".repeat(600)).getBytes(StandardCharsets.ISO_8859_1);
@@ -115,6 +118,14 @@ class FormatTest {
       CommandLineRun run = TestSamples.fail(65, "inspect", path);
       assertThat(run.err()).contains(path + ": offset 0: another-format: ").contains(name);
     }
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"x", "x.bin", "x.pt", "x.gguf", "x.jsonl", "x.parquet", "x.png"})
+  void anEmptyFileIsCalledEmpty(String name) throws IOException {
+    Path file = Files.createFile(temporary.resolve(name));
+    assertThat(TestSamples.fail(65, "inspect", file).err())
+        .isEqualTo("gantry: " + file + ": offset 0: empty-file: the file is empty\n");
   }
 
   @Test

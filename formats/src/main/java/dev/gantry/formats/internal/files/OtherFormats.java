@@ -26,6 +26,9 @@ public final class OtherFormats {
           new Signature("\u0080\u0004", PICKLE),
           new Signature("\u0080\u0005", PICKLE),
           new Signature("GGUF", "a GGUF file"),
+          new Signature("PAR1", "a Parquet file"),
+          new Signature("\u0089PNG", "a PNG picture"),
+          new Signature("\u00ff\u00d8\u00ff", "a JPEG picture"),
           new Signature("\u0089HDF", "an HDF5 file, as Keras writes them; save it as safetensors"),
           new Signature("\u0093NUMPY", "a NumPy array; save it as safetensors"),
           new Signature("\u001f\u008b", "compressed with gzip; decompress it first"),
@@ -49,10 +52,18 @@ public final class OtherFormats {
         .findFirst();
   }
 
-  /// Refuses a file that begins as another known format does.
+  /// Refuses an empty file, such as a download that failed leaves.
+  public static void refuseEmpty(FileBytes file) {
+    if (file.length() == 0) {
+      throw new MalformedFileException(file.file(), 0, "empty-file", "the file is empty");
+    }
+  }
+
+  /// Refuses a file that is empty, or begins as another known format does.
   ///
   /// @param wanted the format that was expected
   public static void refuse(FileBytes file, String wanted) {
+    refuseEmpty(file);
     describe(file)
         .ifPresent(other -> {
           throw new MalformedFileException(

@@ -102,13 +102,15 @@ public final class WeightsFormats {
               });
           return named(name);
         })
-        .orElseThrow(() ->
-            new MalformedFileException(
-                location,
-                0,
-                "unknown-format",
-                "the file does not begin as any of %s does, and its name does not end in any of %s"
-                    .formatted(names(), suffixes())));
+        .orElseThrow(() -> {
+          OtherFormats.refuseEmpty(file);
+          return new MalformedFileException(
+              location,
+              0,
+              "unknown-format",
+              "the file does not begin as any of %s does, and its name does not end in any of %s"
+                  .formatted(names(), suffixes()));
+        });
   }
 
   /// The format that recognises a file's first bytes.
