@@ -62,8 +62,8 @@ public interface Session extends AutoCloseable {
   Metrics metrics();
 
   /// Frees streams, device memory, pinned memory and host memory of all sessions that are kept for the next load or
-  /// epoch and not in use. Also gives up data files that are kept in memory for datasets, and this session's
-  /// registrations of memory with cuFile. The next load makes them again.
+  /// epoch and not in use. Also gives up data files that are kept in memory for datasets. The next load makes
+  /// them again.
   void freeIdle();
 
   /// Waits for the running loads, then frees what the session keeps. What was loaded stays.

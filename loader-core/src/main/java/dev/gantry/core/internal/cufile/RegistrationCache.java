@@ -14,6 +14,7 @@ import dev.gantry.core.internal.natives.Availability;
 import java.lang.foreign.MemorySegment;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashSet;
 import java.util.List;
 import java.util.Map;
@@ -27,18 +28,19 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Registers device memory with cuFile, so that a disk writes into it without a bounce buffer, and keeps it
-/// registered for later. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
+/// registered while a load may use it again. `docs/memory.md` has the rules of GPUDirect RDMA that this class keeps:
 ///
 /// 1. A registration takes room in the GPU's BAR1 window, so each device has a budget.
 /// 2. A mapping covers one allocation. Memory is registered with the whole allocation that has it, so that two
 ///    regions never overlap nor share a page of the window; a [Slab] is registered by itself, since it has its
 ///    allocation for itself.
-/// 3. Pinning is slow, so a region stays registered when its user is done. When another region needs the room,
-///    the least recently used one is deregistered, but none that is in use.
+/// 3. Pinning is slow, so a region stays registered when its user is done and its load is not. When another region
+///    needs the room, the least recently used one is deregistered, but none that is in use.
 /// 4. Memory that is freed and allocated again at the same address is other memory. The driver's
 ///    `CU_POINTER_ATTRIBUTE_BUFFER_ID` shows that.
-/// 5. A [Slab] stays registered until it is freed, and is deregistered just before that. Other memory may be
-///    freed without notice; [#freeIdle] gives up its registrations that are not in use.
+/// 5. Memory must be deregistered before it is freed, or nvidia-fs may deadlock. A [Slab] stays registered until just
+///    before that. The owner of other memory may free it when a load has ended, so it is deregistered with the last
+///    [Load] that used it.
 ///
 /// A [Use] says why its memory is not registered, if it cannot be. Thread-safe.
 public final class RegistrationCache {
@@ -102,24 +104,25 @@ public final class RegistrationCache {
       this.bytesLeft = hardware.budgetBytes(device);
     }
 
-    /// @param alone whether to register these bytes alone, and not the rest of their allocation
-    Use use(long address, long bytes, boolean alone) {
+    /// @param load the load that uses the memory; null for a slab, which is registered alone, without the rest of its
+    ///     allocation
+    Use use(long address, long bytes, @Nullable Load load) {
       Map.Entry<Long, Region> below = byStart.floorEntry(address);
       if (below != null && below.getValue().serves(address, bytes)) {
-        return below.getValue().enter();
+        return below.getValue().enter(load);
       }
       return switch (hardware.allocation(device, address)) {
         case Availability.Absent<Hardware.Allocation>(String reason) -> new Use(null, reason);
         case Availability.Present<Hardware.Allocation>(Hardware.Allocation all) ->
             address + bytes > all.end()
                 ? new Use(null, "it reaches past the end of its allocation")
-                : alone
-                    ? useNew(address, address + bytes, all.id())
-                    : useNew(all.base(), all.end(), all.id());
+                : load == null
+                    ? useNew(address, address + bytes, all.id(), null)
+                    : useNew(all.base(), all.end(), all.id(), load);
       };
     }
 
-    private Use useNew(long start, long end, long id) {
+    private Use useNew(long start, long end, long id, @Nullable Load load) {
       List<Region> overlapping =
           byStart.headMap(end, false).descendingMap().values().stream()
               .takeWhile(old -> old.end > start)
@@ -148,7 +151,7 @@ public final class RegistrationCache {
       while (bytesLeft < bytes) {
         idle.getFirst().deregister();
       }
-      return register(start, end, id).enter();
+      return register(start, end, id).enter(load);
     }
 
     private Region register(long start, long end, long id) {
@@ -178,6 +181,10 @@ public final class RegistrationCache {
     final long end;
     final long id;
     final String refusal;
+
+    /// The loads that have used the region and have not ended.
+    final Set<Load> loads = new HashSet<>();
+
     int users;
 
     /// Whether the cache has forgotten the region while it was in use, since its memory is other memory now.
@@ -204,8 +211,12 @@ public final class RegistrationCache {
       return MemorySegment.ofAddress(start).reinterpret(end - start);
     }
 
-    Use enter() {
+    Use enter(@Nullable Load load) {
       users++;
+      if (load != null) {
+        loads.add(load);
+        load.regions.add(this);
+      }
       window.idle.remove(this);
       return new Use(this, refusal);
     }
@@ -219,9 +230,20 @@ public final class RegistrationCache {
         deregisterStale();
         return;
       }
+      if (loads.isEmpty()) {
+        deregister();
+        return;
+      }
       window.idle.add(this);
       if (window.idle.size() > MAX_IDLE) {
         window.idle.getFirst().deregister();
+      }
+    }
+
+    void end(Load load) {
+      loads.remove(load);
+      if (loads.isEmpty() && users == 0 && window.byStart.get(start) == this) {
+        deregister();
       }
     }
 
@@ -300,23 +322,49 @@ public final class RegistrationCache {
     }
   }
 
-  /// Begins a use of memory, and registers its allocation if that is possible.
-  public synchronized Use use(Device.Cuda device, long address, long bytes) {
-    return window(device).use(address, bytes, false);
+  /// One load's uses of memory that is no slab. Thread-safe.
+  public final class Load implements AutoCloseable {
+    private final Set<Region> regions = new HashSet<>();
+
+    private Load() {}
+
+    /// Begins a use of memory, and registers its allocation if that is possible.
+    public Use use(Device.Cuda device, long address, long bytes) {
+      synchronized (RegistrationCache.this) {
+        return window(device).use(address, bytes, this);
+      }
+    }
+
+    /// Deregisters what this load has used and no other load uses.
+    ///
+    /// @throws TransferException if cuFile fails: the owner must not free the memory then
+    @Override
+    public void close() {
+      synchronized (RegistrationCache.this) {
+        List<Region> used = List.copyOf(regions);
+        regions.clear();
+        Cleanup.runAll(used.stream().<Runnable>map(region -> () -> region.end(this)).toList());
+      }
+    }
+  }
+
+  /// Begins a load. The caller closes it when none of its reads is under way.
+  public Load begin() {
+    return new Load();
   }
 
   /// Begins a use of a slab. The first use registers the slab until it is freed or [#forget] is called.
   public synchronized Use use(DeviceSlab slab) {
     Window window = window(slab.context().device());
     if (!slabs.containsKey(slab)) {
-      Use held = window.use(slab.address(), slab.size(), true);
+      Use held = window.use(slab.address(), slab.size(), null);
       if (held.region == null) {
         return held;
       }
       slabs.put(slab, held.region);
       Cleanup.orUndo(() -> slab.beforeFree(() -> forget(slab)), () -> forget(slab));
     }
-    return window.use(slab.address(), slab.size(), true);
+    return window.use(slab.address(), slab.size(), null);
   }
 
   private Window window(Device.Cuda device) {
@@ -350,18 +398,13 @@ public final class RegistrationCache {
             .toList());
   }
 
-  /// Deregisters all regions that are not in use.
-  public synchronized void freeIdle() {
+  /// Deregisters all slabs, and all regions that are not in use, before the session closes the driver.
+  public synchronized void clear() {
+    forget(List.copyOf(slabs.keySet()));
     Cleanup.runAll(
         windows.values().stream()
             .flatMap(window -> window.idle.stream())
             .<Runnable>map(region -> region::deregister)
             .toList());
-  }
-
-  /// Deregisters all slabs, and all regions that are not in use, before the session closes the driver.
-  public synchronized void clear() {
-    forget(List.copyOf(slabs.keySet()));
-    freeIdle();
   }
 }

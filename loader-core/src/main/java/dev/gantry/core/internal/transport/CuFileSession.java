@@ -148,11 +148,6 @@ public final class CuFileSession implements AutoCloseable {
     registrations().ifPresent(all -> all.forget(slabs));
   }
 
-  /// Deregisters memory that no transfer uses now.
-  void freeIdle() {
-    registrations().ifPresent(RegistrationCache::freeIdle);
-  }
-
   private synchronized Optional<RegistrationCache> registrations() {
     return Optional.ofNullable(opened).map(Opened::registrations);
   }

@@ -26,13 +26,14 @@ import org.jspecify.annotations.Nullable;
 /// `gds` and `compat`: libcufile moves the bytes of one file between the file and device memory, directly or through
 /// the CPU.
 ///
-/// Owns the file's registrations with cuFile. Thread-safe, except that [#close] may run only when no transfer does.
+/// Owns the file's registrations with cuFile, and those of memory that is no slab. Thread-safe, except that [#close] may run only when no transfer does.
 public final class CuFileTransport implements AutoCloseable {
   private final CuFileSession.Opened driver;
   private final CudaContext context;
   private final CuFileHandle handle;
   private final @Nullable CuFileHandle direct;
   private final Runnable whenClosed;
+  private final RegistrationCache.Load load;
   private final AtomicBoolean closed = new AtomicBoolean();
 
   private volatile String bounced = "";
@@ -51,6 +52,7 @@ public final class CuFileTransport implements AutoCloseable {
     this.handle = handle;
     this.direct = direct;
     this.whenClosed = whenClosed;
+    this.load = driver.registrations().begin();
   }
 
   /// Either [Transport#GDS] or [Transport#COMPAT].
@@ -193,8 +195,7 @@ public final class CuFileTransport implements AutoCloseable {
 
   private RegistrationCache.Use use(Target.Piece piece) {
     Memory.OnDevice memory = onDevice(piece.memory());
-    RegistrationCache.Use use =
-        driver.registrations().use(memory.device(), memory.address(), memory.length());
+    RegistrationCache.Use use = load.use(memory.device(), memory.address(), memory.length());
     noteRefusal(use.refusal());
     return use;
   }
@@ -229,6 +230,7 @@ public final class CuFileTransport implements AutoCloseable {
   public void close() {
     if (closed.compareAndSet(false, true)) {
       List<Runnable> actions = new ArrayList<>();
+      actions.add(load::close);
       actions.add(handle::close);
       if (direct != null) {
         actions.add(direct::close);

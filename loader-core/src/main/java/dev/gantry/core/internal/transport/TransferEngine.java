@@ -230,11 +230,10 @@ public final class TransferEngine implements AutoCloseable {
   }
 
   /// Frees streams, events and memory of devices, pinned memory and host memory that nothing uses now. Also gives up
-  /// registrations of memory with cuFile and of mapped files.
+  /// registrations of mapped files.
   public void freeIdle() {
     DevicePreparation.await();
-    Cleanup.runAll(
-        List.of(cuFile::freeIdle, mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
+    Cleanup.runAll(List.of(mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
   }
 
   /// The pool of pinned buffers for copies to and from a device.

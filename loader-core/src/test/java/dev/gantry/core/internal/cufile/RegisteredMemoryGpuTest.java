@@ -47,7 +47,7 @@ class RegisteredMemoryGpuTest {
   private final CudaDriver driver = context.driver();
   private CuFile cuFile;
   private CountedHardware hardware;
-  private RegistrationCache cache;
+  private RegistrationCache.Load load;
 
   /// The real one, which counts.
   private static final class CountedHardware implements RegistrationCache.Hardware {
@@ -92,7 +92,7 @@ class RegisteredMemoryGpuTest {
     configure(true);
     cuFile.openDriver();
     hardware = new CountedHardware(new CuFileHardware(cuFile, _ -> 4096 * MIB));
-    cache = new RegistrationCache(hardware);
+    load = new RegistrationCache(hardware).begin();
   }
 
   private void configure(boolean on) {
@@ -105,7 +105,7 @@ class RegisteredMemoryGpuTest {
   @AfterEach
   void closeDriver() {
     if (cuFile != null) {
-      cache.clear();
+      load.close();
       cuFile.closeDriver();
       configure(false);
     }
@@ -124,7 +124,7 @@ class RegisteredMemoryGpuTest {
   }
 
   private String use(long address, long bytes) {
-    try (RegistrationCache.Use use = cache.use(GPU, address, bytes)) {
+    try (RegistrationCache.Use use = load.use(GPU, address, bytes)) {
       return use.refusal();
     }
   }
@@ -150,7 +150,7 @@ class RegisteredMemoryGpuTest {
       assertThat(use(again, MIB)).isEmpty();
       assertThat(hardware.registrations).isEqualTo(before + 1);
     } finally {
-      cache.clear();
+      load.close();
       others.forEach(this::free);
     }
     assertThat(LiveResources.snapshot().registrations()).isZero();
@@ -171,7 +171,7 @@ class RegisteredMemoryGpuTest {
       Random random = new Random(7);
       for (int i = 0; i < 1_000_000; i++) {
         int which = random.nextInt(buffers);
-        try (RegistrationCache.Use use = cache.use(GPU, memory.get(which), bytes)) {
+        try (RegistrationCache.Use use = load.use(GPU, memory.get(which), bytes)) {
           assertThat(use.refusal()).isEmpty();
           handle.ifPresent(open -> read(open, use, memory.get(which), which % 16 * bytes));
         }
@@ -189,7 +189,7 @@ class RegisteredMemoryGpuTest {
       FileCalls.ofPlatform().close(descriptor);
     }
     assertThat(hardware.registrations).isEqualTo(buffers);
-    cache.clear();
+    load.close();
     memory.forEach(this::free);
   }
 
@@ -250,7 +250,7 @@ class RegisteredMemoryGpuTest {
     assertThat(use(memory + MIB, MIB)).isEmpty();
     assertThat(use(memory + 1000, 2 * MIB)).isEmpty();
     assertThat(LiveResources.snapshot().registrations()).isEqualTo(1);
-    cache.clear();
+    load.close();
     free(memory);
   }
 

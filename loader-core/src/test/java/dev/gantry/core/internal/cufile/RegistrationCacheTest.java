@@ -95,6 +95,7 @@ class RegistrationCacheTest {
     Random random = new Random(seed);
     Model gpu = new Model();
     RegistrationCache cache = new RegistrationCache(gpu);
+    List<RegistrationCache.Load> loads = new ArrayList<>(List.of(cache.begin(), cache.begin()));
     List<Runnable> closings = new ArrayList<>();
     List<long[]> inUse = new ArrayList<>();
     for (int step = 0; step < 200; step++) {
@@ -108,7 +109,11 @@ class RegistrationCacheTest {
             gpu.allocate(base, 1 + random.nextLong(31 * PAGE));
           }
         }
-        case 2 -> cache.freeIdle();
+        case 2 -> {
+          int which = random.nextInt(loads.size());
+          loads.get(which).close();
+          loads.set(which, cache.begin());
+        }
         case 3 -> {
           if (!closings.isEmpty()) {
             int which = random.nextInt(closings.size());
@@ -124,7 +129,8 @@ class RegistrationCacheTest {
           var some = all.get(random.nextInt(all.size()));
           long offset = random.nextLong(some.bytes());
           long bytes = 1 + random.nextLong(some.bytes() - offset);
-          RegistrationCache.Use use = cache.use(GPU, some.base() + offset, bytes);
+          RegistrationCache.Use use =
+              loads.get(random.nextInt(loads.size())).use(GPU, some.base() + offset, bytes);
           if (use.refusal().isEmpty()) {
             assertThat(use.base().address()).isEqualTo(some.base());
             assertThat(offset + bytes).isLessThanOrEqualTo(use.base().byteSize());
@@ -143,8 +149,8 @@ class RegistrationCacheTest {
         }
       }
     }
+    loads.forEach(RegistrationCache.Load::close);
     closings.forEach(Runnable::run);
-    cache.clear();
     assertThat(gpu.registered).isEmpty();
     assertThat(LiveResources.snapshot().registrations()).isEqualTo(before);
   }
@@ -154,10 +160,51 @@ class RegistrationCacheTest {
     return one / (32 * PAGE) == other / (32 * PAGE);
   }
 
-  private String use(RegistrationCache cache, long address, long bytes) {
-    try (RegistrationCache.Use use = cache.use(GPU, address, bytes)) {
+  private static String use(RegistrationCache.Load load, long address, long bytes) {
+    try (RegistrationCache.Use use = load.use(GPU, address, bytes)) {
       return use.refusal();
     }
+  }
+
+  @Test
+  void memoryIsDeregisteredWithTheLastLoadThatUsedIt() {
+    model.allocate(0, PAGE);
+    model.allocate(2 * PAGE, PAGE);
+    RegistrationCache cached = new RegistrationCache(model);
+    RegistrationCache.Load first = cached.begin();
+    RegistrationCache.Load second = cached.begin();
+    assertThat(use(first, 0, 1)).isEmpty();
+    assertThat(use(first, 2 * PAGE, 1)).isEmpty();
+    assertThat(use(second, 0, 1)).isEmpty();
+
+    first.close();
+    assertThat(model.registered.keySet()).containsExactly(0L);
+    second.close();
+    assertThat(model.registered).isEmpty();
+    assertThat(model.registrations).isEqualTo(2);
+  }
+
+  @Test
+  void aUseThatOutlivesItsLoadKeepsItsMemoryRegistered() {
+    model.allocate(0, PAGE);
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    RegistrationCache.Use held = load.use(GPU, 0, 1);
+    load.close();
+    assertThat(model.registered).hasSize(1);
+    held.close();
+    assertThat(model.registered).isEmpty();
+  }
+
+  @Test
+  void memoryThatItsOwnerFreedDuringALoadIsDeregisteredWithTheLoadOnce() {
+    model.allocate(0, 2 * PAGE);
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, 1)).isEmpty();
+    model.allocate(0, PAGE);
+    assertThat(use(load, 0, 1)).isEmpty();
+    assertThat(model.registered).hasSize(1);
+    load.close();
+    assertThat(model.registered).isEmpty();
   }
 
   @Test
@@ -165,13 +212,13 @@ class RegistrationCacheTest {
     for (int i = 0; i < 64; i++) {
       model.allocate(2L * i * PAGE, PAGE);
     }
-    RegistrationCache cache = new RegistrationCache(model);
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
     Random random = new Random(1);
     for (int i = 0; i < 10_000; i++) {
-      assertThat(use(cache, 2L * random.nextInt(64) * PAGE + random.nextInt(4096), 4096)).isEmpty();
+      assertThat(use(load, 2L * random.nextInt(64) * PAGE + random.nextInt(4096), 4096)).isEmpty();
     }
     assertThat(model.registrations).isEqualTo(64);
-    cache.clear();
+    load.close();
   }
 
   @Test
@@ -180,14 +227,14 @@ class RegistrationCacheTest {
     for (int i = 0; i < 3; i++) {
       model.allocate(2L * i * PAGE, PAGE);
     }
-    RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 0, 1)).isEmpty();
-    assertThat(use(cache, 2 * PAGE, 1)).isEmpty();
-    assertThat(use(cache, 0, 1)).isEmpty();
-    assertThat(use(cache, 4 * PAGE, 1)).isEmpty();
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, 1)).isEmpty();
+    assertThat(use(load, 2 * PAGE, 1)).isEmpty();
+    assertThat(use(load, 0, 1)).isEmpty();
+    assertThat(use(load, 4 * PAGE, 1)).isEmpty();
 
     assertThat(model.registered.keySet()).containsExactly(0L, 4 * PAGE);
-    cache.clear();
+    load.close();
   }
 
   @Test
@@ -195,73 +242,73 @@ class RegistrationCacheTest {
     model.budget = PAGE;
     model.allocate(0, PAGE);
     model.allocate(2 * PAGE, PAGE);
-    RegistrationCache cache = new RegistrationCache(model);
-    RegistrationCache.Use held = cache.use(GPU, 0, PAGE);
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    RegistrationCache.Use held = load.use(GPU, 0, PAGE);
 
-    assertThat(use(cache, 2 * PAGE, 1)).contains("BAR1 window has room for 0 more");
+    assertThat(use(load, 2 * PAGE, 1)).contains("BAR1 window has room for 0 more");
     held.close();
-    assertThat(use(cache, 2 * PAGE, 1)).isEmpty();
-    cache.clear();
+    assertThat(use(load, 2 * PAGE, 1)).isEmpty();
+    load.close();
   }
 
   @Test
   void partsOfOneAllocationShareItsRegistration() {
     model.allocate(512, 8 * PAGE);
-    RegistrationCache cache = new RegistrationCache(model);
-    try (RegistrationCache.Use _ = cache.use(GPU, 512, 100)) {
-      assertThat(use(cache, 550, PAGE)).isEmpty();
-      assertThat(use(cache, 3 * PAGE, 100)).isEmpty();
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    try (RegistrationCache.Use _ = load.use(GPU, 512, 100)) {
+      assertThat(use(load, 550, PAGE)).isEmpty();
+      assertThat(use(load, 3 * PAGE, 100)).isEmpty();
     }
-    assertThat(use(cache, PAGE, 2 * PAGE)).isEmpty();
+    assertThat(use(load, PAGE, 2 * PAGE)).isEmpty();
 
     assertThat(model.registrations).isEqualTo(1);
     assertThat(model.registered.firstKey()).isEqualTo(512);
     assertThat(model.registered.firstEntry().getValue()[0]).isEqualTo(512 + 8 * PAGE);
-    cache.clear();
+    load.close();
   }
 
   @Test
   void anAllocationThatPassesTheBudgetIsNotRegistered() {
     model.budget = 4 * PAGE;
     model.allocate(0, 5 * PAGE);
-    RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 0, PAGE)).contains("BAR1 window has room for " + 4 * PAGE + " more");
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, PAGE)).contains("BAR1 window has room for " + 4 * PAGE + " more");
     assertThat(model.registered).isEmpty();
   }
 
   @Test
   void memoryThatWasFreedAndAllocatedAgainIsRegisteredAnew() {
     model.allocate(0, 2 * PAGE);
-    RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 0, PAGE)).isEmpty();
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, PAGE)).isEmpty();
     model.allocate(0, PAGE);
-    assertThat(use(cache, 0, PAGE)).isEmpty();
+    assertThat(use(load, 0, PAGE)).isEmpty();
 
     assertThat(model.registrations).isEqualTo(2);
     assertThat(model.registered.firstEntry().getValue()[1]).isEqualTo(2);
-    cache.clear();
+    load.close();
   }
 
   @Test
   void whatReachesPastItsAllocationIsRefused() {
     model.allocate(0, PAGE);
     model.allocate(PAGE, PAGE);
-    RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 0, PAGE + 1)).contains("past the end of its allocation");
-    assertThat(use(cache, 10 * PAGE, 1)).contains("no memory");
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, PAGE + 1)).contains("past the end of its allocation");
+    assertThat(use(load, 10 * PAGE, 1)).contains("no memory");
   }
 
   @Test
   void whatCuFileRefusedIsNotAskedForAgain() {
     model.allocate(0, PAGE);
     model.refuses = true;
-    RegistrationCache cache = new RegistrationCache(model);
-    assertThat(use(cache, 0, PAGE)).contains("cuFileBufRegister");
+    RegistrationCache.Load load = new RegistrationCache(model).begin();
+    assertThat(use(load, 0, PAGE)).contains("cuFileBufRegister");
     model.refuses = false;
-    assertThat(use(cache, 0, PAGE)).contains("cuFileBufRegister");
+    assertThat(use(load, 0, PAGE)).contains("cuFileBufRegister");
 
-    cache.freeIdle();
-    assertThat(use(cache, 0, PAGE)).isEmpty();
-    cache.clear();
+    load.close();
+    assertThat(use(load, 0, PAGE)).isEmpty();
+    load.close();
   }
 }

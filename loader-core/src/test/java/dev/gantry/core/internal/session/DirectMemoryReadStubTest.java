@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.session;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Extent;
@@ -24,7 +25,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Reads past the CPU into memory that is not ours: it is registered once, or staged with the reason.
+/// Reads past the CPU into memory that is not ours: it is registered once a load, or staged with the reason.
 @Tag("gpu-stub")
 class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
   private final StubControls cuFile = StubControls.cuFile();
@@ -56,21 +57,37 @@ class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
   }
 
   @Test
-  void memoryIsRegisteredOnceAndStaysSo() {
+  void memoryIsRegisteredOnceForALoadAndForNoLonger() {
+    long freedEarly = StubControls.cuda().count("freed while registered");
     try (Block block = allocate(2 << 20, (byte) 0)) {
       List<ReadInto> parts = new ArrayList<>();
       for (int i = 0; i < 100; i++) {
         parts.add(part(i * 20_000L, block.memory().slice(i * 20_000L, 20_000)));
       }
-      for (int i = 0; i < 3; i++) {
+      for (int i = 1; i <= 3; i++) {
         TransferReport report = gantry.read(parts, direct());
         assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.GDS);
         assertThat(report.files().getFirst().reason()).isEmpty();
+        assertThat(cuFile.calls("cuFileBufRegister")).as("as one").isEqualTo(i);
+        assertThat(cuFile.count("buffers")).isZero();
+        assertThat(LiveResources.snapshot().registrations()).isZero();
       }
-      assertThat(cuFile.calls("cuFileBufRegister")).as("as one").isEqualTo(1);
-      assertThat(LiveResources.snapshot().registrations()).isEqualTo(1);
-      gantry.freeIdle();
-      assertThat(LiveResources.snapshot().registrations()).isZero();
+    }
+    assertThat(StubControls.cuda().count("freed while registered")).isEqualTo(freedEarly);
+  }
+
+  @Test
+  void memoryIsNotRegisteredAfterALoadThatFailed() {
+    try (Block block = allocate(2 << 20, (byte) 0)) {
+      cuFile.fail("cuFileRead", 2, -5044, 0);
+      TransferOptions asking = direct().withTransport(Transport.GDS).withThreads(1);
+      List<ReadInto> parts =
+          List.of(
+              part(0, block.memory().slice(0, 4096)),
+              part(1 << 20, block.memory().slice(4096, 4096)));
+      assertThatThrownBy(() -> gantry.read(parts, asking)).hasMessageContaining("CU_FILE_IO_ERROR");
+      assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
+      assertThat(cuFile.count("buffers")).isZero();
     }
   }
 
