@@ -1,5 +1,5 @@
 /* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
- * switches of peer-to-peer DMA (1.16) and more counts (1.19). */
+ * switches of peer-to-peer DMA (1.16), bounce buffers of the GPU and the PCIe tree (1.17), and more counts (1.19). */
 #include <stdio.h>
 #include <string.h>
 
@@ -44,6 +44,53 @@ EXPORT CUfileError_t cuFileDriverGetP2PFlags(unsigned int target, unsigned int *
   *flags = (unsigned)peer_to_peer[target];
   return stub_status(0);
 }
+
+#if STUB_VERSION >= 1170
+enum { MAX_SLABS = 16 };
+
+static size_t gpu_kib[MAX_SLABS], gpu_count[MAX_SLABS];
+static int gpu_kinds;
+
+/* As libcufile 1.17, it keeps what it is given, and gives it back to those who know its length. */
+EXPORT CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(
+    const size_t *kib, const size_t *count, int kinds) {
+  CALLED("cuFileSetParameterGpuBounceBufferSlabArray");
+  if (!kib || !count || kinds <= 0 || kinds > MAX_SLABS) {
+    return stub_status(INVALID_VALUE);
+  }
+  if (stub_open()) {
+    return stub_status(DRIVER_ALREADY_OPEN);
+  }
+  memcpy(gpu_kib, kib, (size_t)kinds * sizeof *kib);
+  memcpy(gpu_count, count, (size_t)kinds * sizeof *count);
+  gpu_kinds = kinds;
+  return stub_status(0);
+}
+
+EXPORT CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(
+    size_t *kib, size_t *count, int kinds) {
+  CALLED("cuFileGetParameterGpuBounceBufferSlabArray");
+  if (!kib || !count || kinds <= 0 || kinds != gpu_kinds) {
+    return stub_status(INVALID_VALUE);
+  }
+  memcpy(kib, gpu_kib, (size_t)kinds * sizeof *kib);
+  memcpy(count, gpu_count, (size_t)kinds * sizeof *count);
+  return stub_status(0);
+}
+
+/* As libcufile 1.17, it forgets the switches of peer-to-peer DMA. */
+EXPORT CUfileError_t cuFileExportPCIeTopology(const char *path) {
+  CALLED("cuFileExportPCIeTopology");
+  FILE *file = path && *path ? fopen(path, "w") : NULL;
+  if (!file) {
+    return stub_status(INVALID_VALUE);
+  }
+  fputs("// Topology file for cuFile.\nnull", file);
+  fclose(file);
+  stub_forget_peer_to_peer();
+  return stub_status(0);
+}
+#endif
 #else
 int stub_peer_to_peer(int target) { return target >= 0; }
 
@@ -51,9 +98,9 @@ void stub_forget_peer_to_peer(void) {}
 #endif
 
 #if STUB_VERSION >= 1140
-enum { TEXTS = 3, TEXT_BYTES = 256, POOL_SLABS = 3 };
+enum { TEXTS = STUB_VERSION >= 1190 ? 4 : 3, TEXT_BYTES = 256, POOL_SLABS = 3 };
 
-static char texts[TEXTS][TEXT_BYTES] = {"WARN", "", ""};
+static char texts[TEXTS][TEXT_BYTES] = {"WARN"};
 static size_t pool_kib[POOL_SLABS] = {4, 1024, 16384}, pool_count[POOL_SLABS] = {128, 64, 64};
 
 static int refusal_of(unsigned int parameter, unsigned int known, int sets) {

@@ -24,11 +24,13 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Optional;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
 /// `doctor`: reports what this machine has, which transport files would take, and why not a better one.
@@ -47,8 +49,18 @@ final class DoctorCommand extends ReportCommand {
               + " see how fast its disk is.")
   private @Nullable Path path;
 
+  @Option(
+      names = "--topology",
+      paramLabel = "FILE",
+      description =
+          "Has libcufile write the PCIe tree to FILE, for static_routing_filepath of cufile.json.")
+  private @Nullable Path topology;
+
   @Override
   Report report(GantrySession session) {
+    if (topology != null) {
+      Diagnosis.exportTopology(topology);
+    }
     Diagnosis diagnosis = session.diagnose();
     Device device = GantrySession.bestDevice();
     List<FileDiagnosis> files =
@@ -74,7 +86,8 @@ final class DoctorCommand extends ReportCommand {
         session.cacheUse(),
         files,
         session.disks(),
-        findings);
+        findings,
+        Optional.ofNullable(topology));
   }
 
   /// Reads the beginning of a file, past the page cache: how fast its disk is shows only then.

@@ -4,8 +4,10 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.samples.demo.DigitAnswers;
 import dev.gantry.testing.ChildJvm;
+import dev.gantry.testing.stub.NativeStubs;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.PrintWriter;
@@ -313,6 +315,24 @@ class GantryCommandTest {
       Path path = Path.of((String) file.get("file"));
       assertThat(path).isRegularFile();
       assertThat(((Number) file.get("bytes")).longValue()).isEqualTo(Files.size(path));
+    }
+  }
+
+  @Test
+  void doctorHasLibcufileWriteThePcieTree(@TempDir Path trees) {
+    Path tree = trees.resolve("topology.json");
+    CommandLineRun none = CommandLineRun.of("doctor", "--topology", tree);
+    assertThat(none.exitCode()).isNotZero();
+    assertThat(none.err()).contains("libcufile.so.0");
+    assertThat(tree).doesNotExist();
+    System.setProperty(CuFile.PROPERTY, NativeStubs.newCuFile().toString());
+    try {
+      CommandLineRun run = CommandLineRun.of("doctor", "--topology", tree);
+      assertThat(run.exitCode()).as(run.err()).isZero();
+      assertThat(run.out()).contains("topology  written to " + tree);
+      assertThat(tree).content().startsWith("// Topology file");
+    } finally {
+      System.clearProperty(CuFile.PROPERTY);
     }
   }
 

@@ -28,6 +28,7 @@ public final class CuFileConfig {
   private static final String FILE_SYSTEMS = "fs.(beegfs|gpfs|lustre|nfs|scatefs|weka)";
   private static final String POOL_SIZES = "properties.posix_pool_slab_size_kb";
   private static final String POOL_COUNTS = "properties.posix_pool_slab_count";
+  private static final String GPU_POOL = "properties.gpu_bounce_buffer_slab_config.slab_";
 
   private static final Kind FLAG = value -> value instanceof Boolean ? null : "be true or false";
   private static final Kind TEXT =
@@ -41,7 +42,7 @@ public final class CuFileConfig {
   /// The key of an object that has one object for each mount point. A mount point's name may contain dots.
   private static final String MOUNTS = "mount_table";
 
-  /// The keys that libcufile 1.15 knows, as patterns, and the values that each takes. `docs/cufile-json.md` explains
+  /// The keys that libcufile 1.15 knows, and those of later versions up to 1.19, as patterns, and the values that each takes. `docs/cufile-json.md` explains
   /// them.
   ///
   /// Source: GPUDirect Storage configuration guide; the ranges are those that libcufile 1.15 reports.
@@ -70,6 +71,14 @@ public final class CuFileConfig {
           new Setting("properties.max_batch_io_timeout_msecs", whole(1, 1000, 1)),
           new Setting("properties.io_priority", choice("default", "low", "med", "high")),
           new Setting(POOL_SIZES, each(whole(4, ANY, 4))),
+          new Setting(GPU_POOL + "size_kb", each(whole(4, ANY, 4))),
+          new Setting(GPU_POOL + "count", each(whole(1, Integer.MAX_VALUE, 1))),
+          new Setting("properties.(vanilla_posix_io_mode|gds_fallback_io)", FLAG),
+          new Setting("block.(nvme|nvmeof|raid|raid1|raid10).use_pci_p2pdma", FLAG),
+          new Setting("fs.virtiofs.use_pci_p2pdma", FLAG),
+          new Setting("sparse.p2p_compat_enable", FLAG),
+          new Setting("miscellaneous.enable_static_routing", FLAG),
+          new Setting("miscellaneous.static_routing_filepath", TEXT),
           new Setting(POOL_COUNTS, each(whole(1, Integer.MAX_VALUE, 1))),
           new Setting("properties.rdma_dev_addr_list", distinct(TEXT)),
           new Setting(
@@ -154,7 +163,8 @@ public final class CuFileConfig {
       check(key, value);
       put(key, value, root);
     });
-    checkPool(settings.get(POOL_SIZES), settings.get(POOL_COUNTS));
+    checkPool(settings, POOL_SIZES, POOL_COUNTS);
+    checkPool(settings, GPU_POOL + "size_kb", GPU_POOL + "count");
     return new CuFileConfig(text(root));
   }
 
@@ -165,13 +175,17 @@ public final class CuFileConfig {
     return new CuFileConfig(Files.readString(cufileJson));
   }
 
-  private static void checkPool(@Nullable Object sizes, @Nullable Object counts) {
+  private static void checkPool(Map<String, ?> settings, String sizesKey, String countsKey) {
+    Object sizes = settings.get(sizesKey);
+    Object counts = settings.get(countsKey);
     int length = sizes instanceof List<?> all ? all.size() : 0;
     if (length != (counts instanceof List<?> all ? all.size() : 0)
         || (sizes != null && length == 0)) {
       throw new MisuseException(
-          POOL_SIZES
-              + " must have as many values as posix_pool_slab_count, and 1 or more (was "
+          sizesKey
+              + " must have as many values as "
+              + countsKey.substring(countsKey.lastIndexOf('.') + 1)
+              + ", and 1 or more (was "
               + sizes
               + " and "
               + counts

@@ -74,6 +74,19 @@ class CuFileConfigTest {
           entry("miscellaneous.stream_memops_bypass", true),
           entry("properties.posix_pool_slab_size_kb", List.of(4, 1024)),
           entry("properties.posix_pool_slab_count", List.of(128, 64)),
+          entry("properties.gpu_bounce_buffer_slab_config.slab_size_kb", List.of(1024, 16_384)),
+          entry("properties.gpu_bounce_buffer_slab_config.slab_count", List.of(128, 4)),
+          entry("properties.vanilla_posix_io_mode", false),
+          entry("properties.gds_fallback_io", false),
+          entry("block.nvme.use_pci_p2pdma", true),
+          entry("block.nvmeof.use_pci_p2pdma", true),
+          entry("block.raid.use_pci_p2pdma", true),
+          entry("block.raid1.use_pci_p2pdma", true),
+          entry("block.raid10.use_pci_p2pdma", true),
+          entry("fs.virtiofs.use_pci_p2pdma", true),
+          entry("sparse.p2p_compat_enable", false),
+          entry("miscellaneous.enable_static_routing", true),
+          entry("miscellaneous.static_routing_filepath", "/etc/topology.json"),
           entry("fs.lustre.rdma_dev_addr_list", List.of("10.0.1.1")),
           entry("fs.lustre.mount_table./lustre/\"a.b\".rdma_dev_addr_list", List.of("10.0.2.1")),
           entry("fs.beegfs.posix_gds_min_kb", 8));
@@ -120,7 +133,10 @@ class CuFileConfigTest {
         .containsEntry("fs/lustre/mount_table/~1lustre~1\"a.b\"/rdma_dev_addr_list", "10.0.2.1")
         .containsEntry("fs/beegfs/posix_gds_min_kb", "8")
         .containsEntry("denylist/filesystems", "nfs lustre")
-        .hasSize(46);
+        .containsEntry("properties/gpu_bounce_buffer_slab_config/slab_size_kb", "1024 16384")
+        .containsEntry("properties/gpu_bounce_buffer_slab_config/slab_count", "128 4")
+        .containsEntry("block/raid10/use_pci_p2pdma", "true")
+        .hasSize(59);
   }
 
   @Test
@@ -182,6 +198,10 @@ class CuFileConfigTest {
             List.of(4),
             "must have as many values as posix_pool_slab_count, and 1 or more (was [4] and null)"),
         misuse(
+            "properties.gpu_bounce_buffer_slab_config.slab_size_kb",
+            List.of(4),
+            "must have as many values as slab_count, and 1 or more (was [4] and null)"),
+        misuse(
             "properties.posix_pool_slab_size_kb", List.of(6), "must be a multiple of 4 (was [6])"));
   }
 
@@ -237,7 +257,9 @@ class CuFileConfigTest {
             ALL.keySet().stream()
                 .map(key ->
                     key.replaceFirst("fs[.](lustre|beegfs)", "fs.FILE_SYSTEM")
+                        .replaceFirst("block[.]\\w+", "block.KIND")
                         .replace("/lustre/\"a.b\"", "FOLDER"))
+                .distinct()
                 .toList());
   }
 }

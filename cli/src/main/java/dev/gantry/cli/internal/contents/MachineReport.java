@@ -15,6 +15,7 @@ import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.transport.Replicas;
 import dev.gantry.djl.internal.diagnosis.LibtorchChoice;
 import java.io.PrintWriter;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -25,6 +26,7 @@ import java.util.stream.Collectors;
 ///
 /// @param jpegDecoder what decodes JPEG
 /// @param device that loads go to by default
+/// @param topology the file that libcufile has written the PCIe tree to
 public record MachineReport(
     Diagnosis diagnosis,
     LibtorchChoice libtorch,
@@ -33,7 +35,8 @@ public record MachineReport(
     Optional<RemoteCache.Use> cache,
     List<FileDiagnosis> files,
     List<DiskSpeeds.Disk> disks,
-    List<Remedy.Finding> findings)
+    List<Remedy.Finding> findings,
+    Optional<Path> topology)
     implements Report {
   /// Two devices of which one may reach the other's memory.
   ///
@@ -108,6 +111,7 @@ public record MachineReport(
         "cache",
         cache.map(MachineReport::used).orElse(""),
         cache.isPresent() ? "" : "remote files are fetched each time; --cache-folder names one");
+    topology.ifPresent(file -> line(out, "topology", "written to " + file, ""));
     out.println("loads go to " + device + " by default");
   }
 
@@ -198,7 +202,8 @@ public record MachineReport(
         .with("device", device)
         .with("files", files.stream().map(MachineReport::json).toList())
         .with("disks", disks.stream().map(MachineReport::json).toList())
-        .with("remedies", findings.stream().map(MachineReport::json).toList());
+        .with("remedies", findings.stream().map(MachineReport::json).toList())
+        .with("topology", topology);
   }
 
   private static Object json(FileDiagnosis file) {

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.diagnosis;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
@@ -9,6 +10,7 @@ import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.NvJpeg;
 import dev.gantry.core.internal.transport.TransferEngine;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -94,6 +96,17 @@ public record Diagnosis(
         NvJpeg.find().toOptional().map(NvJpeg::description).orElse(""),
         absence(NvJpeg.find()),
         HostFacts.look());
+  }
+
+  /// Writes the PCIe tree as libcufile sees it, before the driver of this process is open.
+  ///
+  /// @throws DeviceUnavailableException if there is no libcufile, or it is older than 1.17
+  /// @throws dev.gantry.core.TransferException if libcufile cannot write the file
+  public static void exportTopology(Path file) {
+    Path _ =
+        CuFile.find()
+            .then(cuFile -> cuFile.exportTopology(file))
+            .orElseThrow(DeviceUnavailableException::new);
   }
 
   private static String describe(CuFile cuFile) {

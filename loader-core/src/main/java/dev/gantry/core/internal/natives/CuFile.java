@@ -275,6 +275,22 @@ public final class CuFile {
         .call(storage + " = " + flags, storage.value, flags);
   }
 
+  /// Writes the PCIe tree as libcufile sees it, for `miscellaneous.static_routing_filepath` of `cufile.json`. Call it while
+  /// the driver is not open: libcufile 1.17 forgets its switches of peer-to-peer DMA then.
+  ///
+  /// @return the file; absent before libcufile 1.17
+  /// @throws TransferException if the file cannot be written
+  // CUfileError_t cuFileExportPCIeTopology(const char *filename)
+  public Availability<Path> exportTopology(Path file) {
+    return CuFileFunction.find(library, "cuFileExportPCIeTopology", ADDRESS)
+        .then(function -> {
+          try (Arena arena = Arena.ofConfined()) {
+            function.call(file.toString(), arena.allocateFrom(file.toString()));
+            return Availability.present(file);
+          }
+        });
+  }
+
   /// The number of the driver's users in this process; absent before libcufile 1.7.
   // long cuFileUseCount(void)
   public Availability<Long> useCount() {

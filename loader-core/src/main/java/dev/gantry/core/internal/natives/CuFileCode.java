@@ -11,7 +11,7 @@ import jcuda.driver.CUresult;
 
 /// The codes of `CUfileOpError`. 5021 and 5032 do not exist.
 ///
-/// Source: cuFile API reference, section 4.1.3, and `cufile.h` of CUDA 13.0.
+/// Source: cuFile API reference, section 4.1.3, and `cufile.h` of CUDA 13.0 to 13.4.
 public enum CuFileCode {
   CU_FILE_DRIVER_NOT_INITIALIZED(5001, "the nvidia-fs driver is not loaded"),
   CU_FILE_DRIVER_INVALID_PROPS(5002, "invalid property"),

@@ -12,11 +12,15 @@ import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
 import dev.gantry.core.internal.natives.CuFileParameters.Text;
 import dev.gantry.testing.stub.NativeStubs;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.LongStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
@@ -166,7 +170,7 @@ class CuFileDriverTest {
   @ParameterizedTest
   @EnumSource
   void setsFlags(Flag parameter) {
-    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
+    CuFileParameters parameters = newest();
     boolean before = parameters.get(parameter);
     parameters.set(parameter, !before);
     assertThat(parameters.get(parameter)).isEqualTo(!before);
@@ -176,11 +180,56 @@ class CuFileDriverTest {
   @ParameterizedTest
   @EnumSource
   void setsTexts(Text parameter) {
-    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
+    CuFileParameters parameters = newest();
     String before = parameters.get(parameter);
     parameters.set(parameter, "TRACE");
     assertThat(parameters.get(parameter)).isEqualTo("TRACE");
     parameters.set(parameter, before);
+  }
+
+  private static CuFileParameters newest() {
+    CuFile newest =
+        CuFile.load(NativeStubs.newCuFile().toString()).orElseThrow(AssertionError::new);
+    return CuFileParameters.of(newest).orElseThrow(AssertionError::new);
+  }
+
+  @Test
+  void refusesWhatIsNewerThanItself() {
+    CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
+    assertThatThrownBy(() -> parameters.get(Flag.GDS_FALLBACK_IO))
+        .hasMessageContaining("CU_FILE_INVALID_VALUE");
+    assertThatThrownBy(() -> parameters.get(Text.RDMA_TRANSPORT))
+        .hasMessageContaining("CU_FILE_INVALID_VALUE");
+    CuFile.Version version = cuFile.version().orElseThrow(AssertionError::new);
+    assertThat(Stream.of(Flag.values()).filter(flag -> !flag.isIn(version)))
+        .containsExactly(Flag.PROPERTIES_POSIX_IO_MODE, Flag.GDS_FALLBACK_IO);
+    assertThat(Stream.of(Text.values()).filter(text -> !text.isIn(version)))
+        .containsExactly(Text.RDMA_TRANSPORT);
+  }
+
+  @Test
+  void setsThePoolOfBounceBuffersOnGpus() {
+    CuFileParameters parameters = newest();
+    List<PoolSlab> chosen = List.of(new PoolSlab(1024, 128), new PoolSlab(16_384, 4));
+    parameters.setGpuPool(chosen);
+    assertThat(parameters.gpuPool(2)).isEqualTo(chosen);
+    assertThatThrownBy(() -> parameters.gpuPool(3)).hasMessageContaining("CU_FILE_INVALID_VALUE");
+    assertThatThrownBy(() -> parameters.setGpuPool(List.of()))
+        .hasMessageContaining("CU_FILE_INVALID_VALUE");
+  }
+
+  @Test
+  void exportsThePcieTree(@TempDir Path folder) throws IOException {
+    CuFile newest =
+        CuFile.load(NativeStubs.newCuFile().toString()).orElseThrow(AssertionError::new);
+    Path file = folder.resolve("topology.json");
+    assertThat(newest.exportTopology(file)).isEqualTo(new Present<>(file));
+    assertThat(file).content().startsWith("// Topology file for cuFile.");
+    Path nowhere = folder.resolve("none/topology.json");
+    assertThatThrownBy(() -> newest.exportTopology(nowhere))
+        .hasMessageContaining(nowhere.toString())
+        .hasMessageContaining("CU_FILE_INVALID_VALUE");
+    assertThat(cuFile.exportTopology(file)).isInstanceOf(Availability.Absent.class);
   }
 
   @Test

@@ -2,20 +2,25 @@
 package dev.gantry.core.internal.natives;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// That `docs/cufile.md` names all that is bound here, and nothing that is not there.
 class CuFilePageTest {
@@ -75,6 +80,138 @@ class CuFilePageTest {
     assertThat(symbols)
         .hasSizeGreaterThan(30)
         .allSatisfy(symbol -> assertThat(hasRow("`" + symbol + "`")).as(symbol).isTrue());
+  }
+
+  /// A name of `cufile.h`.
+  ///
+  /// @param since the version of libcufile whose header has it first
+  /// @param number its number; `-` for a function
+  private record Name(String since, String kind, String name, String number) {}
+
+  private static List<Name> names() {
+    return read(Path.of("src", "test", "resources", "cufile-names.txt"))
+        .lines()
+        .filter(line -> !line.startsWith("#"))
+        .map(line -> line.split(" "))
+        .map(parts -> new Name(parts[0], parts[1], parts[2], parts[3]))
+        .toList();
+  }
+
+  @Test
+  void everyNameOfTheHeadersHasARowWithItsNumber() {
+    assertThat(names())
+        .hasSizeGreaterThan(180)
+        .allSatisfy(name -> {
+          String cell = "`" + name.name() + "`";
+          List<List<String>> found =
+              rows.stream()
+                  .filter(row -> row.stream().limit(2).anyMatch(text -> text.contains(cell)))
+                  .toList();
+          assertThat(found).as(name.name()).isNotEmpty();
+          if (!name.since().equals("1.15")) {
+            assertThat(found.toString()).as(name.name()).contains(name.since());
+          }
+          if (!name.kind().equals("function")) {
+            assertThat(found)
+                .as("%s with %s", name.name(), name.number())
+                .anyMatch(row -> row.stream().anyMatch(text -> isNumber(text, name)));
+          }
+        });
+  }
+
+  private static boolean isNumber(String text, Name name) {
+    int number = Integer.parseInt(name.number());
+    return text.equals(name.number())
+        || text.equals("0x%02x".formatted(number))
+        || text.equals("bit " + number)
+        || (Integer.bitCount(number) == 1
+            && text.equals("bit " + Integer.numberOfTrailingZeros(number)));
+  }
+
+  @Test
+  void theNumbersOfBindingsAreThoseOfTheHeaders() {
+    Map<String, String> numbers =
+        names().stream().collect(Collectors.toMap(Name::name, Name::number));
+    for (CuFileParameters.Size size : CuFileParameters.Size.values()) {
+      assertThat(numbers).containsEntry("CUFILE_PARAM_" + size, "" + size.value());
+    }
+    for (CuFileParameters.Flag flag : CuFileParameters.Flag.values()) {
+      assertThat(numbers).containsEntry("CUFILE_PARAM_" + flag, "" + flag.value());
+    }
+    for (CuFileParameters.Text text : CuFileParameters.Text.values()) {
+      assertThat(numbers).containsEntry("CUFILE_PARAM_" + text, "" + text.value());
+    }
+    for (CuFileCode code : CuFileCode.values()) {
+      assertThat(numbers).containsEntry(code.name(), "" + code.code());
+    }
+    assertThat(numbers)
+        .containsEntry("CU_FILE_P2P_FLAG_PCI_P2PDMA", "" + CuFile.PCI_PEER_TO_PEER)
+        .containsEntry("CU_FILE_P2P_FLAG_C2C", "" + CuFile.CHIP_TO_CHIP);
+  }
+
+  /// The header of CUDA on this machine, or the one that the system property `gantry.cufile.header` names.
+  private static Path header() {
+    Path header =
+        Path.of(System.getProperty("gantry.cufile.header", "/usr/local/cuda/include/cufile.h"));
+    assumeTrue(Files.exists(header), "no cufile.h");
+    return header;
+  }
+
+  @Test
+  void theHeaderAtHandHasNoNameThatTheListLacks() {
+    String code =
+        read(header()).replaceAll("(?s)/\\*.*?\\*/", "").replaceAll("//.*|(?m)^#(?!define).*", "");
+    Set<String> known = names().stream().map(Name::name).collect(Collectors.toSet());
+    // Macros that help to write the header, and its inline functions.
+    known.addAll(
+        Set.of(
+            "CU_FILE_SUCCESS",
+            "CU_FILE_CUDA_ERR",
+            "CUFILE_ERRSTR",
+            "CUFILE_OP",
+            "CUFILE_LOADING_ERROR"));
+    Set<String> named = new TreeSet<>();
+    Pattern.compile("\\b(CU_FILE_\\w+|CUFILE_[A-Z]\\w*|cuFile[A-Z]\\w+)\\b")
+        .matcher(code)
+        .results()
+        .forEach(found -> named.add(found.group()));
+    assertThat(named).hasSizeGreaterThan(100).isSubsetOf(known);
+  }
+
+  /// Has the C compiler say how large the structs of the header are, which has no more of CUDA than two types.
+  @Test
+  void theLayoutsAreThoseOfTheHeaderAtHand(@TempDir Path folder)
+      throws IOException, InterruptedException {
+    Path header = header();
+    Files.writeString(folder.resolve("cuda.h"), "typedef int CUresult; typedef void *CUstream;");
+    Path source = folder.resolve("sizes.c");
+    Files.writeString(
+        source,
+        """
+        #include <stdint.h>
+        #include <stdio.h>
+        #include <time.h>
+        #include "%s"
+        int main(void) {
+          printf("%%zu %%zu %%zu", sizeof(CUfileStatsLevel1_t) / 8, sizeof(CUfileStatsLevel2_t) / 8,
+                 sizeof(CUfileStatsLevel3_t) / 8);
+        }
+        """
+            .formatted(header));
+    Path program = folder.resolve("sizes");
+    run("cc", "-I" + folder, "-o", program.toString(), source.toString());
+    String sizes = run(program.toString());
+    assertThat(Stream.of(CuFileStatistics.Layout.values()))
+        .anySatisfy(layout ->
+            assertThat(layout.words(1) + " " + layout.words(2) + " " + layout.words(3))
+                .isEqualTo(sizes));
+  }
+
+  private static String run(String... command) throws IOException, InterruptedException {
+    Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+    String said = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    assertThat(process.waitFor()).as(said).isZero();
+    return said;
   }
 
   @Test

@@ -39,6 +39,10 @@ public final class CuFileParameters {
     Size(int value) {
       this.value = value;
     }
+
+    int value() {
+      return value;
+    }
   }
 
   /// The constants of `CUFileBoolConfigParameter_t`, without `CUFILE_PARAM_`.
@@ -54,12 +58,23 @@ public final class CuFileParameters {
     PREFER_IO_URING(8),
     FORCE_ODIRECT_MODE(9),
     SKIP_TOPOLOGY_DETECTION(10),
-    STREAM_MEMOPS_BYPASS(11);
+    STREAM_MEMOPS_BYPASS(11),
+    PROPERTIES_POSIX_IO_MODE(12),
+    GDS_FALLBACK_IO(13);
 
     private final int value;
 
     Flag(int value) {
       this.value = value;
+    }
+
+    int value() {
+      return value;
+    }
+
+    /// Whether a version of libcufile, 1.14 or later, has the flag.
+    boolean isIn(CuFile.Version version) {
+      return value < PROPERTIES_POSIX_IO_MODE.value || version.isSince(1, 19);
     }
   }
 
@@ -67,20 +82,31 @@ public final class CuFileParameters {
   public enum Text {
     LOGGING_LEVEL(0),
     ENV_LOGFILE_PATH(1),
-    LOG_DIR(2);
+    LOG_DIR(2),
+    RDMA_TRANSPORT(3);
 
     private final int value;
 
     Text(int value) {
       this.value = value;
     }
+
+    int value() {
+      return value;
+    }
+
+    /// Whether a version of libcufile, 1.14 or later, has the text.
+    boolean isIn(CuFile.Version version) {
+      return this != RDMA_TRANSPORT || version.isSince(1, 19);
+    }
   }
 
   /// The values that a [Size] may have.
   public record Range(long least, long most) {}
 
-  /// Bounce buffers of one size, for I/O through the CPU: `CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB` and
-  /// `CUFILE_PARAM_POSIX_POOL_SLAB_COUNT`.
+  /// Bounce buffers of one size. For I/O through the CPU: `CUFILE_PARAM_POSIX_POOL_SLAB_SIZE_KB` and
+  /// `CUFILE_PARAM_POSIX_POOL_SLAB_COUNT`; on GPUs: `CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_SIZE_KB` and
+  /// `CUFILE_PARAM_GPU_BOUNCE_BUFFER_SLAB_COUNT`.
   public record PoolSlab(long kib, long count) {}
 
   private final NativeLibrary library;
@@ -168,8 +194,35 @@ public final class CuFileParameters {
   // CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values,
   //                                                    const size_t *count_values, int len)
   public void setPool(List<PoolSlab> slabs) {
+    set("cuFileSetParameterPosixPoolSlabArray", slabs);
+  }
+
+  /// @param kinds the number of sizes, which the caller must know
+  // CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
+  //                                                    int len)
+  public List<PoolSlab> pool(int kinds) {
+    return slabs("cuFileGetParameterPosixPoolSlabArray", kinds);
+  }
+
+  /// From libcufile 1.17 on.
+  // CUfileError_t cuFileSetParameterGpuBounceBufferSlabArray(const size_t *size_values,
+  //                                                          const size_t *count_values, int len)
+  public void setGpuPool(List<PoolSlab> slabs) {
+    set("cuFileSetParameterGpuBounceBufferSlabArray", slabs);
+  }
+
+  /// From libcufile 1.17 on.
+  ///
+  /// @param kinds the number of sizes that were set
+  // CUfileError_t cuFileGetParameterGpuBounceBufferSlabArray(size_t *size_values,
+  //                                                          size_t *count_values, int len)
+  public List<PoolSlab> gpuPool(int kinds) {
+    return slabs("cuFileGetParameterGpuBounceBufferSlabArray", kinds);
+  }
+
+  private void set(String symbol, List<PoolSlab> slabs) {
     try (Arena arena = Arena.ofConfined()) {
-      function("cuFileSetParameterPosixPoolSlabArray", ADDRESS, ADDRESS, JAVA_INT)
+      function(symbol, ADDRESS, ADDRESS, JAVA_INT)
           .call(
               slabs.toString(),
               arena.allocateFrom(JAVA_LONG, slabs.stream().mapToLong(PoolSlab::kib).toArray()),
@@ -178,14 +231,11 @@ public final class CuFileParameters {
     }
   }
 
-  /// @param kinds the number of sizes, which the caller must know
-  // CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values,
-  //                                                    int len)
-  public List<PoolSlab> pool(int kinds) {
+  private List<PoolSlab> slabs(String symbol, int kinds) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment kib = arena.allocate(JAVA_LONG, kinds);
       MemorySegment count = arena.allocate(JAVA_LONG, kinds);
-      function("cuFileGetParameterPosixPoolSlabArray", ADDRESS, ADDRESS, JAVA_INT)
+      function(symbol, ADDRESS, ADDRESS, JAVA_INT)
           .call(kinds + " kinds of slab", kib, count, kinds);
       return IntStream.range(0, kinds)
           .mapToObj(i -> new PoolSlab(kib.getAtIndex(JAVA_LONG, i), count.getAtIndex(JAVA_LONG, i)))
