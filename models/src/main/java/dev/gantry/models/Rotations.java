@@ -80,7 +80,7 @@ record Rotations(
   /// What a configuration itself says of the longest text of the first training.
   static OptionalInt originally(HubConfig config) {
     return config.has(ORIGINAL)
-        ? OptionalInt.of(config.count(ORIGINAL, Facts.MAX_POSITIONS))
+        ? OptionalInt.of(config.whole(ORIGINAL, 1, Facts.MAX_POSITIONS))
         : OptionalInt.empty();
   }
 

@@ -256,8 +256,8 @@ record SentenceFolder(
   }
 
   private static VectorStep dense(Path folder, HubConfig config, NDManager manager) {
-    int inputs = config.count("in_features", WIDEST);
-    int outputs = config.count("out_features", WIDEST);
+    int inputs = config.whole("in_features", 1, WIDEST);
+    int outputs = config.whole("out_features", 1, WIDEST);
     config.must("use_residual", "false");
     UnaryOperator<NDArray> activation = function(config, "activation_function", "torch.nn.Tanh");
     try (Weights weights = Weights.open(folder)) {

@@ -167,7 +167,7 @@ class TextEmbedderTest {
     }
     TextReference.edit(folder.resolve("config.json"), "BertForMaskedLM", "BertModel");
     assertThat(HubModel.of(folder).outputs()).contains("last_hidden_state");
-    assertThat(vector).hasSize(HubModel.of(folder).config().count("hidden_size", 1 << 20));
+    assertThat(vector).hasSize(HubModel.of(folder).config().whole("hidden_size", 1, 1 << 20));
   }
 
   @Test

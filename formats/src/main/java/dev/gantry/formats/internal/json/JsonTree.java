@@ -5,6 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.formats.spi.FileBytes;
 import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -14,7 +15,8 @@ import java.util.Optional;
 /// String, a Boolean or a Double; null is absent. Immutable.
 ///
 /// @param members of the object
-public record JsonTree(Map<String, Object> members) {
+/// @param offsets in the file of the members, those that are null included; empty if it is of no file
+public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
   private static final long MAX_BYTES = 16 << 20;
 
   /// The most members and elements. The smallest objects take some 300 bytes each.
@@ -24,6 +26,11 @@ public record JsonTree(Map<String, Object> members) {
 
   public JsonTree {
     members = Collections.unmodifiableMap(new LinkedHashMap<>(members));
+    offsets = Map.copyOf(offsets);
+  }
+
+  public JsonTree(Map<String, Object> members) {
+    this(members, Map.of());
   }
 
   /// Reads a whole file.
@@ -35,25 +42,50 @@ public record JsonTree(Map<String, Object> members) {
 
   /// Reads a section of a file.
   public static JsonTree read(FileBytes file, long from, long to) {
-    if (to - from > MAX_BYTES) {
-      throw new MalformedFileException(
-          file.file(), from, "too-large", "more than " + MAX_BYTES + " bytes of JSON");
-    }
-    JsonReader json = new JsonReader(file, from, to);
-    json.require(JsonReader.Kind.OBJECT, "no-object", "this must be a JSON object");
+    JsonReader json = reader(file, from, to);
     JsonTree tree = object(json);
     json.end();
     return tree;
   }
 
+  /// Reads a whole file, which is an array of objects.
+  ///
+  /// @throws MalformedFileException if it is none, or too large to be kept
+  public static List<JsonTree> readList(FileBytes file) {
+    JsonReader json = reader(file, 0, file.length());
+    json.require(JsonReader.Kind.ARRAY, "no-array", "this must be a JSON array");
+    List<JsonTree> trees = new ArrayList<>();
+    for (boolean more = json.beginArray(); more; more = json.nextElement()) {
+      json.countEntry(MAX_ENTRIES);
+      trees.add(object(json));
+    }
+    json.end();
+    return trees;
+  }
+
+  private static JsonReader reader(FileBytes file, long from, long to) {
+    if (to - from > MAX_BYTES) {
+      throw new MalformedFileException(
+          file.file(), from, "too-large", "more than " + MAX_BYTES + " bytes of JSON");
+    }
+    return new JsonReader(file, from, to);
+  }
+
   private static JsonTree object(JsonReader json) {
+    json.require(JsonReader.Kind.OBJECT, "no-object", "this must be a JSON object");
     Map<String, Object> members = new LinkedHashMap<>();
+    Map<String, Long> offsets = new HashMap<>();
     for (boolean more = json.beginObject(); more; more = json.nextMember()) {
       json.countEntry(MAX_ENTRIES);
       String name = json.memberName();
-      value(json).ifPresent(value -> members.put(name, value));
+      long offset = json.valueOffset();
+      offsets.put(name, offset);
+      Optional<Object> value = value(json);
+      if (value.isPresent() && members.put(name, value.get()) != null) {
+        throw json.malformedAt(offset, "duplicate-key", "a second '" + name + "'");
+      }
     }
-    return new JsonTree(members);
+    return new JsonTree(members, offsets);
   }
 
   private static Optional<Object> value(JsonReader json) {
