@@ -4,6 +4,7 @@ package dev.gantry.core.spi;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
@@ -33,6 +34,14 @@ public interface Store extends AutoCloseable {
   /// @return empty if this store cannot list; an empty list if there is no such folder
   /// @throws TransferException if the store does not answer
   default Optional<List<Location>> list(Location folder) {
+    return Optional.empty();
+  }
+
+  /// Copies a whole file to a disk of this machine, where later calls find it. Files of one folder come into one folder.
+  ///
+  /// @return empty if this store keeps no files
+  /// @throws TransferException if the file is not there, cannot be read, or the disk does not take it
+  default Optional<Path> fetch(Location file) {
     return Optional.empty();
   }
 

@@ -105,12 +105,16 @@ final class CacheEntry implements AutoCloseable {
   /// Makes an entry without any block. Neither of its files may exist, and no other process may make it
   /// at the same time.
   ///
-  /// @throws TransferException if the disk has no room for the whole file
-  static CacheEntry create(FileCalls calls, Path blocks, Path data, long size) {
+  /// @param allocate whether to take room on the disk for the whole file now
+  /// @throws TransferException if the disk has no room
+  static CacheEntry create(FileCalls calls, Path blocks, Path data, long size, boolean allocate) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
     int dataFile = Errno.require(OwnFiles.open(calls, data, flags), "open", data);
     try {
-      int allocated = FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size));
+      int allocated =
+          allocate
+              ? FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size))
+              : -Errno.EOPNOTSUPP.code();
       if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
         // This file system cannot allocate in advance, so the file is sparse.
         allocated = calls.ftruncate(dataFile, size);

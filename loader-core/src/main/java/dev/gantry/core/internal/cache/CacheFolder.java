@@ -12,13 +12,17 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.FileTime;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.time.Instant;
 import java.util.Comparator;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.locks.LockSupport;
@@ -37,7 +41,7 @@ import org.jspecify.annotations.Nullable;
 /// Processes lock the file `lock` while they make a file or make room for it. The file `lock` also holds the
 /// total size of all cached files. This total may be too high after a crash; whoever makes room next counts
 /// anew. Thread-safe.
-final class CacheFolder {
+final class CacheFolder implements EntryFolder {
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
   private static final FileTime NEVER = FileTime.fromMillis(0);
   private static final long LOCK_PAUSE_NANOS = 1_000_000;
@@ -69,11 +73,21 @@ final class CacheFolder {
     return folder.resolve(key + ".data");
   }
 
-  /// Opens the entry of a file, and marks the file as used now.
-  ///
-  /// @return null if there is no usable entry
-  /// @throws TransferException if the disk fails
-  @Nullable CacheEntry find(String key, long size) {
+  /// Returns a hash, since a URI may hold a secret.
+  @Override
+  public String key(WholeFile.Version version) {
+    try {
+      String name = version.file().uri() + "\n" + version.text();
+      MessageDigest digest = MessageDigest.getInstance("SHA-256");
+      return HexFormat.of().formatHex(digest.digest(name.getBytes(StandardCharsets.UTF_8)));
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException("every Java platform has SHA-256", e);
+    }
+  }
+
+  /// Also marks the file as used now.
+  @Override
+  public @Nullable CacheEntry find(String key, long size) {
     CacheEntry found = CacheEntry.open(calls, blocks(key), data(key), size);
     if (found != null) {
       touch(key);
@@ -81,13 +95,11 @@ final class CacheFolder {
     return found;
   }
 
-  /// Opens the entry of a file, or makes an empty one.
-  ///
-  /// @return null if there is no room for it beside the files in use
-  /// @throws TransferException if the disk fails, or is full
-  @Nullable CacheEntry open(String key, long size) {
+  /// There may be no room beside the files in use.
+  @Override
+  public @Nullable CacheEntry open(String key, long size) {
     CacheEntry present = find(key, size);
-    return present == null ? locked(lock -> create(lock, key, size)) : present;
+    return present == null ? locked(calls, lockFile(), lock -> create(lock, key, size)) : present;
   }
 
   private @Nullable CacheEntry create(int lock, String key, long size) {
@@ -108,11 +120,11 @@ final class CacheFolder {
       return null;
     }
     writeSum(lock, sum + cost);
-    return CacheEntry.create(calls, blocks(key), data(key), size);
+    return CacheEntry.create(calls, blocks(key), data(key), size, true);
   }
 
   /// Marks a file as used now.
-  void touch(String key) {
+  private void touch(String key) {
     try {
       Files.setLastModifiedTime(blocks(key), FileTime.from(Instant.now()));
     } catch (IOException _) {
@@ -120,9 +132,14 @@ final class CacheFolder {
     }
   }
 
-  /// Removes a file, unless a process uses it.
-  void remove(String key) {
-    boolean _ = CacheEntry.remove(calls, blocks(key), data(key));
+  /// Marks a file as used now; removes it if it failed, unless another process uses it.
+  @Override
+  public void closed(String key, boolean failed) {
+    if (failed) {
+      boolean _ = CacheEntry.remove(calls, blocks(key), data(key));
+    } else {
+      touch(key);
+    }
   }
 
   private record Found(String key, FileTime used, long bytes) {
@@ -185,9 +202,13 @@ final class CacheFolder {
     return folder.resolve("lock");
   }
 
-  private <T extends @Nullable Object> T locked(IntFunction<T> work) {
+  /// Does `work` while no other process does any under the same lock.
+  ///
+  /// @param work gets the descriptor of the lock's file
+  static <T extends @Nullable Object> T locked(
+      FileCalls calls, Path lockFile, IntFunction<T> work) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
-    int file = Errno.require(OwnFiles.open(calls, lockFile(), flags), "open", lockFile());
+    int file = Errno.require(OwnFiles.open(calls, lockFile, flags), "open", lockFile);
     try {
       for (int i = 0; ; i++) {
         int result = calls.lock(file, FileCalls.F_WRLCK, 0, 1);
@@ -195,7 +216,7 @@ final class CacheFolder {
           return work.apply(file);
         }
         if (result != -Errno.EAGAIN.code() || i == LOCK_PAUSES) {
-          Errno.check(result, "fcntl", lockFile());
+          Errno.check(result, "fcntl", lockFile);
         }
         LockSupport.parkNanos(LOCK_PAUSE_NANOS);
       }

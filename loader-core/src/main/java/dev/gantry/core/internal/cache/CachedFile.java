@@ -35,7 +35,7 @@ final class CachedFile implements AutoCloseable {
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
   private final String key;
-  private final CacheFolder folder;
+  private final EntryFolder folder;
   private final CacheEntry entry;
   private final int blocks;
   private final BitSet good = new BitSet();
@@ -57,7 +57,7 @@ final class CachedFile implements AutoCloseable {
   private boolean failed;
 
   /// @param entry closed with this
-  CachedFile(String key, CacheFolder folder, CacheEntry entry) {
+  CachedFile(String key, EntryFolder folder, CacheEntry entry) {
     this.key = key;
     this.folder = folder;
     this.entry = entry;
@@ -187,7 +187,12 @@ final class CachedFile implements AutoCloseable {
         return;
       }
     }
-    Cleanup.orUndo(entry::seal, () -> setSealed(false));
+    Cleanup.orUndo(
+        () -> {
+          entry.seal();
+          folder.sealed(key);
+        },
+        () -> setSealed(false));
     setSealed(true);
   }
 
@@ -210,15 +215,11 @@ final class CachedFile implements AutoCloseable {
     return users == 0;
   }
 
-  /// Closes the entry, and marks it as used now; removes it if the disk failed to seal it.
+  /// Closes the entry, and tells its folder, which removes it if the disk failed to seal it.
   @Override
   public synchronized void close() {
     entry.close();
     // The entry can be removed only after this process has given up its own lock.
-    if (failed) {
-      folder.remove(key);
-    } else {
-      folder.touch(key);
-    }
+    folder.closed(key, failed);
   }
 }

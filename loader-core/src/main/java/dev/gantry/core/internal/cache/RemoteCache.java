@@ -16,15 +16,12 @@ import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.URI;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
 import java.util.Collections;
 import java.util.HashMap;
-import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
@@ -36,7 +33,8 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`.
+/// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`. A store that keeps its files where
+/// other programs find them has one of its own, with a [BlobPlace].
 ///
 /// A cached file is identified by its location and version, so a file that has changed is another one. If the
 /// disk is full or fails, reads go on past the cache, and the log says so once. Thread-safe.
@@ -54,8 +52,11 @@ public final class RemoteCache implements FileCache {
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final FileCalls calls;
-  private final CacheSettings settings;
-  private final @Nullable CacheFolder files;
+
+  /// Null if a [BlobPlace] says where the files are.
+  private final @Nullable CacheSettings settings;
+
+  private final @Nullable EntryFolder files;
 
   /// Buffers for blocks of which a read wants a part only. The garbage collector frees them.
   private final Pool<MemorySegment> buffers =
@@ -84,6 +85,15 @@ public final class RemoteCache implements FileCache {
   public record Use(Path folder, long files, long bytes, long mostBytes) {}
 
   public RemoteCache(FileCalls calls, CacheSettings settings) {
+    this(calls, settings, () -> new CacheFolder(calls, settings.folder(), settings.mostBytes()));
+  }
+
+  public RemoteCache(FileCalls calls, BlobPlace place) {
+    this(calls, null, () -> new BlobFolder(calls, place));
+  }
+
+  private RemoteCache(
+      FileCalls calls, @Nullable CacheSettings settings, Supplier<? extends EntryFolder> folder) {
     this.calls = calls;
     this.settings = settings;
     threads =
@@ -95,16 +105,17 @@ public final class RemoteCache implements FileCache {
             new LinkedBlockingQueue<>(),
             Thread.ofPlatform().daemon().name("gantry-cache-", 0).factory());
     threads.allowCoreThreadTimeOut(true);
-    files = folder();
+    files = made(folder);
   }
 
-  public CacheSettings settings() {
-    return settings;
+  /// Whether this was made with these settings.
+  public boolean isOf(CacheSettings chosen) {
+    return chosen.equals(settings);
   }
 
-  private @Nullable CacheFolder folder() {
+  private @Nullable EntryFolder made(Supplier<? extends EntryFolder> folder) {
     try {
-      return new CacheFolder(calls, settings.folder(), settings.mostBytes());
+      return folder.get();
     } catch (GantryException e) {
       refuse(e);
       return null;
@@ -115,7 +126,10 @@ public final class RemoteCache implements FileCache {
   ///
   /// @throws dev.gantry.core.TransferException if the folder cannot be listed
   public Use use() {
-    return files == null ? new Use(settings.folder(), 0, 0, settings.mostBytes()) : files.use();
+    CacheSettings bound = Objects.requireNonNull(settings);
+    return files instanceof CacheFolder folder
+        ? folder.use()
+        : new Use(bound.folder(), 0, 0, bound.mostBytes());
   }
 
   @Override
@@ -135,7 +149,8 @@ public final class RemoteCache implements FileCache {
     return Cleanup.orUndo(
         () -> {
           String version = remote.version();
-          if (version.isEmpty() || remote.size() == 0) {
+          boolean isKept = remote instanceof LocalFile || remote instanceof FileCache.Filling;
+          if (isKept || version.isEmpty() || remote.size() == 0) {
             return remote;
           }
           WholeFile.Version found =
@@ -162,7 +177,11 @@ public final class RemoteCache implements FileCache {
       CachePolicy policy,
       @Nullable StoredFile remote,
       Supplier<StoredFile> openRemote) {
-    CachedFile cached = acquire(key(version), version.size(), remote != null);
+    EntryFolder folder = files;
+    if (folder == null) {
+      return null;
+    }
+    CachedFile cached = acquire(folder, folder.key(version), version.size(), remote != null);
     if (cached == null) {
       return null;
     }
@@ -183,27 +202,13 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Returns the name of a file's entry: a hash, since a URI may hold a secret.
-  private static String key(WholeFile.Version version) {
-    try {
-      String name = version.file().uri() + "\n" + version.text();
-      MessageDigest digest = MessageDigest.getInstance("SHA-256");
-      return HexFormat.of().formatHex(digest.digest(name.getBytes(StandardCharsets.UTF_8)));
-    } catch (NoSuchAlgorithmException e) {
-      throw new IllegalStateException("every Java platform has SHA-256", e);
-    }
-  }
-
   /// @param make whether to make an entry if there is none
   /// @return null if there is no entry, or no room for one; otherwise the caller must [#leave] it
-  private synchronized @Nullable CachedFile acquire(String key, long size, boolean make) {
+  private synchronized @Nullable CachedFile acquire(
+      EntryFolder folder, String key, long size, boolean make) {
     CachedFile shared = open.get(key);
     if (shared != null) {
       return shared.share();
-    }
-    CacheFolder folder = files;
-    if (folder == null) {
-      return null;
     }
     try {
       CacheEntry entry = make && mayPut ? folder.open(key, size) : folder.find(key, size);

@@ -20,6 +20,9 @@ public interface FileCalls {
   int F_RDLCK = 0;
   int F_WRLCK = 1;
   int F_UNLCK = 2;
+  int LOCK_SH = 1;
+  int LOCK_EX = 2;
+  int LOCK_NB = 4;
 
   /// The implementation for this process.
   static FileCalls ofPlatform() {
@@ -112,6 +115,14 @@ public interface FileCalls {
   ///
   /// @param kind [#F_RDLCK], [#F_WRLCK] or [#F_UNLCK]
   default int lock(int fd, int kind, long offset, long length) {
+    return -Errno.ENOSYS.code();
+  }
+
+  /// `int flock(int fd, int operation)`: takes a lock of the whole file, which knows nothing of those of [#lock]. The open
+  /// file description has the lock, and loses it when it is closed or the process ends. `-EAGAIN` if another one has it.
+  ///
+  /// @param operation [#LOCK_SH] or [#LOCK_EX], with [#LOCK_NB] so as not to wait
+  default int flock(int fd, int operation) {
     return -Errno.ENOSYS.code();
   }
 

@@ -90,6 +90,8 @@ public final class Libc implements FileCalls {
   private static final MethodHandle FSYNC = function("fsync");
   // int fcntl(int fd, int cmd, ...)
   private static final MethodHandle FCNTL = function("fcntl");
+  // int flock(int fd, int operation)
+  private static final MethodHandle FLOCK = function("flock");
   // int rename(const char *oldpath, const char *newpath)
   private static final MethodHandle RENAME = function("rename");
   // int mkdir(const char *path, mode_t mode)
@@ -324,6 +326,11 @@ public final class Libc implements FileCalls {
     flock.set(JAVA_LONG, 8, offset);
     flock.set(JAVA_LONG, 16, length);
     return intCall(FCNTL, fd, F_OFD_SETLK, flock.address(), 0, 0);
+  }
+
+  @Override
+  public int flock(int fd, int operation) {
+    return intCall(FLOCK, fd, operation, 0, 0, 0);
   }
 
   @Override

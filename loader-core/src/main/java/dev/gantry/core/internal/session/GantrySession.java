@@ -86,7 +86,7 @@ public final class GantrySession implements Session {
 
   /// Caches files that are opened from now on with these settings.
   private synchronized void use(CacheSettings chosen) {
-    if (cache == null || !chosen.equals(cache.settings())) {
+    if (cache == null || !cache.isOf(chosen)) {
       RemoteCache opened = new RemoteCache(engine.calls(), chosen);
       Cleanup.orUndo(() -> engine.use(opened), opened::close);
       cache = opened;
@@ -333,6 +333,13 @@ public final class GantrySession implements Session {
   /// Lists the files in a folder of a remote store, as [Store#list] does.
   public Optional<List<Location>> list(Location.Remote folder) {
     return engine.list(folder);
+  }
+
+  /// Copies a remote file to a disk of this machine, as [Store#fetch] does.
+  ///
+  /// @throws MisuseException if its store keeps no files
+  public Path fetch(Location.Remote file) {
+    return engine.fetch(file);
   }
 
   /// The store of a file or folder, for writing. The session closes it.

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
@@ -75,6 +76,17 @@ public final class Stores implements AutoCloseable {
   /// Lists the files in a folder of a remote store, as [Store#list] does.
   public Optional<List<Location>> list(Location.Remote folder) {
     return serving(folder).list(folder);
+  }
+
+  /// Copies a remote file to a disk of this machine, as [Store#fetch] does.
+  ///
+  /// @throws MisuseException if its store keeps no files
+  public Path fetch(Location.Remote file) {
+    return serving(file)
+        .fetch(file)
+        .orElseThrow(() ->
+            new MisuseException(
+                file + ": files of " + file.scheme() + " are not kept on this machine; copy them"));
   }
 
   private StoredFile openRemote(Location.Remote file, CachePolicy policy) {

@@ -27,6 +27,7 @@ import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.WritableStore;
+import java.nio.file.Path;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -81,6 +82,12 @@ public final class TransferEngine implements AutoCloseable {
   public Optional<List<Location>> list(Location.Remote folder) {
     gate.requireOpen();
     return stores.list(folder);
+  }
+
+  /// Copies a remote file to a disk of this machine, as [dev.gantry.core.spi.Store#fetch] does.
+  public Path fetch(Location.Remote file) {
+    gate.requireOpen();
+    return stores.fetch(file);
   }
 
   /// The store of a file or folder, for writing.

@@ -186,7 +186,7 @@ class CacheOwnerTest {
     Path foreign = only(".data");
     giveToNobody(foreign);
     new CacheFolder(Libc.INSTANCE, folder, ROOM)
-        .remove(foreign.getFileName().toString().substring(0, 64));
+        .closed(foreign.getFileName().toString().substring(0, 64), true);
     assertThat(foreign).exists();
     assertThat(only(".blocks")).exists();
   }

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import org.jspecify.annotations.Nullable;
+
+/// Where a cache keeps the entries of its files, by their keys. Thread-safe.
+interface EntryFolder {
+  /// The key of a version of a file.
+  String key(WholeFile.Version version);
+
+  /// Opens the entry of a file.
+  ///
+  /// @return null if there is no usable entry
+  /// @throws dev.gantry.core.TransferException if the disk fails
+  @Nullable CacheEntry find(String key, long size);
+
+  /// Opens the entry of a file, or makes an empty one.
+  ///
+  /// @return null if there is no room for it
+  /// @throws dev.gantry.core.TransferException if the disk fails, or is full
+  @Nullable CacheEntry open(String key, long size);
+
+  /// Runs when all bytes of a file are on the disk.
+  ///
+  /// @throws dev.gantry.core.TransferException if the disk fails
+  default void sealed(String key) {}
+
+  /// Runs when this process has closed an entry.
+  ///
+  /// @param failed whether the disk failed to take the file
+  void closed(String key, boolean failed);
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.http.HttpStore;
+import dev.gantry.core.internal.http.Redirects;
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.URI;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandler;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadLocalRandom;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// Asks the hub. A caller waits for its answer, and may be interrupted. Thread-safe.
+final class HubClient {
+  private static final int ATTEMPTS = 4;
+  private static final Duration PAUSE = Duration.ofMillis(200);
+  private static final Duration MAX_PAUSE = Duration.ofSeconds(10);
+  private static final Duration METADATA = Duration.ofSeconds(10);
+  private static final Duration SMALL_FILE = Duration.ofSeconds(60);
+  private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
+  private static final int MAX_PAGES = 1_000;
+
+  /// The address of the next page in a header `Link`.
+  private static final Pattern NEXT = Pattern.compile("<([^<>]+)>\\s*;\\s*rel=\"?next\"?");
+
+  private final HubSettings settings;
+  private final HttpStore http;
+
+  HubClient(HubSettings settings, HttpStore http) {
+    this.settings = settings;
+    this.http = http;
+  }
+
+  /// Asks for a file's commit, name of bytes, and size.
+  ///
+  /// @param patient whether to ask again after failures that may pass
+  /// @param missing gets the commit if the hub says that it has no such file
+  /// @throws TransferException if the hub is not reached or refuses, with the status that it gave
+  HubFile look(HubName name, boolean patient, Consumer<String> missing) {
+    HttpResponse<Void> answer =
+        send("HEAD", name, uri(name.resolve()), BodyHandlers.discarding(), METADATA, patient);
+    HttpHeaders headers = answer.headers();
+    String commit = headers.firstValue("X-Repo-Commit").orElse("");
+    if (HubName.isCommit(commit)
+        && answer.statusCode() == 404
+        && headers.firstValue("X-Error-Code").orElse("").equals("EntryNotFound")) {
+      missing.accept(commit);
+    }
+    boolean redirects = Redirects.target(answer.uri(), answer.statusCode(), headers).isPresent();
+    if (!redirects) {
+      var _ = required("HEAD", name, answer);
+    }
+    Optional<String> etag =
+        headers
+            .firstValue("X-Linked-Etag")
+            .or(() -> redirects ? Optional.empty() : headers.firstValue("ETag"))
+            .map(tag -> tag.replaceFirst("^W/", "").replace("\"", ""));
+    OptionalLong linked = headers.firstValueAsLong("X-Linked-Size");
+    OptionalLong size =
+        linked.isPresent() || redirects ? linked : headers.firstValueAsLong("Content-Length");
+    if (!HubName.isCommit(commit)
+        || etag.filter(HubFile::isEtag).isEmpty()
+        || size.orElse(-1) < 0) {
+      throw HubErrors.wrong(
+          "HEAD", name, "the answer lacks X-Repo-Commit, an ETag or the file's size");
+    }
+    return new HubFile(commit, new HubVersion(etag.get(), size.getAsLong()));
+  }
+
+  /// Asks which commit a revision is.
+  String commit(HubName name, boolean patient) {
+    String sha = HubTree.sha(name, text(name, uri(name.revisionApi()), patient).body());
+    if (!HubName.isCommit(sha)) {
+      throw HubErrors.wrong("GET", name, "the answer about the revision has no commit in 'sha'");
+    }
+    return sha;
+  }
+
+  /// Asks for all files of a commit.
+  HubTree tree(HubName name) {
+    List<HubTree.Entry> entries = new ArrayList<>();
+    Optional<URI> page = Optional.of(uri(name.treeApi()));
+    for (int i = 0; page.isPresent(); i++) {
+      URI asked = page.get();
+      if (i == MAX_PAGES || !settings.isHub(asked)) {
+        throw HubErrors.wrong("GET", name, "the list of files goes on where it should not");
+      }
+      HttpResponse<String> answer = text(name, asked, true);
+      entries.addAll(HubTree.page(name, answer.body()));
+      page =
+          answer
+              .headers()
+              .firstValue("Link")
+              .map(NEXT::matcher)
+              .filter(Matcher::find)
+              .map(next -> asked.resolve(next.group(1)));
+    }
+    return new HubTree(entries);
+  }
+
+  /// Copies a small file from the hub.
+  ///
+  /// @param target a new file
+  void download(HubName name, Path target) {
+    BodyHandler<Path> file =
+        BodyHandlers.ofFile(
+            target,
+            StandardOpenOption.CREATE,
+            StandardOpenOption.WRITE,
+            StandardOpenOption.TRUNCATE_EXISTING);
+    var _ = required("GET", name, send("GET", name, uri(name.resolve()), file, SMALL_FILE, true));
+  }
+
+  private HttpResponse<String> text(HubName name, URI uri, boolean patient) {
+    return required(
+        "GET", name, send("GET", name, uri, BodyHandlers.ofString(), METADATA, patient));
+  }
+
+  private <T> HttpResponse<T> required(String method, HubName name, HttpResponse<T> answer) {
+    if (answer.statusCode() / 100 != 2) {
+      throw HubErrors.of(method, name, settings, answer);
+    }
+    return answer;
+  }
+
+  URI uri(String path) {
+    return URI.create(settings.endpoint() + path);
+  }
+
+  /// Sends a request until an answer is final, also one that refuses.
+  ///
+  /// @param limit how long an attempt may take
+  /// @throws TransferException if no answer came
+  private <T> HttpResponse<T> send(
+      String method, HubName name, URI uri, BodyHandler<T> body, Duration limit, boolean patient) {
+    for (int attempt = 1; ; attempt++) {
+      boolean last = !patient || attempt == ATTEMPTS;
+      Duration asked = Duration.ZERO;
+      try {
+        HttpResponse<T> answer = follow(method, name, uri, body, limit);
+        if (last || !PASSING.contains(answer.statusCode())) {
+          return answer;
+        }
+        asked = retryAfter(answer.headers());
+      } catch (IOException e) {
+        if (last || e instanceof ConnectException) {
+          throw HubErrors.unreached(method, name, settings, e);
+        }
+      }
+      pause(method, name, attempt, asked);
+    }
+  }
+
+  /// Sends a request, and follows redirects: a `HEAD` only within the hub.
+  private <T> HttpResponse<T> follow(
+      String method, HubName name, URI from, BodyHandler<T> body, Duration limit)
+      throws IOException {
+    URI uri = from;
+    for (int i = 0; ; i++) {
+      HttpRequest.Builder request =
+          HttpRequest.newBuilder(uri)
+              .method(method, HttpRequest.BodyPublishers.noBody())
+              .header("Accept-Encoding", "identity")
+              .header("User-Agent", "gantry");
+      settings.headers(uri).forEach(request::header);
+      HttpResponse<T> answer = await(method, name, request.build(), body, limit);
+      Optional<URI> target = Redirects.target(uri, answer.statusCode(), answer.headers());
+      if (target.isEmpty()
+          || i == Redirects.MAX
+          || (method.equals("HEAD") && !settings.isHub(target.get()))) {
+        return answer;
+      }
+      uri = target.get();
+    }
+  }
+
+  private <T> HttpResponse<T> await(
+      String method, HubName name, HttpRequest request, BodyHandler<T> body, Duration limit)
+      throws IOException {
+    CompletableFuture<HttpResponse<T>> sent = http.client().sendAsync(request, body);
+    try {
+      return sent.get(limit.toMillis(), TimeUnit.MILLISECONDS);
+    } catch (ExecutionException e) {
+      throw e.getCause() instanceof IOException failure ? failure : new IOException(e.getCause());
+    } catch (TimeoutException e) {
+      throw new IOException("no answer within " + limit.toSeconds() + " s", e);
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw cancelled(method, name);
+    } finally {
+      boolean _ = sent.cancel(true);
+    }
+  }
+
+  private static Duration retryAfter(HttpHeaders headers) {
+    String seconds = headers.firstValue("Retry-After").orElse("");
+    return seconds.matches("\\d{1,6}")
+        ? Duration.ofSeconds(Long.parseLong(seconds))
+        : Duration.ZERO;
+  }
+
+  private static void pause(String method, HubName name, int attempt, Duration asked) {
+    long millis = PAUSE.toMillis() << (2 * (attempt - 1));
+    millis += ThreadLocalRandom.current().nextLong(millis / 2 + 1);
+    try {
+      Thread.sleep(Math.min(Math.max(millis, asked.toMillis()), MAX_PAUSE.toMillis()));
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw cancelled(method, name);
+    }
+  }
+
+  static TransferException cancelled(String operation, HubName name) {
+    return new TransferException(operation, name.toString(), new Failure.Cancelled());
+  }
+}

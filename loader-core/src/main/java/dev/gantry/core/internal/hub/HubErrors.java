@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import java.io.IOException;
+import java.net.http.HttpResponse;
+
+/// Says in one line why the hub did not give what was asked for, and what to do.
+final class HubErrors {
+  private HubErrors() {}
+
+  /// The failure that an answer stands for.
+  ///
+  /// @param name of what was asked for
+  static TransferException of(
+      String operation, HubName name, HubSettings settings, HttpResponse<?> answer) {
+    int status = answer.statusCode();
+    String code = answer.headers().firstValue("X-Error-Code").orElse("");
+    boolean known = settings.token().isPresent();
+    String reason =
+        switch (code) {
+          case "GatedRepo" ->
+              known
+                  ? "the repository is gated, and the token's user has no access: ask for it at "
+                      + page(name, settings)
+                  : "the repository is gated: ask for access at "
+                      + page(name, settings)
+                      + ", and "
+                      + login(settings);
+          case "RevisionNotFound" ->
+              "the repository has no revision '" + name.revision() + "'; name another after @";
+          case "EntryNotFound" ->
+              "revision '" + name.revision() + "' of the repository has no such file";
+          case "RepoNotFound" -> noRepository(known, settings);
+          default ->
+              switch (status) {
+                case 401 ->
+                    known
+                        ? "the hub does not accept the token: renew it in HF_TOKEN or "
+                            + settings.tokenFile()
+                        : noRepository(false, settings);
+                case 403 ->
+                    known
+                        ? "the token does not allow this: give it the right to read the repository"
+                        : "the hub forbids this without a token: " + login(settings);
+                case 404 -> "the hub has no such file or repository";
+                case 429 ->
+                    "too many requests: wait some minutes"
+                        + (known ? "" : ", or " + login(settings) + ", which allows more");
+                default ->
+                    status >= 500
+                        ? "the hub failed: try again later"
+                        : "the hub refused"
+                            + (status / 100 == 3 ? ": a redirect leads nowhere" : "");
+              };
+        };
+    return failure(operation, name, status, reason);
+  }
+
+  private static String noRepository(boolean known, HubSettings settings) {
+    return known
+        ? "there is no such repository, or the token may not see it"
+        : "there is no such repository, or it is private: check the name, or " + login(settings);
+  }
+
+  private static String page(HubName name, HubSettings settings) {
+    return settings.endpoint() + "/" + name.kind().prefix + name.repository();
+  }
+
+  private static String login(HubSettings settings) {
+    return "set HF_TOKEN, or write the token to " + settings.tokenFile();
+  }
+
+  /// The hub did not answer.
+  static TransferException unreached(
+      String operation, HubName name, HubSettings settings, IOException reason) {
+    String why = reason.getMessage() == null ? "no connection" : reason.getMessage();
+    return new TransferException(
+        operation,
+        name.toString(),
+        new Failure.Remote(
+            0,
+            "the hub at %s was not reached (%s); without it, only what is in %s can be read"
+                .formatted(settings.endpoint(), why, settings.cache())),
+        reason);
+  }
+
+  /// The hub may not be asked, and the cache lacks a file.
+  static TransferException offline(String operation, HubName name, HubSettings settings) {
+    return failure(
+        operation,
+        name,
+        0,
+        settings.cache()
+            + " does not have this, and HF_HUB_OFFLINE forbids to ask the hub: unset it, or fetch"
+            + " this where the hub is reached");
+  }
+
+  /// An answer is not as the hub's should be.
+  static TransferException wrong(String operation, HubName name, String what) {
+    return failure(operation, name, 0, what + ": does HF_ENDPOINT name a hub?");
+  }
+
+  static TransferException failure(String operation, HubName name, int status, String reason) {
+    return new TransferException(operation, name.toString(), new Failure.Remote(status, reason));
+  }
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import java.nio.file.Path;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
+
+/// The lock of a blob, which Python's `huggingface_hub` takes while it fetches the bytes.
+///
+/// Processes of Gantry that fill one incomplete file share the lock. The cache is right without it: whoever does not
+/// get it in time fetches the bytes anew.
+record HubLock(FileCalls calls, int descriptor) implements AutoCloseable {
+  private static final int MODE = 0664;
+  private static final long PAUSE_NANOS = 50_000_000;
+
+  /// How long another process may bring nothing before this one waits no more.
+  private static final long PATIENCE_NANOS = 15_000_000_000L;
+
+  /// Takes a lock, and waits for another process for as long as that makes progress.
+  ///
+  /// @param kind [FileCalls#LOCK_SH] or [FileCalls#LOCK_EX]
+  /// @param progress changes while the other process goes on
+  /// @param enough whether there is nothing left to wait for
+  /// @return also if the lock was not free in time
+  static HubLock take(
+      FileCalls calls, Path file, int kind, Supplier<String> progress, BooleanSupplier enough) {
+    int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | calls.noFollowFlag();
+    int descriptor = FileCalls.retried(() -> calls.open(file, flags, MODE));
+    HubLock lock = new HubLock(calls, descriptor);
+    String seen = "";
+    long since = System.nanoTime();
+    while (descriptor >= 0
+        && calls.flock(descriptor, kind | FileCalls.LOCK_NB) == -Errno.EAGAIN.code()
+        && !enough.getAsBoolean()) {
+      String now = progress.get();
+      if (!now.equals(seen)) {
+        seen = now;
+        since = System.nanoTime();
+      }
+      if (System.nanoTime() - since > PATIENCE_NANOS || Thread.currentThread().isInterrupted()) {
+        break;
+      }
+      LockSupport.parkNanos(PAUSE_NANOS);
+    }
+    return lock;
+  }
+
+  @Override
+  public void close() {
+    if (descriptor >= 0) {
+      int _ = calls.close(descriptor);
+    }
+  }
+}

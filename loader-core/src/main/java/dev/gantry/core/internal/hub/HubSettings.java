@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.MisuseException;
+import java.io.IOException;
+import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.Set;
+import org.jspecify.annotations.Nullable;
+
+/// Where the hub and its cache are, by the variables that Python's `huggingface_hub` reads.
+///
+/// @param endpoint the hub's address, without a slash at its end
+/// @param cache the folder with the repositories' folders
+/// @param token empty if none is sent
+/// @param tokenFile where the token is looked for if no variable has it
+/// @param offline whether the hub is never asked
+/// @param links whether snapshots are symbolic links to blobs
+record HubSettings(
+    URI endpoint,
+    Path cache,
+    Optional<String> token,
+    Path tokenFile,
+    boolean offline,
+    boolean links) {
+  private static final Set<String> TRUE = Set.of("1", "ON", "YES", "TRUE");
+  private static final String ENDPOINT = "HF_ENDPOINT";
+
+  /// @throws MisuseException if `HF_ENDPOINT` is no address
+  static HubSettings of(Map<String, String> environment) {
+    Path user = Path.of(System.getProperty("user.home"));
+    Path caches = path(environment.get("XDG_CACHE_HOME"), user).orElse(user.resolve(".cache"));
+    Path home = path(environment.get("HF_HOME"), user).orElse(caches.resolve("huggingface"));
+    Path cache =
+        path(environment.get("HF_HUB_CACHE"), user)
+            .or(() -> path(environment.get("HUGGINGFACE_HUB_CACHE"), user))
+            .orElse(home.resolve("hub"));
+    Path tokenFile = path(environment.get("HF_TOKEN_PATH"), user).orElse(home.resolve("token"));
+    Optional<String> token =
+        isTrue(environment.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
+            ? Optional.empty()
+            : given(environment.get("HF_TOKEN"))
+                .or(() -> given(environment.get("HUGGING_FACE_HUB_TOKEN")))
+                .or(() -> read(tokenFile));
+    String offline =
+        given(environment.get("HF_HUB_OFFLINE"))
+            .orElse(environment.getOrDefault("TRANSFORMERS_OFFLINE", ""));
+    return new HubSettings(
+        endpoint(given(environment.get(ENDPOINT)).orElse("https://huggingface.co")),
+        cache.toAbsolutePath().normalize(),
+        token,
+        tokenFile,
+        isTrue(offline),
+        !isTrue(environment.get("HF_HUB_DISABLE_SYMLINKS")));
+  }
+
+  private static URI endpoint(String text) {
+    try {
+      URI endpoint = URI.create(text.replaceFirst("/+$", ""));
+      String scheme = Objects.requireNonNullElse(endpoint.getScheme(), "");
+      if (endpoint.getHost() != null
+          && endpoint.getRawUserInfo() == null
+          && Set.of("http", "https").contains(scheme.toLowerCase(Locale.ROOT))) {
+        return endpoint;
+      }
+    } catch (IllegalArgumentException _) {
+      // Refused below.
+    }
+    throw new MisuseException(ENDPOINT + " must be an http or https address (was " + text + ")");
+  }
+
+  private static Optional<Path> path(@Nullable String text, Path user) {
+    return given(text)
+        .map(path -> path.startsWith("~/") ? user.resolve(path.substring(2)) : Path.of(path));
+  }
+
+  private static Optional<String> given(@Nullable String text) {
+    return Optional.ofNullable(text).map(String::strip).filter(value -> !value.isEmpty());
+  }
+
+  private static boolean isTrue(@Nullable String text) {
+    return text != null && TRUE.contains(text.toUpperCase(Locale.ROOT));
+  }
+
+  private static Optional<String> read(Path file) {
+    try {
+      return given(Files.readString(file, StandardCharsets.UTF_8));
+    } catch (IOException _) {
+      return Optional.empty();
+    }
+  }
+
+  /// Whether an address is the hub's: only to these the token is sent.
+  boolean isHub(URI address) {
+    return endpoint.getScheme().equalsIgnoreCase(address.getScheme())
+        && endpoint.getHost().equalsIgnoreCase(address.getHost())
+        && endpoint.getPort() == address.getPort();
+  }
+
+  /// What a request to an address needs.
+  Map<String, String> headers(URI address) {
+    return isHub(address)
+        ? token.map(secret -> Map.of("Authorization", "Bearer " + secret)).orElse(Map.of())
+        : Map.of();
+  }
+
+  /// Hides the token.
+  @Override
+  public String toString() {
+    return endpoint + ", cache " + cache;
+  }
+}

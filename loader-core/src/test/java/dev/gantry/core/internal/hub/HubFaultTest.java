@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.testing.HubServer;
+import dev.gantry.testing.HubServer.Refusal;
+import dev.gantry.testing.HubServer.Request;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/// What a hub refuses, who gets the token, and what is said.
+@ExtendWith(NoLeaks.class)
+class HubFaultTest {
+  private static final String MODEL = "org/model";
+  private static final String TOKEN = "hf_secret";
+  private static final Location FILE = Location.of("hf://org/model/weights.bin");
+
+  @TempDir private Path folder;
+  private final HubServer server = new HubServer(1000);
+  private final Map<String, String> settings = new HashMap<>();
+
+  HubFaultTest() {
+    server.put(MODEL, "weights.bin", new byte[5000]);
+    server.put(MODEL, "config.json", new byte[10]);
+    settings.put("HF_ENDPOINT", server.endpoint() + "/");
+  }
+
+  @AfterEach
+  void close() {
+    server.close();
+  }
+
+  private void open(Location file) {
+    settings.put("HF_HOME", folder.toString());
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0)) {
+      store.open(file, CachePolicy.BUFFERED).close();
+    }
+  }
+
+  private void checkRefused(Location file, String... reasons) {
+    assertThatThrownBy(() -> open(file))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContainingAll(reasons)
+        .hasMessageNotContainingAny("\n", TOKEN);
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    "401, RepoNotFound, false, 'it is private: check the name, or set HF_TOKEN'",
+    "404, RepoNotFound, true, 'there is no such repository, or the token may not see it'",
+    "401, '', true, 'the hub does not accept the token: renew it in HF_TOKEN'",
+    "403, GatedRepo, false, 'the repository is gated: ask for access at'",
+    "403, GatedRepo, true, 'gated, and the token''s user has no access: ask for it at'",
+    "403, '', true, 'the token does not allow this'",
+    "403, '', false, 'the hub forbids this without a token: set HF_TOKEN'",
+    "404, RevisionNotFound, false, 'the repository has no revision ''main'''",
+    "418, '', false, 'status 418: the hub refused'"
+  })
+  void aRefusalIsOneLineThatSaysWhatToDo(int status, String code, boolean known, String reason) {
+    if (known) {
+      settings.put("HF_TOKEN", TOKEN);
+    }
+    server.refuse(_ -> Optional.of(new Refusal(status, code)));
+    checkRefused(FILE, reason);
+    assertThat(server.takeRequests()).hasSize(1);
+  }
+
+  @Test
+  void theTokenGoesToTheHubAndToNoOtherHost() {
+    settings.put("HF_TOKEN", " " + TOKEN + "\n");
+    open(FILE);
+    List<Request> requests = server.takeRequests();
+    assertThat(requests).extracting(Request::large).contains(true, false);
+    assertThat(requests)
+        .allSatisfy(request ->
+            assertThat(request.token()).isEqualTo(request.large() ? "" : "Bearer " + TOKEN));
+  }
+
+  @Test
+  void theTokenIsReadFromItsFile() throws IOException {
+    Path file = Files.writeString(folder.resolve("token"), TOKEN + "\n");
+    open(FILE);
+    assertThat(server.takeRequests().getFirst().token()).isEqualTo("Bearer " + TOKEN);
+    settings.put("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1");
+    open(FILE);
+    assertThat(server.takeRequests().getFirst().token()).isEmpty();
+    assertThat(file).exists();
+  }
+
+  @Test
+  void aMissingFileIsNotedAsPythonDoes() {
+    Location missing = Location.of("hf://org/model/sub/missing.json");
+    checkRefused(missing, "has no such file", "status 404");
+    assertThat(
+            folder
+                .resolve("hub/models--org--model/.no_exist")
+                .resolve(server.commit(MODEL))
+                .resolve("sub/missing.json"))
+        .isEmptyFile();
+  }
+
+  @Test
+  void failuresThatPassAreTriedAgain() {
+    AtomicInteger count = new AtomicInteger();
+    server.refuse(
+        _ -> count.getAndIncrement() == 0 ? Optional.of(new Refusal(503, "")) : Optional.empty());
+    open(FILE);
+    assertThat(count).hasValueGreaterThan(1);
+  }
+
+  @Test
+  void whatIsNoHubIsNamedAsThat() {
+    server.commit(MODEL, "../../x");
+    checkRefused(FILE, "the answer lacks X-Repo-Commit", "does HF_ENDPOINT name a hub?");
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @ParameterizedTest
+  @CsvSource({"ftp://host", "no address", "http://user:x@host"})
+  void anEndpointThatIsNoAddressIsRefused(String endpoint) {
+    settings.put("HF_ENDPOINT", endpoint);
+    assertThatThrownBy(() -> open(FILE))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("HF_ENDPOINT must be an http or https address (was " + endpoint + ")");
+  }
+
+  /// The first refusal of an address to which a redirect led sends the request to the hub again.
+  @Test
+  void aNameOfARepositoryIsNoFile() {
+    checkRefused(Location.of("hf://org/model"), "name a file in it");
+    assertThat(server.takeRequests()).isEmpty();
+  }
+}
