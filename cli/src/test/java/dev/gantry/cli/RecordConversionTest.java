@@ -346,7 +346,7 @@ class RecordConversionTest {
         out);
     assertRefused(64, "--shard-bytes must be at least 1 (was 0)", "--shard-bytes", 0, in, out);
     assertRefused(64, "one of them", "--shard-bytes", 9, "--samples-per-shard", 1, in, out);
-    assertRefused(64, "--shards must be 1 to 1024: 0", "--shards", 0, shards, out);
+    assertRefused(64, "--shards must be 1 to 1024 (was 0)", "--shards", 0, shards, out);
     assertRefused(64, "1025", "--shards", 1025, shards, out);
   }
 

@@ -25,6 +25,9 @@ public sealed interface Location {
   /// @throws MisuseException if the text is neither a path nor a URI, or begins like a URI that lacks a
   ///     slash, as `s3:/bucket/key` does; `./s3:/bucket/key` is a path
   static Location of(String text) {
+    if (text.isEmpty()) {
+      throw new MisuseException("location must be a path or a URI (was empty)");
+    }
     try {
       Matcher start = Remote.SCHEME.matcher(text);
       if (!start.lookingAt()) {

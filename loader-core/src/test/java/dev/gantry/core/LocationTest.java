@@ -78,5 +78,8 @@ class LocationTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageStartingWith("location must be a path or a URI");
     assertThatThrownBy(() -> Location.of("a\0b")).isInstanceOf(MisuseException.class);
+    assertThatThrownBy(() -> Location.of(""))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("location must be a path or a URI (was empty)");
   }
 }

@@ -158,8 +158,9 @@ public final class WebDataset extends GantryDataset {
       }
       if (files.isEmpty()) {
         throw new MisuseException(
-            "setPath was not called, or its folders %s have no archive; it says what to read"
-                .formatted(names));
+            names.isEmpty()
+                ? "setPath was not called; it says what to read"
+                : "setPath: no archive named *%s in %s".formatted(TAR, String.join(", ", names)));
       }
       return files;
     }

@@ -12,9 +12,11 @@ import ai.djl.nn.core.Linear;
 import ai.djl.nn.norm.BatchNorm;
 import ai.djl.training.optimizer.Optimizer;
 import ai.djl.training.tracker.Tracker;
+import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
@@ -145,6 +147,26 @@ class DcpTrainingTest {
     try (Training training = new Training(block(), Optimizers.adam())) {
       var _ = Checkpoints.restoreDcp(folder, training.trainer, NAMES);
       assertThat(training.steps(5, 7)).isEqualTo(losses);
+    }
+  }
+
+  @Test
+  void aFolderWithoutAModelIsRefused() {
+    Path folder = temporary.resolve("other");
+    NewTensor tensor =
+        new NewTensor(
+            "weight",
+            DType.U8,
+            TensorShape.of(2),
+            new Memory.OnHost(MemorySegment.ofArray(new byte[2])));
+    var _ =
+        NewDcp.of(folder, List.of(tensor)).write(GantrySession.shared(), WriteOptions.defaults());
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      assertThatThrownBy(() -> Checkpoints.restoreDcp(folder, training.trainer, NAMES))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage(
+              "the folder must have a model: no name of its 1 tensors begins with 'model.' (the"
+                  + " first is 'weight')");
     }
   }
 

@@ -87,6 +87,14 @@ class ReadBesideTrainingTest {
   }
 
   @Test
+  void aFileInPlaceOfTheFolderIsRefused() throws IOException {
+    Path file = Files.createFile(folder.resolve("file"));
+    assertThatThrownBy(() -> Checkpoints.at(file).openLatest())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("checkpoints are in folders (was the file " + file + ")");
+  }
+
+  @Test
   void aDamagedLatestIsAnError() throws IOException {
     save(1, 0);
     Files.delete(folder.resolve("gantry-step-1").resolve("model.safetensors"));

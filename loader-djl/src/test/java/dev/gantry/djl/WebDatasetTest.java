@@ -32,6 +32,7 @@ import java.util.stream.Stream;
 import java.util.zip.GZIPOutputStream;
 import org.apache.commons.compress.archivers.tar.TarArchiveEntry;
 import org.apache.commons.compress.archivers.tar.TarArchiveOutputStream;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -248,6 +249,9 @@ class WebDatasetTest {
 
   @Test
   void misusesAreNamed() {
+    assertThatThrownBy(() -> dataset(folder.toString()).build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("setPath: no archive named *.tar in " + folder);
     write();
     assertThatThrownBy(() -> WebDataset.builder().setPath(folder).setSampling(2).build())
         .isInstanceOf(MisuseException.class)
@@ -274,6 +278,21 @@ class WebDatasetTest {
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("two fields have one name");
     assertThatThrownBy(() -> MemberField.raw("jpg;", DType.U8)).isInstanceOf(MisuseException.class);
+  }
+
+  @Test
+  void aFileOfAnotherFormatIsCalledWhatItIs() throws IOException {
+    byte[] bytes = Arrays.copyOf(new byte[] {'P', 'K', 3, 4}, 1024);
+    Path file = Files.write(folder.resolve("model.pt"), bytes);
+    for (ThrowingCallable build :
+        List.<ThrowingCallable>of(
+            () -> dataset(file.toString()).build(),
+            () -> TfRecordDataset.builder().setPath(file).setSampling(2).build(),
+            () -> ShardDataset.builder().setPath(file).setSampling(2).build())) {
+      assertThatThrownBy(build)
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("the file is a ZIP archive");
+    }
   }
 
   @Test

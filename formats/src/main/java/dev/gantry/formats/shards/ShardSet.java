@@ -14,6 +14,7 @@ import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.files.Folder;
 import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.json.JsonMembers;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.spi.FileBytes;
@@ -127,6 +128,7 @@ public final class ShardSet {
   /// @param withShards whether to check the shards' files, too
   static ShardSet read(Session session, Location file, boolean withShards) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
+      OtherFormats.refuse(bytes, FILE_NAME);
       return new ShardIndexParser(bytes, withShards).parse();
     }
   }

@@ -8,6 +8,7 @@ import dev.gantry.core.Session;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.source.ByteSource;
 import dev.gantry.formats.internal.source.ByteWindow;
 import java.io.EOFException;
@@ -209,7 +210,12 @@ public final class TfRecordReader implements AutoCloseable {
   private long checkedLength() {
     ByteBuffer memory = window.bytes();
     if (!framing.isHeader(memory, window.start())) {
-      throw fault(LENGTH_CRC, "the checksum of its length is wrong");
+      throw fault(
+          LENGTH_CRC,
+          "the checksum of its length is wrong"
+              + (window.position() == 0
+                  ? OtherFormats.instead(window.slice(0, HEADER_BYTES).asByteBuffer())
+                  : ""));
     }
     memory.clear();
     long length = memory.getLong(window.start());

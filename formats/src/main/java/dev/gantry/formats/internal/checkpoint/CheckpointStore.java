@@ -14,6 +14,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.files.FolderLock;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.HexFormat;
@@ -181,9 +182,13 @@ public final class CheckpointStore implements AutoCloseable {
   /// meanwhile. It reads the manifests alone, and keeps only their heads. The folder need not be open; a
   /// missing folder holds no checkpoints.
   ///
+  /// @throws MisuseException if this is a file
   /// @throws TransferException if a folder or a manifest cannot be read: an unreadable checkpoint may be
   ///     intact, so it is not listed as damaged
   public static CheckpointListing list(GantrySession session, Path root) {
+    if (Files.isRegularFile(root)) {
+      throw new MisuseException("checkpoints are in folders (was the file " + root + ")");
+    }
     return CheckpointListing.of(new StoreFolder(session, root));
   }
 

@@ -59,7 +59,7 @@ public record SavedCheckpoints(GantrySession session, Location location) {
   public CheckpointListing list() {
     if (location instanceof Location.Local(Path path, _) && !Files.isDirectory(path)) {
       SourceFile.Identity _ = SourceFile.Identity.look(path);
-      throw new MisuseException("checkpoints are in folders (was the file " + path + ")");
+      return CheckpointStore.list(session, path);
     }
     try {
       Optional<CheckpointFolder> one = single();

@@ -45,11 +45,21 @@ public final class OtherFormats {
   public static Optional<String> describe(FileBytes file) {
     ByteBuffer bytes = ByteBuffer.allocate((int) Math.min(START_BYTES, file.length()));
     file.readFully(bytes, 0);
-    String start = new String(bytes.array(), StandardCharsets.ISO_8859_1);
+    return describe(bytes.flip());
+  }
+
+  private static Optional<String> describe(ByteBuffer bytes) {
+    String start = StandardCharsets.ISO_8859_1.decode(bytes).toString();
     return SIGNATURES.stream()
         .filter(signature -> start.startsWith(signature.start()))
         .map(Signature::description)
         .findFirst();
+  }
+
+  /// Returns the end of an error's reason, which names the format that the file has instead; empty if its start is
+  /// of no known format.
+  public static String instead(ByteBuffer start) {
+    return describe(start).map("; the file is "::concat).orElse("");
   }
 
   /// Refuses an empty file, such as a download that failed leaves.

@@ -6,6 +6,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.source.ByteSource;
 import dev.gantry.formats.internal.source.ByteWindow;
 import dev.gantry.formats.internal.source.InflatedSource;
@@ -199,7 +200,13 @@ public final class TarReader implements AutoCloseable {
     }
     TarHeader header = block();
     if (!header.isZero() && !header.hasItsChecksum()) {
-      throw fault(at, CHECKSUM, "a header's checksum is not that of its bytes");
+      throw fault(
+          at,
+          CHECKSUM,
+          "a header's checksum is not that of its bytes"
+              + (at == 0
+                  ? OtherFormats.instead(window.slice(0, TarHeader.BYTES).asByteBuffer())
+                  : ""));
     }
     window.consume(TarHeader.BYTES);
     return header;

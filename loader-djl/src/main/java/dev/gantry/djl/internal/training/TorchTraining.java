@@ -257,6 +257,14 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
           found.model.put(tensor, renamed(each.getValue(), tensor));
         }
       }
+      if (found.model.isEmpty()) {
+        throw new MisuseException(
+            "the folder must have a model: no name of its %s tensors begins with '%s'%s"
+                .formatted(
+                    all.size(),
+                    model,
+                    all.isEmpty() ? "" : " (the first is '" + all.firstEntry().getKey() + "')"));
+      }
       return found;
     }
 
