@@ -53,15 +53,18 @@ record SentenceFolder(
 
   /// @param kind one of [#KINDS]
   record Module(String kind, Path folder) {
+    /// Only a Normalize may be without its file: a Pooling's defaults could be other modes than the model's.
     private HubConfig config() {
-      return optional(folder.resolve("config.json"));
+      Path file = folder.resolve("config.json");
+      return kind.equals(NORMALIZE) ? optional(file) : HubConfig.read(file);
     }
   }
 
   private static final String TRANSFORMER = "Transformer";
   private static final String POOLING = "Pooling";
   private static final String DENSE = "Dense";
-  private static final Set<String> KINDS = Set.of(TRANSFORMER, POOLING, DENSE, "Normalize");
+  private static final String NORMALIZE = "Normalize";
+  private static final Set<String> KINDS = Set.of(TRANSFORMER, POOLING, DENSE, NORMALIZE);
   private static final String VECTOR = "sentence_embedding";
   private static final String TYPES = "token_type_ids";
   private static final String SCORES = "activation_fn";
@@ -202,8 +205,10 @@ record SentenceFolder(
     String prompt = name.isEmpty() ? "" : prompts.get(name);
     if (prompt == null) {
       throw new MisuseException(
-          "the prompt must be one of the folder's, %s (was '%s')"
-              .formatted(String.join(", ", new TreeSet<>(prompts.keySet())), name));
+          prompts.isEmpty()
+              ? "the prompt must be empty: the folder has none (was '%s')".formatted(name)
+              : "the prompt must be one of the folder's, %s (was '%s')"
+                  .formatted(String.join(", ", new TreeSet<>(prompts.keySet())), name));
     }
     return prompt;
   }

@@ -11,6 +11,7 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
@@ -93,6 +94,15 @@ class TextEmbedderTest {
           places.stream().map(place -> expected[place]).toArray(float[][]::new));
       assertThat(embedder.embed(List.of())).isEmpty();
     }
+  }
+
+  @Test
+  void aPoolingWithoutItsFileIsRefused(@TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("cls-dense"), folder);
+    Files.delete(folder.resolve("1_Pooling").resolve("config.json"));
+    assertThatExceptionOfType(TransferException.class)
+        .isThrownBy(() -> HubModel.of(folder).embedder())
+        .withMessageContaining("1_Pooling/config.json");
   }
 
   @Test
@@ -270,7 +280,7 @@ class TextEmbedderTest {
     try (TextEmbedder embedder = embedder("mean")) {
       assertThatExceptionOfType(MisuseException.class)
           .isThrownBy(() -> embedder.embed(List.of("a"), "query"))
-          .withMessageContaining("the prompt must be one of");
+          .withMessageContaining("the prompt must be");
       assertThatExceptionOfType(MisuseException.class)
           .isThrownBy(() -> embedder.embed(Arrays.asList("a", null)));
     }
