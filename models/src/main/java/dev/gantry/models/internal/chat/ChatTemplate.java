@@ -9,6 +9,7 @@ import com.hubspot.jinjava.Jinjava;
 import com.hubspot.jinjava.JinjavaConfig;
 import com.hubspot.jinjava.LegacyOverrides;
 import com.hubspot.jinjava.el.JinjavaInterpreterResolver;
+import com.hubspot.jinjava.interpret.Context;
 import com.hubspot.jinjava.interpret.JinjavaInterpreter;
 import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.interpret.TemplateError;
@@ -21,6 +22,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.LocalDateTime;
@@ -32,6 +34,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import jinjava.javax.el.CompositeELResolver;
@@ -129,6 +132,9 @@ public final class ChatTemplate {
             Location.of(file), 0, "template-too-large", "more than " + MAX_BYTES + " bytes");
       }
       return Files.readString(file);
+    } catch (CharacterCodingException _) {
+      throw new MalformedFileException(
+          Location.of(file), 0, "invalid-utf8", "bytes that are not UTF-8");
     } catch (IOException fault) {
       throw new UncheckedIOException(fault);
     }
@@ -214,7 +220,24 @@ public final class ChatTemplate {
           "chat-template",
           "line %d: %s".formatted(error.getLineno(), error.getMessage()));
     }
+    requireKnown(result.getContext());
     return result.getOutput();
+  }
+
+  /// Refuses filters and tests that Jinjava does not know: it takes their answers for nothing.
+  private void requireKnown(Context rendered) {
+    for (String name : new TreeSet<>(rendered.getResolvedValues())) {
+      String last = name.substring(name.indexOf(':') + 1);
+      if ((name.startsWith("filter:") && rendered.getFilter(last) == null)
+          || (name.startsWith("exptest:") && rendered.getExpTest(last) == null)) {
+        throw new MalformedFileException(
+            Location.of(file),
+            0,
+            "chat-template",
+            "the %s '%s' is not known here"
+                .formatted(name.startsWith("filter") ? "filter" : "test", last));
+      }
+    }
   }
 
   /// What `raise_exception` of templates calls.

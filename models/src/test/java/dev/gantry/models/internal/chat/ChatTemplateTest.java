@@ -99,6 +99,28 @@ class ChatTemplateTest {
   @ParameterizedTest
   @ValueSource(
       strings = {
+        "{{ messages | odd }}",
+        "{% if messages[0] is odder %}{% endif %}",
+        "{% macro f(a) %}{{ a | odd }}{% endmacro %}{% for i in [1] %}{{ f(i) }}{% endfor %}"
+      })
+  void filtersAndTestsThatAreNotKnownAreRefusedWhereTheyAreUsed(String text) throws IOException {
+    assertThat(template("{% if false %}" + text + "{% endif %}").render(HI, true)).isEmpty();
+    assertThatThrownBy(() -> template(text).render(HI, true))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll("chat_template.jinja", "' is not known here");
+  }
+
+  @Test
+  void aTemplateThatIsNoTextIsRefused() throws IOException {
+    Files.write(folder.resolve("chat_template.jinja"), new byte[] {(byte) 0xe9, ' '});
+    assertThatThrownBy(() -> ChatTemplate.read(folder))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll("chat_template.jinja", "invalid-utf8");
+  }
+
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
         "{% for m in messages if m.role != 'x' %}{% endfor %}",
         "{%- for m in messages -%}{% if a %}{% else %}{% endif %}{%- else %}no{% endfor %}"
       })
