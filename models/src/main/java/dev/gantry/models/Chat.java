@@ -18,10 +18,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
 /// Talks with a model: a conversation becomes a text as the folder's chat template says, and the model continues it. The
-/// keys and values of the conversation are kept, so that each turn costs its new tokens only. For one thread.
+/// keys and values of the conversation are kept, so that each turn costs its new tokens only. For one thread at a time.
 ///
 /// ```java
 /// try (Chat chat = hub.chat()) {
@@ -35,6 +37,12 @@ public final class Chat implements AutoCloseable {
   private final ChatTemplate template;
   private final TextSession session;
   private final List<String> stops;
+
+  /// Held while something is computed. Closing waits for it: the tokenizer's library ends the process if it is freed
+  /// meanwhile.
+  private final ReentrantLock use = new ReentrantLock();
+
+  private boolean closed;
 
   private Chat(
       HubModel hub,
@@ -100,9 +108,26 @@ public final class Chat implements AutoCloseable {
   /// @param conversation all of it, earlier answers included
   /// @throws dev.gantry.core.GantryException as [#stream]
   public String answer(List<ChatMessage> conversation) {
-    StringBuilder answer = new StringBuilder();
-    stream(conversation).forEachRemaining(answer::append);
-    return answer.toString();
+    return alone(() -> {
+      StringBuilder answer = new StringBuilder();
+      stream(conversation).forEachRemaining(answer::append);
+      return answer.toString();
+    });
+  }
+
+  /// Refuses a second thread, which would end the first one's answer without a word.
+  private <T> T alone(Supplier<T> work) {
+    if (!use.tryLock()) {
+      throw new MisuseException("a chat is for one thread at a time: another one is answered now");
+    }
+    try {
+      if (closed) {
+        throw new MisuseException("this chat is closed");
+      }
+      return work.get();
+    } finally {
+      use.unlock();
+    }
   }
 
   /// Begins an answer, and returns its text as it comes, in pieces of whole characters. Each piece is computed when it is
@@ -111,9 +136,12 @@ public final class Chat implements AutoCloseable {
   /// @param conversation all of it, earlier answers included
   /// @throws dev.gantry.core.GantryException as [#prompt]; also if the conversation is longer than the model's texts
   public Iterator<String> stream(List<ChatMessage> conversation) {
-    // The template writes all special tokens, the first one included.
-    long[] text = tokenizer.encode(prompt(conversation), false, false).getIds();
-    return new Pieces(session.tokens(text));
+    String prompt = prompt(conversation);
+    return alone(() -> {
+      // The template writes all special tokens, the first one included.
+      long[] text = tokenizer.encode(prompt, false, false).getIds();
+      return new Pieces(session.tokens(text));
+    });
   }
 
   /// The pieces of an answer.
@@ -129,6 +157,10 @@ public final class Chat implements AutoCloseable {
 
     @Override
     public boolean hasNext() {
+      return !next.isEmpty() || (!ended && alone(this::advance));
+    }
+
+    private boolean advance() {
       while (next.isEmpty() && !ended) {
         long token = tokens.hasNext() ? tokens.nextLong() : -1;
         boolean isEnd = LongStream.of(hub.endTokens()).anyMatch(end -> end == token);
@@ -154,11 +186,18 @@ public final class Chat implements AutoCloseable {
     }
   }
 
-  /// Frees the model's memory, the cache and the tokenizer.
+  /// Frees the model's memory, the cache and the tokenizer. Waits for what another thread computes: a whole answer, or
+  /// the next piece of a stream.
   @Override
   public void close() {
-    session.close();
-    model.close();
-    tokenizer.close();
+    use.lock();
+    try {
+      closed = true;
+      session.close();
+      model.close();
+      tokenizer.close();
+    } finally {
+      use.unlock();
+    }
   }
 }

@@ -16,6 +16,10 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -100,6 +104,45 @@ class ChatTest {
         assertThat(stopping.answer(conversation))
             .isEqualTo(whole.substring(0, whole.indexOf(stop)));
       }
+    }
+  }
+
+  @Test
+  void aSecondThreadAndAClosedChatAreRefused() throws Exception {
+    List<ChatMessage> conversation = List.of(ChatMessage.user("the cat"));
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch asked = new CountDownLatch(1);
+    TextGenerator waiting =
+        TextGenerator.builder()
+            .optMaxTokens(3)
+            .optCancel(() -> {
+              begun.countDown();
+              return awaits(asked);
+            })
+            .build();
+    Chat chat = HubModel.of(folder).chat(TextOptions.defaults(), waiting);
+    try (ExecutorService thread = Executors.newSingleThreadExecutor()) {
+      Future<String> answer = thread.submit(() -> chat.answer(conversation));
+      begun.await();
+      assertThatThrownBy(() -> chat.answer(conversation))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("one thread at a time");
+      asked.countDown();
+      assertThat(answer.get()).isNotEmpty();
+    }
+    Iterator<String> stream = chat.stream(conversation);
+    chat.close();
+    assertThatThrownBy(stream::hasNext).hasMessage("this chat is closed");
+    assertThatThrownBy(() -> chat.answer(conversation)).hasMessage("this chat is closed");
+    chat.close();
+  }
+
+  private static boolean awaits(CountDownLatch latch) {
+    try {
+      latch.await();
+      return false;
+    } catch (InterruptedException _) {
+      return true;
     }
   }
 
