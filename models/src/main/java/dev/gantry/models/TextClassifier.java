@@ -84,7 +84,7 @@ public final class TextClassifier implements AutoCloseable {
     return scorer.labels();
   }
 
-  /// Frees the model's memory, and the tokenizer.
+  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
   @Override
   public void close() {
     scorer.close();

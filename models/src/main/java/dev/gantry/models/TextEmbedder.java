@@ -153,7 +153,7 @@ public final class TextEmbedder implements AutoCloseable {
     return folder.similarity().of(first, second);
   }
 
-  /// Frees the model's memory, and the tokenizer.
+  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
   @Override
   public void close() {
     runner.close();

@@ -127,7 +127,7 @@ public final class TextScorer implements AutoCloseable {
     return hub.labels();
   }
 
-  /// Frees the model's memory, and the tokenizer.
+  /// Frees the model's memory, and the tokenizer. Waits for calls that have begun; later ones are refused.
   @Override
   public void close() {
     runner.close();

@@ -22,6 +22,7 @@ import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -146,6 +147,39 @@ class TextEmbedderTest {
       for (Future<float[][]> answer : answers) {
         requireClose(answer.get(), reference.vectors(""));
       }
+    }
+  }
+
+  @Test
+  void closingWaitsForCallsAndRefusesLaterOnes() throws Exception {
+    TextReference reference = TextReference.of("mean");
+    try (ExecutorService threads = Executors.newFixedThreadPool(4)) {
+      for (int round = 0; round < 5; round++) {
+        TextEmbedder embedder = embedder("mean");
+        CountDownLatch begun = new CountDownLatch(4);
+        List<Future<MisuseException>> refused = new ArrayList<>();
+        for (int i = 0; i < 4; i++) {
+          refused.add(threads.submit(() -> untilRefused(embedder, reference, begun)));
+        }
+        begun.await();
+        embedder.close();
+        embedder.close();
+        for (Future<MisuseException> each : refused) {
+          assertThat(each.get()).hasMessage("this embedder, scorer or classifier is closed");
+        }
+      }
+    }
+  }
+
+  private static MisuseException untilRefused(
+      TextEmbedder embedder, TextReference reference, CountDownLatch begun) throws IOException {
+    for (; ; ) {
+      try {
+        requireClose(embedder.embed(reference.texts()), reference.vectors(""));
+      } catch (MisuseException refusal) {
+        return refusal;
+      }
+      begun.countDown();
     }
   }
 

@@ -8,6 +8,7 @@ import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterStore;
 import ai.djl.translate.Translator;
+import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -43,10 +44,14 @@ public final class TextRunner implements AutoCloseable {
   ///
   /// @param encode makes a text's tokens; other threads call it, too
   /// @param prompt how many tokens at the beginning of each text pooling leaves out
+  /// @throws MisuseException if this is closed
   public <T> float[][] rows(List<T> texts, Function<T, Tokens> encode, int prompt) {
-    if (texts.isEmpty()) {
-      return new float[0][];
-    }
+    return texts.isEmpty()
+        ? new float[0][]
+        : tokenizer.during(() -> computed(texts, encode, prompt));
+  }
+
+  private <T> float[][] computed(List<T> texts, Function<T, Tokens> encode, int prompt) {
     List<Tokens> tokens =
         (texts.size() < LEAST_IN_PARALLEL ? texts.stream() : texts.parallelStream())
             .map(encode)
@@ -119,6 +124,7 @@ public final class TextRunner implements AutoCloseable {
     return inOrder(rows.toFloatArray(), IntStream.range(0, (int) rows.size(0)).toArray());
   }
 
+  /// Waits for the calls of [#rows] that have begun.
   @Override
   public void close() {
     tokenizer.close();

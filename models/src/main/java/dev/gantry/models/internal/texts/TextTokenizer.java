@@ -19,6 +19,10 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Map;
 import java.util.Optional;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
 
 /// The tokenizer in a folder's `tokenizer.json`, with the special tokens of the model around each text. Thread-safe
 /// until it is closed.
@@ -38,6 +42,11 @@ public final class TextTokenizer implements AutoCloseable {
   private final Settings settings;
   private final Path file;
   private final long padding;
+
+  /// Held while the tokenizer is used: the library ends the process if it is freed meanwhile.
+  private final ReadWriteLock uses = new ReentrantReadWriteLock();
+
+  private volatile boolean closed;
 
   private TextTokenizer(HuggingFaceTokenizer tokenizer, Settings settings, Path file) {
     this.tokenizer = tokenizer;
@@ -106,9 +115,27 @@ public final class TextTokenizer implements AutoCloseable {
     return tokens(tokenizer.encode(prompt + first, second, true, false));
   }
 
+  /// Does what must end before the tokenizer, and what is closed after it, are freed.
+  ///
+  /// @throws MisuseException if this is closed
+  <T> T during(Supplier<T> work) {
+    Lock use = uses.readLock();
+    // Does not wait: only closing holds the other lock.
+    if (use.tryLock()) {
+      try {
+        if (!closed) {
+          return work.get();
+        }
+      } finally {
+        use.unlock();
+      }
+    }
+    throw new MisuseException("this embedder, scorer or classifier is closed");
+  }
+
   /// How many tokens a prompt adds at the beginning of a text, special ones included.
   public int promptLength(String prompt) {
-    Encoding encoded = tokenizer.encode(prompt, true, false);
+    Encoding encoded = during(() -> tokenizer.encode(prompt, true, false));
     int length = encoded.getIds().length;
     return length > 0 && encoded.getSpecialTokenMask()[length - 1] == 1 ? length - 1 : length;
   }
@@ -137,8 +164,15 @@ public final class TextTokenizer implements AutoCloseable {
     return new Tokens(ids, types);
   }
 
+  /// Waits for what uses the tokenizer.
   @Override
   public void close() {
-    tokenizer.close();
+    closed = true;
+    uses.writeLock().lock();
+    try {
+      tokenizer.close();
+    } finally {
+      uses.writeLock().unlock();
+    }
   }
 }

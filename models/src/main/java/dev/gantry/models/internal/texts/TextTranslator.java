@@ -44,7 +44,7 @@ record TextTranslator<I, O>(
     List<Integer> counts = new ArrayList<>();
     List<Tokens> texts = new ArrayList<>();
     for (I input : inputs) {
-      List<Tokens> each = tokens.apply(input);
+      List<Tokens> each = runner.tokenizer().during(() -> tokens.apply(input));
       counts.add(each.size());
       texts.addAll(each);
     }
