@@ -67,6 +67,18 @@ class TextScorerTest {
     }
   }
 
+  /// A tokenizer that cuts a pair itself makes every pair of their pieces: here, millions.
+  @Test
+  void ofPairsOfLongTextsOnlyTheBeginningsCount() {
+    String words = "the cat sat on the mat ";
+    String longer = words.repeat(20_000);
+    try (TextScorer scorer = HubModel.of(TEXTS.resolve("cross")).scorer()) {
+      float[] all = scorer.score(longer, List.of(longer, "a dog"));
+      assertThat(all)
+          .containsExactly(scorer.score(words.repeat(9), List.of(words.repeat(9), "a dog")));
+    }
+  }
+
   /// As versions 2 to 5 of the library name the function in config.json.
   @ParameterizedTest
   @ValueSource(

@@ -17,12 +17,14 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
+import java.util.stream.IntStream;
 
 /// The tokenizer in a folder's `tokenizer.json`, with the special tokens of the model around each text. Thread-safe
 /// until it is closed.
@@ -70,9 +72,7 @@ public final class TextTokenizer implements AutoCloseable {
       throw new MisuseException(
           "texts need a tokenizer.json in " + folder + ", as fast tokenizers are saved");
     }
-    String longest = String.valueOf(settings.longest());
-    Map<String, String> options =
-        Map.of("padding", "false", "maxLength", longest, "modelMaxLength", longest);
+    Map<String, String> options = Map.of("padding", "false", "truncation", "false");
     try (InputStream json = settings.lowerCase() ? lowering(file) : Files.newInputStream(file)) {
       return new TextTokenizer(HuggingFaceTokenizer.newInstance(json, options), settings, file);
     } catch (IOException fault) {
@@ -161,7 +161,33 @@ public final class TextTokenizer implements AutoCloseable {
     for (int i = 0; i < types.length; i++) {
       types[i] = types[i] < settings.types() ? types[i] : 0;
     }
-    return new Tokens(ids, types);
+    int[] kept = ids.length <= settings.longest() ? null : kept(encoding);
+    return kept == null
+        ? new Tokens(ids, types)
+        : new Tokens(chosen(ids, kept), chosen(types, kept));
+  }
+
+  /// The places of the tokens that fit: all special ones, and the first of each text. The tokenizer itself takes time and
+  /// memory by the product of both texts' lengths to cut a pair.
+  private int[] kept(Encoding encoding) {
+    long[] special = encoding.getSpecialTokenMask();
+    long[] texts = encoding.getSequenceIds();
+    int[] counts = new int[2];
+    for (int i = 0; i < texts.length; i++) {
+      if (special[i] == 0) {
+        counts[(int) texts[i]]++;
+      }
+    }
+    int room = Math.max(0, settings.longest() - (texts.length - counts[0] - counts[1]));
+    int few = Math.min(Math.min(counts[0], counts[1]), room / 2);
+    int[] left = counts[0] > counts[1] ? new int[] {room - few, few} : new int[] {few, room - few};
+    return IntStream.range(0, texts.length)
+        .filter(i -> special[i] == 1 || left[(int) texts[i]]-- > 0)
+        .toArray();
+  }
+
+  private static long[] chosen(long[] values, int... places) {
+    return Arrays.stream(places).mapToLong(place -> values[place]).toArray();
   }
 
   /// Waits for what uses the tokenizer.
