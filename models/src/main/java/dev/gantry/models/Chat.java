@@ -60,8 +60,10 @@ public final class Chat implements AutoCloseable {
   }
 
   static Chat open(HubModel hub, TextOptions options, TextGenerator generator, List<String> stops) {
-    if (stops.contains("")) {
-      throw new MisuseException("a text that ends an answer must not be empty");
+    for (String stop : stops) {
+      if (MisuseException.requireGiven("a text that ends an answer", stop).isEmpty()) {
+        throw new MisuseException("a text that ends an answer must not be empty");
+      }
     }
     ChatTemplate template = ChatTemplate.read(hub.folder());
     HuggingFaceTokenizer tokenizer = tokenizer(hub.folder().resolve("tokenizer.json"));
@@ -98,6 +100,7 @@ public final class Chat implements AutoCloseable {
     MisuseException.requireGiven("conversation", conversation);
     return template.render(
         conversation.stream()
+            .map(message -> MisuseException.requireGiven("message", message))
             .map(message -> Map.of("role", message.role(), "content", message.content()))
             .toList(),
         true);

@@ -63,7 +63,10 @@ final class Decoding implements AutoCloseable {
   static int room(Model model, long... text) {
     CausalBlock block = block(model);
     MisuseException.requireRange(
-        "number of tokens of the prompt", text.length, 1, block.maxPositions());
+        "number of tokens of the prompt",
+        MisuseException.requireGiven("prompt", text).length,
+        1,
+        block.maxPositions());
     for (long id : text) {
       MisuseException.requireRange("a token of the prompt", id, 0, block.vocabularySize() - 1L);
     }

@@ -16,6 +16,7 @@ import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -246,7 +247,8 @@ public final class HubModel {
   public Chat chat(TextOptions options, TextGenerator generator, String... stops) {
     MisuseException.requireGiven("options", options);
     MisuseException.requireGiven("generator", generator);
-    return Chat.open(this, options, generator, List.of(stops));
+    return Chat.open(
+        this, options, generator, Arrays.asList(MisuseException.requireGiven("stops", stops)));
   }
 
   /// Loads the folder's weights into a model that has such a block already, in place: its arrays stay

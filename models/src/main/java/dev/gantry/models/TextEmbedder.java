@@ -55,7 +55,7 @@ public final class TextEmbedder implements AutoCloseable {
   static TextEmbedder over(HubModel hub, Model model, TextOptions options) {
     if (!hub.outputs().getFirst().equals(STATES)) {
       throw new MisuseException(
-          "vectors need a model that gives %s (%s gives %s)"
+          "vectors need a model whose first output is %s (%s gives %s)"
               .formatted(STATES, hub.architecture(), String.join(", ", hub.outputs())));
     }
     SentenceFolder folder = SentenceFolder.read(hub.root(), "feature-extraction", STATES);
@@ -145,6 +145,8 @@ public final class TextEmbedder implements AutoCloseable {
   ///
   /// @throws MisuseException if the vectors have different lengths
   public double similarity(float[] first, float[] second) {
+    MisuseException.requireGiven("first", first);
+    MisuseException.requireGiven("second", second);
     if (first.length != second.length) {
       throw new MisuseException(
           "vectors must have the same length (are %d and %d)"

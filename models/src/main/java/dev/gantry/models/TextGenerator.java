@@ -70,7 +70,11 @@ public final class TextGenerator {
     if (MisuseException.requireGiven("prompts", prompts).isEmpty()) {
       return List.of();
     }
-    int longest = prompts.stream().mapToInt(prompt -> prompt.length).max().getAsInt();
+    int longest =
+        prompts.stream()
+            .mapToInt(prompt -> MisuseException.requireGiven("prompt", prompt).length)
+            .max()
+            .getAsInt();
     int[] padding = new int[prompts.size()];
     long[][] next = new long[padding.length][longest];
     List<LongStream.Builder> generated = new ArrayList<>();
@@ -212,7 +216,7 @@ public final class TextGenerator {
 
     /// Tokens that end the text, such as `eos_token_id` of `config.json`.
     public Builder optEnds(long... ids) {
-      ends = LongStream.of(ids).boxed().toList();
+      ends = LongStream.of(MisuseException.requireGiven("optEnds", ids)).boxed().toList();
       return this;
     }
 

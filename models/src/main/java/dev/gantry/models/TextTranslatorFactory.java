@@ -16,7 +16,8 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.blocks.NamedBlock;
 import java.lang.reflect.Type;
-import java.util.List;
+import java.util.Arrays;
+import java.util.Collections;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
@@ -84,9 +85,11 @@ public final class TextTranslatorFactory implements TranslatorFactory {
     }
     TextEmbedder embedder = TextEmbedder.over(hub, model, options(arguments));
     if (input == String[].class) {
-      return embedder.<String[], float[][]>ofTexts(List::of, rows -> rows);
+      return embedder.<String[], float[][]>ofTexts(
+          several -> Arrays.asList(MisuseException.requireGiven("texts", several)), rows -> rows);
     }
-    Translator<String, float[]> texts = embedder.ofTexts(text -> List.of(text), rows -> rows[0]);
+    Translator<String, float[]> texts =
+        embedder.ofTexts(Collections::singletonList, rows -> rows[0]);
     return input == Input.class ? new TextEmbeddingServingTranslator(texts) : texts;
   }
 

@@ -155,5 +155,7 @@ class ChatTest {
         .hasMessageContaining("a chat needs chat_template.jinja");
     assertThatThrownBy(() -> hub.chat(TextOptions.defaults(), SHORT, ""))
         .hasMessage("a text that ends an answer must not be empty");
+    assertThatThrownBy(() -> hub.chat(TextOptions.defaults(), SHORT, (String) null))
+        .hasMessage("a text that ends an answer must be given (was null)");
   }
 }

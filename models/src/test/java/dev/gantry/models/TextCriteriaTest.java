@@ -19,6 +19,7 @@ import ai.djl.ndarray.types.Shape;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ModelNotFoundException;
 import ai.djl.repository.zoo.ZooModel;
+import ai.djl.translate.TranslateException;
 import ai.djl.util.StringPair;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
@@ -66,6 +67,27 @@ class TextCriteriaTest {
       requireClose(predictor.predict(texts), expected);
       assertThat(predictor.batchPredict(List.of(texts, new String[] {texts[1]})).get(1))
           .hasDimensions(1, expected[1].length);
+    }
+  }
+
+  @Test
+  void aCallWithoutTextsIsOneClearLine() throws Exception {
+    try (ZooModel<String[], float[][]> model =
+            criteria("mean", String[].class, float[][].class).build().loadModel();
+        Predictor<String[], float[][]> predictor = model.newPredictor()) {
+      assertThatExceptionOfType(TranslateException.class)
+          .isThrownBy(() -> predictor.predict(new String[0]))
+          .withMessageContaining("a call must have a text or more");
+      assertThatExceptionOfType(TranslateException.class)
+          .isThrownBy(() -> predictor.predict(new String[1]))
+          .withMessageContaining("text must be given (was null)");
+    }
+    try (ZooModel<String, float[]> model =
+            criteria("mean", String.class, float[].class).build().loadModel();
+        Predictor<String, float[]> predictor = model.newPredictor()) {
+      assertThatExceptionOfType(TranslateException.class)
+          .isThrownBy(() -> predictor.predict(null))
+          .withMessageContaining("text must be given (was null)");
     }
   }
 
@@ -210,7 +232,7 @@ class TextCriteriaTest {
   void aModelThatGivesSomethingElseIsOneClearLine() {
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> criteria("cross", String.class, float[].class).build().loadModel())
-        .withMessageContaining("vectors need a model that gives last_hidden_state");
+        .withMessageContaining("vectors need a model whose first output is last_hidden_state");
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> criteria("mean", String.class, Classifications.class).build().loadModel())
         .withMessageContaining("classifies sequences");

@@ -371,6 +371,10 @@ class TextGeneratorTest {
           .hasMessageContaining("a token of the prompt must be 0 to 260 (was 261)");
       assertThatThrownBy(() -> greedy.generate(llama))
           .hasMessageContaining("number of tokens of the prompt must be 1 to 128 (was 0)");
+      assertThatThrownBy(() -> greedy.generate(llama, (long[]) null))
+          .hasMessage("prompt must be given (was null)");
+      assertThatThrownBy(() -> greedy.generate(llama, Arrays.asList(new long[] {1}, null)))
+          .hasMessage("prompt must be given (was null)");
     }
     assertThatThrownBy(() -> TextGenerator.builder().optTemperature(-1))
         .hasMessage("optTemperature must be 0 to 1000 (was -1.0)");

@@ -5,6 +5,7 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.translate.Translator;
 import ai.djl.translate.TranslatorContext;
+import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -47,6 +48,9 @@ record TextTranslator<I, O>(
       List<Tokens> each = runner.tokenizer().during(() -> tokens.apply(input));
       counts.add(each.size());
       texts.addAll(each);
+    }
+    if (texts.isEmpty()) {
+      throw new MisuseException("a call must have a text or more (has none)");
     }
     TextRunner.Pass pass = runner.pass(context.getNDManager(), TokenBatch.of(texts, prompt));
     context.setAttachment(ARRAYS, pass.arrays());
