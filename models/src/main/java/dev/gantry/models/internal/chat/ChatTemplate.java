@@ -1,43 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models.internal.chat;
 
-import com.google.gson.JsonElement;
-import com.google.gson.JsonObject;
-import com.google.gson.JsonParseException;
-import com.google.gson.JsonParser;
 import com.hubspot.jinjava.Jinjava;
 import com.hubspot.jinjava.JinjavaConfig;
 import com.hubspot.jinjava.LegacyOverrides;
-import com.hubspot.jinjava.el.JinjavaInterpreterResolver;
 import com.hubspot.jinjava.interpret.Context;
-import com.hubspot.jinjava.interpret.JinjavaInterpreter;
 import com.hubspot.jinjava.interpret.RenderResult;
 import com.hubspot.jinjava.interpret.TemplateError;
 import com.hubspot.jinjava.lib.fn.ELFunctionDefinition;
-import com.hubspot.jinjava.lib.tag.Tag;
-import com.hubspot.jinjava.tree.Node;
-import com.hubspot.jinjava.tree.TagNode;
+import com.hubspot.jinjava.objects.date.InvalidDateFormatException;
+import com.hubspot.jinjava.objects.date.StrftimeFormatter;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.json.JsonTree;
+import dev.gantry.formats.spi.FileBytes;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.LocalDateTime;
 import java.time.ZoneId;
-import java.time.format.DateTimeFormatter;
+import java.time.ZonedDateTime;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Optional;
 import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
-import jinjava.javax.el.CompositeELResolver;
 import org.jspecify.annotations.Nullable;
 
 /// A folder's chat template, which makes one text of a conversation. What a message says is never taken for a template.
@@ -49,6 +44,7 @@ public final class ChatTemplate {
       Pattern.compile("\\{%[-+]?\\s*(for|if|else|endfor|endif)\\b(.*?)%}", Pattern.DOTALL);
   private static final Pattern CONDITION =
       Pattern.compile("\\sif\\s(?!.*\\selse\\s)", Pattern.DOTALL);
+  private static final Optional<String> DEFAULT = Optional.of("default");
   private static final Jinjava JINJA = jinja();
 
   private final Path file;
@@ -62,15 +58,12 @@ public final class ChatTemplate {
   }
 
   private static Jinjava jinja() {
-    CompositeELResolver resolver = new CompositeELResolver();
-    resolver.add(new PythonMethods());
-    resolver.add(JinjavaInterpreterResolver.DEFAULT_RESOLVER_READ_WRITE);
     Jinjava jinja =
         new Jinjava(
             JinjavaConfig.newBuilder()
                 .withNestedInterpretationEnabled(false)
                 .withMaxOutputSize(MAX_TEXT)
-                .withElResolver(resolver)
+                .withElResolver(new PythonMethods())
                 .withLegacyOverrides(
                     LegacyOverrides.newBuilder()
                         .withParseWhitespaceControlStrictly(true)
@@ -82,7 +75,6 @@ public final class ChatTemplate {
                 .build());
     jinja.getGlobalContext().registerFunction(function("raise_exception", "raise"));
     jinja.getGlobalContext().registerFunction(function("strftime_now", "now"));
-    jinja.getGlobalContext().registerTag(new Generation());
     return jinja;
   }
 
@@ -96,18 +88,10 @@ public final class ChatTemplate {
   /// @throws MalformedFileException if a file is not as it must be
   public static ChatTemplate read(Path folder) {
     Path config = folder.resolve("tokenizer_config.json");
-    JsonObject members = new JsonObject();
-    if (Files.isRegularFile(config)) {
-      try {
-        members = JsonParser.parseString(text(config)).getAsJsonObject();
-      } catch (JsonParseException | IllegalStateException fault) {
-        throw new MalformedFileException(
-            Location.of(config), 0, "not-an-object", String.valueOf(fault.getMessage()));
-      }
-    }
+    JsonTree members = Files.isRegularFile(config) ? members(config) : JsonTree.EMPTY;
     Path file = folder.resolve("chat_template.jinja");
     boolean own = Files.isRegularFile(file);
-    String template = own ? text(file) : template(members.get("chat_template"));
+    String template = own ? text(file) : template(members);
     if (template == null) {
       throw new MisuseException(
           "a chat needs chat_template.jinja, or chat_template in tokenizer_config.json, in "
@@ -115,14 +99,21 @@ public final class ChatTemplate {
     }
     Map<String, Object> words = new HashMap<>();
     for (String name : List.of("bos_token", "eos_token", "unk_token", "pad_token")) {
-      String word = word(members.get(name));
-      if (word != null) {
-        words.put(name, word);
-      }
+      // A special token may be written with its properties.
+      members
+          .text(name)
+          .or(() -> members.object(name).text("content"))
+          .ifPresent(word -> words.put(name, word));
     }
     Path from = own ? file : config;
     requireKnown(from, template);
     return new ChatTemplate(from, rewritten(template), words);
+  }
+
+  private static JsonTree members(Path config) {
+    try (FileBytes bytes = FileBytes.open(GantrySession.shared(), config)) {
+      return JsonTree.read(bytes);
+    }
   }
 
   private static String text(Path file) {
@@ -141,26 +132,16 @@ public final class ChatTemplate {
   }
 
   /// One template, or that named `default` of several.
-  private static @Nullable String template(@Nullable JsonElement given) {
-    if (given == null || given.isJsonPrimitive()) {
-      return given == null ? null : given.getAsString();
-    }
-    if (given.isJsonArray()) {
-      for (JsonElement each : given.getAsJsonArray()) {
-        if (each instanceof JsonObject named && "default".equals(word(named.get("name")))) {
-          return word(named.get("template"));
-        }
-      }
-    }
-    return null;
-  }
-
-  /// A text, or the `content` of a special token that is written with its properties.
-  private static @Nullable String word(@Nullable JsonElement given) {
-    if (given instanceof JsonObject token) {
-      return word(token.get("content"));
-    }
-    return given == null || !given.isJsonPrimitive() ? null : given.getAsString();
+  private static @Nullable String template(JsonTree members) {
+    List<?> several = members.get("chat_template", List.class).orElse(List.of());
+    return members
+        .text("chat_template")
+        .or(() ->
+            several.stream()
+                .filter(each -> each instanceof JsonTree one && one.text("name").equals(DEFAULT))
+                .findFirst()
+                .flatMap(each -> ((JsonTree) each).text("template")))
+        .orElse(null);
   }
 
   /// Refuses what Jinjava passes over without a word: loops with a condition, or with an `else`.
@@ -187,13 +168,15 @@ public final class ChatTemplate {
 
   /// Takes away the blanks that blocks stand behind on their lines, and the ends of lines behind blocks, as the reference
   /// does: Jinjava would also take blanks behind an expression. Writes what it does not parse in another way: a list
-  /// backwards, and a named argument that is a sum.
+  /// backwards, a named argument that is a sum, and the marks of what a model answered, which are for trainings.
   private static String rewritten(String template) {
     return template
         .replaceFirst("\n$", "")
         .replaceAll("(?m)^[ \t]+(?=\\{[%#](?!\\+))", "")
         .replaceAll("((?<!\\+)[%#]})\n", "$1")
         .replace("[::-1]", "|reverse|list")
+        .replaceAll("(\\{%[-+]?\\s*)generation\\b", "$1if true")
+        .replaceAll("(\\{%[-+]?\\s*)endgeneration\\b", "$1endif")
         .replaceAll("(\\w=)(\\w[\\w.]*(?:\\|\\w+)? *[-+] *\\w+)", "$1($2)");
   }
 
@@ -248,59 +231,11 @@ public final class ChatTemplate {
 
   /// What `strftime_now` of templates calls.
   public static String now(String format) {
-    LocalDateTime now = LocalDateTime.now(ZoneId.systemDefault());
-    StringBuilder text = new StringBuilder();
-    for (int i = 0; i < format.length(); i++) {
-      if (format.charAt(i) != '%' || i + 1 == format.length()) {
-        text.append(format.charAt(i));
-        continue;
-      }
-      char letter = format.charAt(++i);
-      String pattern =
-          switch (letter) {
-            case 'd' -> "dd";
-            case 'm' -> "MM";
-            case 'b' -> "MMM";
-            case 'B' -> "MMMM";
-            case 'y' -> "yy";
-            case 'Y' -> "yyyy";
-            case 'a' -> "EEE";
-            case 'A' -> "EEEE";
-            case 'H' -> "HH";
-            case 'I' -> "hh";
-            case 'M' -> "mm";
-            case 'S' -> "ss";
-            case 'p' -> "a";
-            case 'j' -> "DDD";
-            case '%' -> "'%'";
-            default -> throw new MisuseException("strftime_now does not know %" + letter);
-          };
-      text.append(DateTimeFormatter.ofPattern(pattern, Locale.ENGLISH).format(now));
-    }
-    return text.toString();
-  }
-
-  /// Marks what the model answered, for trainings: here, only what is in it counts.
-  private static final class Generation implements Tag {
-    private static final long serialVersionUID = 1;
-
-    @Override
-    public String getName() {
-      return "generation";
-    }
-
-    @Override
-    public String getEndTagName() {
-      return "endgeneration";
-    }
-
-    @Override
-    public String interpret(TagNode tag, JinjavaInterpreter interpreter) {
-      StringBuilder text = new StringBuilder();
-      for (Node child : tag.getChildren()) {
-        text.append(child.render(interpreter));
-      }
-      return text.toString();
+    try {
+      return StrftimeFormatter.format(
+          ZonedDateTime.now(ZoneId.systemDefault()), format, Locale.ENGLISH);
+    } catch (InvalidDateFormatException _) {
+      throw new MisuseException("strftime_now does not know " + format);
     }
   }
 }

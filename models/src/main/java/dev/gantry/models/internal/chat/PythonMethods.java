@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models.internal.chat;
 
-import java.beans.FeatureDescriptor;
+import com.hubspot.jinjava.el.JinjavaInterpreterResolver;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
+import jinjava.javax.el.CompositeELResolver;
 import jinjava.javax.el.ELContext;
-import jinjava.javax.el.ELResolver;
 import org.jspecify.annotations.Nullable;
 
-/// The methods of Python's strings and dictionaries that chat templates call, for expressions of Jinjava.
-final class PythonMethods extends ELResolver {
+/// The resolver of Jinjava's expressions, with the methods of Python's strings and dictionaries that chat templates call.
+final class PythonMethods extends CompositeELResolver {
+  PythonMethods() {
+    add(JinjavaInterpreterResolver.DEFAULT_RESOLVER_READ_WRITE);
+  }
+
   private static final String BLANKS = " \n\t\r\f\u000b";
 
   @Override
@@ -34,8 +37,9 @@ final class PythonMethods extends ELResolver {
     // An absent value is resolved, too: get() of a key that is not there is none.
     if (result != null || (base instanceof Map && method.toString().equals("get"))) {
       context.setPropertyResolved(true);
+      return result;
     }
-    return result;
+    return super.invoke(context, base, method, types, arguments);
   }
 
   private static @Nullable Object ofText(String text, String method, @Nullable Object... given) {
@@ -67,16 +71,10 @@ final class PythonMethods extends ELResolver {
 
   /// @param set the characters to take away; null for blanks
   private static String stripped(String text, @Nullable String set, boolean left, boolean right) {
-    String away = set == null ? BLANKS : set;
-    int from = 0;
-    int to = text.length();
-    while (left && from < to && away.indexOf(text.charAt(from)) >= 0) {
-      from++;
-    }
-    while (right && to > from && away.indexOf(text.charAt(to - 1)) >= 0) {
-      to--;
-    }
-    return text.substring(from, to);
+    String away = "[" + Pattern.quote(set == null ? BLANKS : set) + "]";
+    String begun = left ? text.replaceFirst("^" + away + "+", "") : text;
+    // Looks behind, so that blanks within a text are looked at once each.
+    return right ? begun.replaceFirst("(?<!" + away + ")" + away + "+\\z", "") : begun;
   }
 
   private static List<String> split(String text, @Nullable String separator) {
@@ -101,34 +99,5 @@ final class PythonMethods extends ELResolver {
               : given.length > 1 ? given[1] : null;
       default -> null;
     };
-  }
-
-  @Override
-  public @Nullable Object getValue(ELContext context, @Nullable Object base, Object property) {
-    return null;
-  }
-
-  @Override
-  public @Nullable Class<?> getType(ELContext context, @Nullable Object base, Object property) {
-    return null;
-  }
-
-  @Override
-  public void setValue(ELContext context, @Nullable Object base, Object property, Object value) {}
-
-  @Override
-  public boolean isReadOnly(ELContext context, @Nullable Object base, Object property) {
-    return true;
-  }
-
-  @Override
-  public @Nullable Iterator<FeatureDescriptor> getFeatureDescriptors(
-      ELContext context, @Nullable Object base) {
-    return null;
-  }
-
-  @Override
-  public @Nullable Class<?> getCommonPropertyType(ELContext context, @Nullable Object base) {
-    return null;
   }
 }
