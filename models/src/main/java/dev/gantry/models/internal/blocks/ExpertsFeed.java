@@ -11,15 +11,15 @@ import ai.djl.nn.Activation;
 import ai.djl.nn.Parameter;
 import dev.gantry.models.internal.blocks.Description.Experts;
 import dev.gantry.models.internal.blocks.NamedBlock.Dense;
+import dev.gantry.models.internal.blocks.NamedBlock.Part;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
-import dev.gantry.models.internal.blocks.TransformerBlock.Feed;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 
 /// A mixture of experts: the router scores them for each token, and the best compute, each for the tokens that have it.
 /// Which these are is copied to the host once a layer.
-public final class ExpertsFeed implements Feed {
+public final class ExpertsFeed implements Part {
   /// What bounds gpt-oss's gate and its counterpart, and how steep its gate is.
   private static final double BOUND = 7;
 
@@ -27,9 +27,9 @@ public final class ExpertsFeed implements Feed {
 
   private final Experts kind;
   private final Dense router;
-  private final List<Feed> experts;
+  private final List<Part> experts;
 
-  private ExpertsFeed(Experts kind, Dense router, List<Feed> experts) {
+  private ExpertsFeed(Experts kind, Dense router, List<Part> experts) {
     this.kind = kind;
     this.router = router;
     this.experts = experts;
@@ -39,7 +39,7 @@ public final class ExpertsFeed implements Feed {
   public static ExpertsFeed of(TransformerBlock block, String name, Description description) {
     Experts kind = Objects.requireNonNull(description.feedForward().experts());
     Dense router = block.dense(name + "router", kind.count(), description.width(), kind.stacked());
-    List<Feed> experts =
+    List<Part> experts =
         kind.stacked() ? stacked(block, name, description.width(), kind) : new ArrayList<>();
     if (!kind.stacked()) {
       for (int i = 0; i < kind.count(); i++) {
@@ -49,7 +49,7 @@ public final class ExpertsFeed implements Feed {
     return new ExpertsFeed(kind, router, experts);
   }
 
-  private static List<Feed> stacked(TransformerBlock block, String name, int width, Experts kind) {
+  private static List<Part> stacked(TransformerBlock block, String name, int width, Experts kind) {
     int hidden = kind.hidden();
     int count = kind.count();
     Parameter.Type weight = Parameter.Type.WEIGHT;
@@ -59,7 +59,7 @@ public final class ExpertsFeed implements Feed {
     Parameter down = block.parameter(name + "experts_down_weight", weight, count, hidden, width);
     Parameter downBias =
         block.parameter(name + "experts_down_bias", Parameter.Type.BIAS, count, width);
-    List<Feed> experts = new ArrayList<>();
+    List<Part> experts = new ArrayList<>();
     for (int i = 0; i < count; i++) {
       NDIndex index = new NDIndex(i);
       experts.add((x, pass) -> {

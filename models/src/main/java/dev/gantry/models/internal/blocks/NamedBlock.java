@@ -38,6 +38,11 @@ public abstract class NamedBlock extends AbstractBlock {
     }
   }
 
+  /// A part of a block, which makes states of states.
+  public interface Part {
+    NDArray of(NDArray x, Pass pass);
+  }
+
   /// A dense layer: `x · weightᵀ + bias`.
   public record Dense(Parameter weight, @Nullable Parameter bias) {
     NDArray of(NDArray x, Pass pass) {

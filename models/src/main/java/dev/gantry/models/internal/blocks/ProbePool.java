@@ -5,8 +5,8 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Parameter;
 import dev.gantry.models.internal.blocks.NamedBlock.Dense;
 import dev.gantry.models.internal.blocks.NamedBlock.Norm;
+import dev.gantry.models.internal.blocks.NamedBlock.Part;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
-import dev.gantry.models.internal.blocks.TransformerBlock.Feed;
 
 /// Pools states as SigLIP does an image's: a learned state attends to all of them, and a feed-forward part follows.
 ///
@@ -18,7 +18,7 @@ record ProbePool(
     Dense value,
     Dense output,
     Norm norm,
-    Feed feed,
+    Part feed,
     Attention attention) {
   static ProbePool of(TransformerBlock block) {
     Description description = block.description();

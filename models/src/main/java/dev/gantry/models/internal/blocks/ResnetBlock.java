@@ -2,35 +2,20 @@
 package dev.gantry.models.internal.blocks;
 
 import ai.djl.ndarray.NDArray;
-import ai.djl.ndarray.NDList;
-import ai.djl.ndarray.NDManager;
-import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Activation;
 import ai.djl.nn.Block;
-import ai.djl.nn.convolutional.Conv2d;
-import ai.djl.nn.core.Linear;
+import ai.djl.nn.Parameter;
 import ai.djl.nn.norm.BatchNorm;
 import ai.djl.nn.pooling.Pool;
-import ai.djl.training.ParameterStore;
-import ai.djl.util.PairList;
-import dev.gantry.core.MisuseException;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.function.UnaryOperator;
-import org.jspecify.annotations.Nullable;
 
 /// ResNet of version 1.5: the stride of a bottleneck is in its 3 × 3 convolution, unless you ask for
-/// the first one as in version 1.
+/// the first one as in version 1. Pooled is the mean over each map, `[batch, filters, 1, 1]`.
 ///
-/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits`
-/// `[batch, labels]`; without, the last feature map `[batch, filters, …]` and its mean over each
-/// map, `[batch, filters, 1, 1]`.
-///
-/// The parts are DJL's own blocks. In training their batch normalization uses the batch's
-/// statistics, as DJL's does.
-public final class ResnetBlock extends AbstractBlock {
+/// In training its batch normalization uses the batch's statistics, as DJL's does.
+public final class ResnetBlock extends StagedBlock {
   /// The sizes of a ResNet.
   ///
   /// @param stem filters of the first convolution
@@ -61,161 +46,97 @@ public final class ResnetBlock extends AbstractBlock {
     }
   }
 
-  /// A convolution and its batch normalization.
-  private record Convolution(Conv2d weights, BatchNorm norm) {
-    NDArray of(NDArray x, ParameterStore store, boolean training) {
-      NDList mapped = weights.forward(store, new NDList(x), training);
-      return norm.forward(store, mapped, training).singletonOrThrow();
-    }
-  }
-
-  /// @param shortcut none where the input is added as it is
-  private record Layer(List<Convolution> convolutions, @Nullable Convolution shortcut) {}
-
   private final Config config;
-  private final Convolution stem;
-  private final List<Layer> layers = new ArrayList<>();
-  private final @Nullable Linear labels;
 
-  /// A block without values: a load or [#initialize] gives them.
   public ResnetBlock(Config config) {
+    super(config.channels(), config.filters().getLast(), config.labels());
     this.config = config;
-    stem = convolution("stem", config.stem(), 7, 2);
+    Window first = new Window(7, 2, 3);
+    Part stem = normed("stem", config.stem(), config.channels(), first);
+    add(first, (x, pass) -> config.activation().apply(stem.of(x, pass)));
+    Window pool = new Window(3, 2, 1);
+    add(pool, (x, _) -> Pool.maxPool2d(x, pool.kernel(), pool.step(), pool.edge(), false));
     int inputs = config.stem();
     for (int stage = 0; stage < config.filters().size(); stage++) {
       int filters = config.filters().get(stage);
       for (int i = 0; i < config.depths().get(stage); i++) {
         int stride = i == 0 && (stage > 0 || config.shrinkFirst()) ? 2 : 1;
-        String name = "stage" + stage + "_layer" + i + "_";
-        Convolution shortcut =
-            inputs == filters && stride == 1
-                ? null
-                : convolution(name + "shortcut", filters, 1, stride);
-        layers.add(new Layer(convolutions(name + "part", filters, stride), shortcut));
+        add(
+            new Window(1, stride, 0),
+            layer("stage" + stage + "_layer" + i + "_", filters, inputs, stride));
         inputs = filters;
       }
     }
-    labels = config.labels() == 0 ? null : Linear.builder().setUnits(config.labels()).build();
-    if (labels != null) {
-      children.add("labels", labels);
-    }
+    addHead();
   }
 
-  private List<Convolution> convolutions(String name, int filters, int stride) {
+  private Part layer(String name, int filters, int inputs, int stride) {
+    Part shortcut =
+        inputs == filters && stride == 1
+            ? null
+            : normed(name + "shortcut", filters, inputs, new Window(1, stride, 0));
+    List<Part> convolutions = convolutions(name + "part", filters, inputs, stride);
+    return (x, pass) -> {
+      NDArray y = convolutions.getFirst().of(x, pass);
+      for (Part next : convolutions.subList(1, convolutions.size())) {
+        y = next.of(Activation.relu(y), pass);
+      }
+      return config.activation().apply(y.add(shortcut == null ? x : shortcut.of(x, pass)));
+    };
+  }
+
+  private List<Part> convolutions(String name, int filters, int inputs, int stride) {
     if (!config.bottleneck()) {
       return List.of(
-          convolution(name + 0, filters, 3, stride), convolution(name + 1, filters, 3, 1));
+          normed(name + 0, filters, inputs, new Window(3, stride, 1)),
+          normed(name + 1, filters, filters, new Window(3, 1, 1)));
     }
+    int neck = filters / 4;
+    int early = config.strideFirst() ? stride : 1;
     return List.of(
-        convolution(name + 0, filters / 4, 1, config.strideFirst() ? stride : 1),
-        convolution(name + 1, filters / 4, 3, config.strideFirst() ? 1 : stride),
-        convolution(name + 2, filters, 1, 1));
+        normed(name + 0, neck, inputs, new Window(1, early, 0)),
+        normed(name + 1, neck, neck, new Window(3, stride / early, 1)),
+        normed(name + 2, filters, neck, new Window(1, 1, 0)));
   }
 
-  private Convolution convolution(String name, int filters, int kernel, int stride) {
-    Conv2d weights =
-        Conv2d.builder()
-            .setKernelShape(new Shape(kernel, kernel))
-            .setFilters(filters)
-            .optStride(new Shape(stride, stride))
-            .optPadding(new Shape(kernel / 2, kernel / 2))
-            .optBias(false)
-            .build();
-    BatchNorm norm = BatchNorm.builder().optEpsilon(1e-5f).build();
-    children.add(name + "_conv", weights);
-    children.add(name + "_norm", norm);
-    return new Convolution(weights, norm);
+  /// A convolution and its batch normalization.
+  private Part normed(String name, int outputs, int inputs, Window window) {
+    Part convolution = convolution(name + "_conv", outputs, inputs, window, 1, false);
+    Parameter gamma = parameter(name + "_norm_gamma", Parameter.Type.GAMMA, outputs);
+    Parameter beta = parameter(name + "_norm_beta", Parameter.Type.BETA, outputs);
+    Parameter mean = statistic(name + "_norm_runningMean", Parameter.Type.RUNNING_MEAN, outputs);
+    Parameter variance = statistic(name + "_norm_runningVar", Parameter.Type.RUNNING_VAR, outputs);
+    return (x, pass) ->
+        BatchNorm.batchNorm(
+                convolution.of(x, pass),
+                pass.store().getValue(mean, pass.device(), false),
+                pass.store().getValue(variance, pass.device(), false),
+                pass.value(gamma),
+                pass.value(beta),
+                1,
+                0.9f,
+                1e-5f,
+                pass.training())
+            .singletonOrThrow();
   }
 
-  @Override
-  protected NDList forwardInternal(
-      ParameterStore store,
-      NDList inputs,
-      boolean training,
-      @Nullable PairList<String, Object> params) {
-    NDArray pixels = inputs.head();
-    return NamedBlock.kept(pixels.getManager(), () -> forward(pixels, store, training));
-  }
-
-  private NDList forward(NDArray pixels, ParameterStore store, boolean training) {
-    Shape shape = pixels.getShape();
-    if (shape.dimension() != 4 || shape.get(1) != config.channels()) {
-      throw new MisuseException(
-          "images must be of shape (batch, %s, height, width) (was %s)"
-              .formatted(config.channels(), shape));
-    }
-    NDArray kernels =
-        store.getValue(
-            stem.weights().getDirectParameters().get("weight"), pixels.getDevice(), training);
-    NDArray first = activated(stem.of(Attention.cast(pixels, kernels), store, training));
-    NDArray map = Pool.maxPool2d(first, new Shape(3, 3), new Shape(2, 2), new Shape(1, 1), false);
-    for (Layer layer : layers) {
-      NDArray before = map;
-      map = NamedBlock.step(before, () -> layer(before, layer, store, training));
-    }
-    NDArray mean = Pool.globalAvgPool2d(map);
-    return labels == null
-        ? NamedBlock.named(
-            List.of("last_hidden_state", "pooler_output"),
-            new NDList(map, mean.reshape(mean.getShape().addAll(new Shape(1, 1)))))
-        : NamedBlock.named(List.of("logits"), labels.forward(store, new NDList(mean), training));
-  }
-
-  private NDArray layer(NDArray x, Layer layer, ParameterStore store, boolean training) {
-    List<Convolution> convolutions = layer.convolutions();
-    NDArray y = convolutions.getFirst().of(x, store, training);
-    for (Convolution next : convolutions.subList(1, convolutions.size())) {
-      y = next.of(Activation.relu(y), store, training);
-    }
-    NDArray shortcut = layer.shortcut() == null ? x : layer.shortcut().of(x, store, training);
-    return activated(y.add(shortcut));
-  }
-
-  private NDArray activated(NDArray map) {
-    return config.activation().apply(map);
+  private Parameter statistic(String name, Parameter.Type type, int size) {
+    return addParameter(
+        Parameter.builder()
+            .setName(name)
+            .setType(type)
+            .optShape(new Shape(size))
+            .optRequiresGrad(false)
+            .build());
   }
 
   @Override
-  protected void initializeChildBlocks(NDManager manager, DataType type, Shape... inputShapes) {
-    Shape map = shrunk(initialized(stem, manager, type, inputShapes[0]), config.stem());
-    for (Layer layer : layers) {
-      if (layer.shortcut() != null) {
-        initialized(layer.shortcut(), manager, type, map);
-      }
-      for (Convolution convolution : layer.convolutions()) {
-        map = initialized(convolution, manager, type, map);
-      }
-    }
-    if (labels != null) {
-      labels.initialize(manager, type, map.slice(0, 2));
-    }
-  }
-
-  private static Shape initialized(
-      Convolution convolution, NDManager manager, DataType type, Shape input) {
-    convolution.weights().initialize(manager, type, input);
-    Shape output = convolution.weights().getOutputShapes(new Shape[] {input})[0];
-    convolution.norm().initialize(manager, type, output);
-    return output;
+  NDArray pooled(NDArray map, Pass pass) {
+    return Pool.globalAvgPool2d(map);
   }
 
   @Override
-  public Shape[] getOutputShapes(Shape[] inputShapes) {
-    Shape map = shrunk(shrunk(inputShapes[0], config.stem()), config.stem());
-    for (int stage = 0; stage < config.filters().size(); stage++) {
-      int filters = config.filters().get(stage);
-      boolean smaller = stage > 0 || config.shrinkFirst();
-      map = smaller ? shrunk(map, filters) : new Shape(map.get(0), filters, map.get(2), map.get(3));
-    }
-    long batch = map.get(0);
-    return labels == null
-        ? new Shape[] {map, new Shape(batch, map.get(1), 1, 1)}
-        : new Shape[] {new Shape(batch, config.labels())};
-  }
-
-  /// The shape that a convolution or pooling of stride two makes of a map, with the padding that all kernels
-  /// here have.
-  private static Shape shrunk(Shape map, int filters) {
-    return new Shape(map.get(0), filters, (map.get(2) + 1) / 2, (map.get(3) + 1) / 2);
+  Shape pooledShape(long batch) {
+    return new Shape(batch, config.filters().getLast(), 1, 1);
   }
 }

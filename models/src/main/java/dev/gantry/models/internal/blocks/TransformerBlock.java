@@ -46,12 +46,7 @@ public abstract class TransformerBlock extends NamedBlock {
       @Nullable Norm norm4,
       @Nullable Parameter scale1,
       @Nullable Parameter scale2,
-      Feed feed) {}
-
-  /// The feed-forward part of a layer.
-  public interface Feed {
-    NDArray of(NDArray x, Pass pass);
-  }
+      Part feed) {}
 
   /// Holds what all layers of one pass share.
   ///
@@ -160,7 +155,7 @@ public abstract class TransformerBlock extends NamedBlock {
   }
 
   /// A feed-forward part of this width.
-  public final Feed feed(String name, int hidden) {
+  public final Part feed(String name, int hidden) {
     FeedForward kind = description.feedForward();
     int width = description.width();
     Dense gate = kind.gated() ? dense(name + "gate", hidden, width, kind.bias()) : null;

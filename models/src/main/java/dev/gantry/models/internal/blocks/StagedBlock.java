@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models.internal.blocks;
+
+import ai.djl.ndarray.NDArray;
+import ai.djl.ndarray.NDList;
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Parameter;
+import ai.djl.nn.convolutional.Conv2d;
+import dev.gantry.core.MisuseException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalDouble;
+import org.jspecify.annotations.Nullable;
+
+/// A model of images whose layers are convolutions, in stages, each with fewer places and more channels than the one
+/// before.
+///
+/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits` `[batch, labels]`; without,
+/// the last feature map `[batch, filters, …]`, and what is pooled of each map.
+public abstract class StagedBlock extends NamedBlock {
+  /// A square window that moves over a map.
+  record Window(int size, int stride, int padding) {
+    long count(long places) {
+      return (places + 2L * padding - size) / stride + 1;
+    }
+
+    Shape kernel() {
+      return new Shape(size, size);
+    }
+
+    Shape step() {
+      return new Shape(stride, stride);
+    }
+
+    Shape edge() {
+      return new Shape(padding, padding);
+    }
+  }
+
+  private final int channels;
+  private final int width;
+  private final int labels;
+  private final List<Part> parts = new ArrayList<>();
+  private final List<Window> windows = new ArrayList<>();
+  private @Nullable Dense head;
+
+  /// @param channels of an image
+  /// @param width how many channels the last map has
+  /// @param labels how many classes it tells apart; 0 for no head
+  StagedBlock(int channels, int width, int labels) {
+    this.channels = channels;
+    this.width = width;
+    this.labels = labels;
+  }
+
+  /// Adds a part, which each map goes through.
+  ///
+  /// @param window which makes the map smaller; null if none does
+  final void add(@Nullable Window window, Part part) {
+    parts.add(part);
+    if (window != null) {
+      windows.add(window);
+    }
+  }
+
+  /// Adds what gives labels their scores, the last of the parameters.
+  final void addHead() {
+    head = labels == 0 ? null : dense("labels", labels, width, true);
+  }
+
+  final Part convolution(
+      String name, int outputs, int inputs, Window window, int groups, boolean bias) {
+    int size = window.size();
+    Parameter weight =
+        parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs, size, size);
+    Parameter added = bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null;
+    return (x, pass) -> {
+      NDArray kernels = pass.value(weight);
+      return Conv2d.conv2d(
+              Attention.cast(x, kernels),
+              kernels,
+              added == null ? null : pass.value(added),
+              window.step(),
+              window.edge(),
+              new Shape(1, 1),
+              groups)
+          .singletonOrThrow();
+    };
+  }
+
+  /// What is made of the last map, `[batch, width]`.
+  abstract NDArray pooled(NDArray map, Pass pass);
+
+  /// The shape of what is pooled, where it is an output.
+  abstract Shape pooledShape(long batch);
+
+  @Override
+  public final OptionalDouble rmsEpsilon() {
+    return OptionalDouble.empty();
+  }
+
+  @Override
+  public final NDList forward(NDList inputs, Pass pass) {
+    Shape shape = inputs.head().getShape();
+    if (shape.dimension() != 4 || shape.get(1) != channels) {
+      throw new MisuseException(
+          "images must be of shape (batch, %s, height, width) (was %s)".formatted(channels, shape));
+    }
+    NDArray map = parts.getFirst().of(inputs.head(), pass);
+    for (Part part : parts.subList(1, parts.size())) {
+      NDArray before = map;
+      map = step(before, () -> part.of(before, pass));
+    }
+    NDArray pooled = pooled(map, pass);
+    return head == null
+        ? named(
+            List.of("last_hidden_state", "pooler_output"),
+            new NDList(map, pooled.reshape(pooledShape(shape.get(0)))))
+        : named(List.of("logits"), new NDList(head.of(pooled, pass)));
+  }
+
+  @Override
+  public final List<Shape> outputShapes(Shape input) {
+    long batch = input.get(0);
+    if (labels > 0) {
+      return List.of(new Shape(batch, labels));
+    }
+    long height = input.get(2);
+    long across = input.get(3);
+    for (Window window : windows) {
+      height = window.count(height);
+      across = window.count(across);
+    }
+    return List.of(new Shape(batch, width, height, across), pooledShape(batch));
+  }
+}
