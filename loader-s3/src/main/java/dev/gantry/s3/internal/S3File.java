@@ -14,7 +14,7 @@ import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 /// An object as it was when it was opened: every request names its ETag, so that a server that holds
 /// another version refuses.
 final class S3File implements StoredFile {
-  private static final int REQUESTS_AT_ONCE = 16;
+  private static final int REQUESTS_AT_ONCE = 256;
 
   /// The object's ETag and size in bytes, as the server gave them.
   private record Version(String etag, long size) {

@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A file behind a URL. Every answer is checked against the version that the first answer stated.
 final class HttpFile implements StoredFile {
-  private static final int REQUESTS_AT_ONCE = 16;
+  private static final int REQUESTS_AT_ONCE = 128;
 
   final HttpClient client;
   final HttpStore.Limits limits;

@@ -3,7 +3,8 @@ package dev.gantry.core.internal.ring;
 
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.transport.OnDemandTransfer;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -11,10 +12,13 @@ import org.jspecify.annotations.Nullable;
 /// A batch that is being filled, or waits to be handed over. The ring's lock guards all that
 /// changes.
 final class BatchWork<T> {
-  /// A read, a host write or a copy. Any reader can do it.
-  @FunctionalInterface
-  interface Piece {
-    void run(OnDemandTransfer.Reader reader);
+  /// A part of a batch's work. Any reader can do it.
+  sealed interface Piece {
+    /// A read into the slot.
+    record Bring(Read read, Target target) implements Piece {}
+
+    /// What the reader does by itself: a host write, a copy or a gathering.
+    record Work(Runnable work) implements Piece {}
   }
 
   /// What a batch's pieces do: all pieces of a phase are done before those of the next begin.
@@ -43,11 +47,14 @@ final class BatchWork<T> {
     this.plannedNanos = plannedNanos;
     HostWrites hostWrites = plan.hostWrites();
     if (slot.gathering() == null) {
-      plan.reads().forEach(read -> pieces.add(reader -> reader.read(read, slot.target())));
+      Target target = slot.target();
+      plan.reads().forEach(read -> pieces.add(new Piece.Bring(read, target)));
     } else {
       pieces.addAll(slot.gatherPieces());
     }
-    hostWrites.writers().forEach(writer -> pieces.add(_ -> slot.write(hostWrites, writer)));
+    hostWrites
+        .writers()
+        .forEach(writer -> pieces.add(new Piece.Work(() -> slot.write(hostWrites, writer))));
   }
 
   long number() {

@@ -70,7 +70,7 @@ final class HostSlot extends Slot {
     for (int row = 0; row < rows; row += step) {
       int first = row;
       int end = Math.min(rows, row + step);
-      pieces.add(_ -> gathering.copy(memory(), first, end));
+      pieces.add(new BatchWork.Piece.Work(() -> gathering.copy(memory(), first, end)));
     }
     return pieces;
   }
@@ -98,7 +98,8 @@ final class HostSlot extends Slot {
       for (long row = 0; row < rows.rows(); row += step) {
         long first = row;
         long end = Math.min(rows.rows(), row + step);
-        pieces.add(_ -> HostNormalizer.normalize(rows, memory(), first, end));
+        pieces.add(
+            new BatchWork.Piece.Work(() -> HostNormalizer.normalize(rows, memory(), first, end)));
       }
       bytes += rows.rows() * rowBytes;
     }
@@ -118,7 +119,8 @@ final class HostSlot extends Slot {
       long from = copy.source() + done;
       long to = copy.target() + done;
       long step = Math.min(STEP_BYTES, all - done);
-      pieces.add(_ -> MemorySegment.copy(memory, from, memory, to, step));
+      pieces.add(
+          new BatchWork.Piece.Work(() -> MemorySegment.copy(memory, from, memory, to, step)));
     }
   }
 
@@ -127,7 +129,7 @@ final class HostSlot extends Slot {
     long most = Math.max(1, STEP_BYTES / copy.width());
     for (long row = 0; row < copy.rows(); row += most) {
       Copy2D some = copy.rows(row, Math.min(most, copy.rows() - row));
-      pieces.add(_ -> some.run(memory, memory));
+      pieces.add(new BatchWork.Piece.Work(() -> some.run(memory, memory)));
     }
   }
 

@@ -202,6 +202,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
       forgetCancellation.run();
       transfer.endReads();
       awaitReaders();
+      transfer.awaitRemote();
       Set<Slot> consumers = scheduler.awaitIdle();
       List<Runnable> actions = new ArrayList<>();
       actions.add(this::closeSource);

@@ -4,6 +4,8 @@ package dev.gantry.core.internal.ring;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.mapped.Gathering;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.ring.BatchWork.Piece;
 import dev.gantry.core.internal.ring.RingScheduler.Task;
 import dev.gantry.core.internal.transport.OnDemandTransfer;
@@ -127,11 +129,25 @@ final class RingReader<T> implements Runnable {
 
   private void run(BatchWork<T> batch, Piece piece, OnDemandTransfer.Reader reader) {
     try {
-      piece.run(reader);
+      switch (piece) {
+        case Piece.Bring(Read read, Target target) ->
+            reader.read(
+                read,
+                target,
+                () -> done(batch),
+                failure -> scheduler.fail(batch.number(), failure));
+        case Piece.Work(Runnable work) -> {
+          work.run();
+          done(batch);
+        }
+      }
     } catch (Throwable e) {
       scheduler.fail(batch.number(), e);
-      return;
     }
+  }
+
+  /// Notes that a piece is done. Called on this thread, or on one of a store.
+  private void done(BatchWork<T> batch) {
     if (scheduler.isLastDone(batch)) {
       finish(batch);
     }
@@ -142,7 +158,7 @@ final class RingReader<T> implements Runnable {
     List<Piece> next;
     try {
       next = batch.startNext();
-    } catch (RuntimeException | Error e) {
+    } catch (Throwable e) {
       scheduler.fail(batch.number(), e);
       return;
     }

@@ -5,138 +5,153 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
-import org.jspecify.annotations.Nullable;
+import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
 
-/// Reads of remote files: one thread starts them, and many are under way at once. The first failure ends all of them.
+/// Reads of remote files: many are under way at once, and no thread waits for one of them. Thread-safe.
+///
+/// Their number is that which the link needs ([LinkWindow]), and their bytes are bounded.
 public final class PendingReads implements AutoCloseable {
-  private final int most;
+  /// The most bytes that are under way at once, unless one read has more: 10 GB/s for a tenth of a second.
+  public static final long MAX_BYTES = 1L << 30;
+
   private final Set<Pending> underWay = new HashSet<>();
-  private @Nullable Throwable failure;
+  private long bytesUnderWay;
+  private boolean cancelled;
 
-  /// @param most the most reads that are under way at once
-  public PendingReads(int most) {
-    this.most = most;
-  }
-
-  /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First waits until fewer than
-  /// the most reads are under way.
+  /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First waits until the link
+  /// needs one more request. One of the two actions is run once, on any thread; the read is under way until it returns.
   ///
   /// @param file a remote file
-  /// @param whenDone run on any thread when the bytes are there; if it throws, the read has failed
-  /// @throws GantryException if a read that was started here has failed
+  /// @param whenDone run when the bytes are there; if it throws, the read has failed
+  /// @param whenFailed run when the read has failed; must not throw
   public void start(
-      SourceFile file, MemorySegment target, long offset, long required, Runnable whenDone) {
-    await(most - 1);
-    Cleanup.rethrow(failure(), "a store failed");
-    Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone);
-    synchronized (this) {
-      underWay.add(read);
-    }
+      SourceFile file,
+      MemorySegment target,
+      long offset,
+      long required,
+      Runnable whenDone,
+      Consumer<Throwable> whenFailed) {
+    Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone, whenFailed);
+    await(() -> enters(read));
     try {
+      if (isCancelled()) {
+        throw new TransferException("read", file.file().toString(), new Failure.Cancelled());
+      }
       read.begin();
     } catch (RuntimeException | Error e) {
       read.failed(e);
     }
   }
 
-  /// Waits until all reads have ended. Afterwards others may be started, even if one had failed.
-  ///
-  /// @throws GantryException if one has failed
+  private boolean enters(Pending read) {
+    long bytes = read.target().byteSize();
+    if (!hasRoom(read.file, bytes)) {
+      return false;
+    }
+    underWay.add(read);
+    bytesUnderWay += bytes;
+    return true;
+  }
+
+  private boolean hasRoom(SourceFile file, long bytes) {
+    return underWay.isEmpty()
+        || (underWay.size() < file.requestsAtOnce() && bytes <= MAX_BYTES - bytesUnderWay);
+  }
+
+  /// Waits until all reads have ended, whether or not they failed.
   public void drain() {
-    await(0);
-    Cleanup.rethrow(takeFailure(), "a store failed");
+    await(underWay::isEmpty);
   }
 
   /// Ends the reads that are under way, and returns when none of them touches memory any more.
   @Override
   public void close() {
     cancel();
-    await(0);
+    drain();
   }
 
-  /// Waits until at most `reads` reads are under way. An interruption of the caller cancels them, but the wait goes on:
-  /// their targets are touched until they have ended.
-  private void await(int reads) {
+  /// Waits for a condition, which this evaluates under the lock. An interruption of the caller cancels the reads, but
+  /// the wait goes on: their targets are touched until they have ended.
+  private void await(BooleanSupplier condition) {
     boolean interrupted = false;
-    while (!awaited(reads)) {
+    while (!awaited(condition)) {
       interrupted = true;
-      fail(new TransferException("read", "by the caller", new Failure.Cancelled()));
+      cancel();
     }
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
   }
 
-  private boolean awaited(int reads) {
+  private boolean awaited(BooleanSupplier condition) {
     try {
-      return hasAtMost(reads) || WorkerThreads.await(() -> awaitOnce(reads));
+      return holds(condition) || WorkerThreads.await(() -> awaitOnce(condition));
     } catch (InterruptedException _) {
       return false;
     }
   }
 
-  private synchronized boolean hasAtMost(int reads) {
-    return underWay.size() <= reads;
+  private synchronized boolean holds(BooleanSupplier condition) {
+    return condition.getAsBoolean();
   }
 
-  private synchronized boolean awaitOnce(int reads) throws InterruptedException {
-    while (underWay.size() > reads) {
+  private synchronized boolean awaitOnce(BooleanSupplier condition) throws InterruptedException {
+    while (!condition.getAsBoolean()) {
       wait();
     }
     return true;
   }
 
-  private void fail(Throwable reason) {
-    synchronized (this) {
-      failure = failure == null ? reason : failure;
-    }
-    cancel();
+  private synchronized boolean isCancelled() {
+    return cancelled;
   }
 
-  /// Cancels all reads without holding the lock, since the store's own threads may wait for it.
-  private void cancel() {
+  /// Ends the reads that are under way, and those that begin later. This does not hold the lock meanwhile, since the
+  /// store's own threads may wait for it.
+  public void cancel() {
     List<Pending> ending;
     synchronized (this) {
+      cancelled = true;
       ending = List.copyOf(underWay);
     }
     ending.forEach(read -> read.cancellation().cancel());
   }
 
-  private synchronized @Nullable Throwable failure() {
-    return failure;
-  }
-
-  private synchronized @Nullable Throwable takeFailure() {
-    Throwable taken = failure;
-    failure = null;
-    return taken;
-  }
-
   private final class Pending extends ReadRequest {
     private final SourceFile file;
     private final Runnable whenDone;
+    private final Consumer<Throwable> whenFailed;
+    private volatile long begunNanos;
     private volatile Runnable forget = () -> {};
 
-    Pending(SourceFile file, MemorySegment target, long offset, Runnable whenDone) {
+    Pending(
+        SourceFile file,
+        MemorySegment target,
+        long offset,
+        Runnable whenDone,
+        Consumer<Throwable> whenFailed) {
       super(target, offset, new Cancellation());
       this.file = file;
       this.whenDone = whenDone;
+      this.whenFailed = whenFailed;
     }
 
     void begin() {
+      begunNanos = System.nanoTime();
       forget = file.whenEnded(cancellation()::cancel);
       file.stored().read(this);
     }
 
     @Override
     public void completed() {
+      file.noteEnd(target().byteSize(), System.nanoTime() - begunNanos, isFull());
       try {
         whenDone.run();
       } catch (RuntimeException | Error e) {
@@ -146,22 +161,32 @@ public final class PendingReads implements AutoCloseable {
       end();
     }
 
+    private boolean isFull() {
+      synchronized (PendingReads.this) {
+        return !hasRoom(file, target().byteSize());
+      }
+    }
+
     @Override
     public void failed(Throwable reason) {
-      Throwable shown =
-          reason instanceof GantryException || reason instanceof Error
-              ? reason
-              : new IllegalStateException("reading " + file.file() + " at " + offset(), reason);
-      // The failure is noted before the read ends, so that a thread that waits for the last read
-      // finds it.
-      fail(shown);
-      end();
+      try {
+        whenFailed.accept(
+            reason instanceof GantryException || reason instanceof Error
+                ? reason
+                : new IllegalStateException("reading " + file.file() + " at " + offset(), reason));
+      } finally {
+        // The failure is told before the read ends, so that a thread that waits for the last read
+        // knows it.
+        end();
+      }
     }
 
     private void end() {
       forget.run();
       synchronized (PendingReads.this) {
-        underWay.remove(this);
+        if (underWay.remove(this)) {
+          bytesUnderWay -= target().byteSize();
+        }
         PendingReads.this.notifyAll();
       }
     }

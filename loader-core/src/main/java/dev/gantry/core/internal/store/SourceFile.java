@@ -21,6 +21,7 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
 /// An open file of any store, as transports see it: supplies what its store does not offer.
@@ -33,6 +34,7 @@ public final class SourceFile implements AutoCloseable {
   private final Location file;
   private final StoredFile stored;
   private final @Nullable LocalFile local;
+  private final LinkWindow link;
   private final Cancellation ended = new Cancellation();
   private final AtomicBoolean closed = new AtomicBoolean();
 
@@ -72,7 +74,13 @@ public final class SourceFile implements AutoCloseable {
 
   /// @param stored the store's file, which this closes
   public SourceFile(Location file, StoredFile stored) {
+    this(file, stored, new LinkWindow());
+  }
+
+  /// @param link what is known of the link to a remote file's server
+  SourceFile(Location file, StoredFile stored, LinkWindow link) {
     this.file = file;
+    this.link = link;
     this.stored = stored;
     this.local = stored instanceof LocalFile present ? present : null;
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
@@ -138,12 +146,17 @@ public final class SourceFile implements AutoCloseable {
       throw new IllegalStateException("not cached: " + file);
     }
     LocalFile whole = filling.local(policy);
-    return Cleanup.orUndo(() -> new SourceFile(file, whole), whole::close);
+    return Cleanup.orUndo(() -> new SourceFile(file, whole, link), whole::close);
   }
 
-  /// How many reads under way at once suit this file.
+  /// How many reads under way at once this file's link needs, and the file bears.
   public int requestsAtOnce() {
-    return stored.requestsAtOnce();
+    return link.requests(stored.requestsAtOnce());
+  }
+
+  /// Notes that a request has brought its bytes, as [LinkWindow#ended] says.
+  void noteEnd(long bytes, long nanos, boolean full) {
+    link.ended(bytes, nanos, full, stored.requestsAtOnce());
   }
 
   /// The file's descriptors, for transports that read it themselves; a remote file has none.
@@ -185,13 +198,25 @@ public final class SourceFile implements AutoCloseable {
     if (local != null) {
       return local.read(target, offset, required, direct);
     }
-    try (PendingReads reads = new PendingReads(requestsAtOnce())) {
-      for (long done = 0; done < required; done += REQUEST_BYTES) {
+    AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
+    try (PendingReads reads = new PendingReads()) {
+      for (long done = 0; done < required && failure.get() == null; done += REQUEST_BYTES) {
         long bytes = Math.min(REQUEST_BYTES, required - done);
-        reads.start(this, target.asSlice(done, bytes), offset + done, bytes, () -> {});
+        reads.start(
+            this,
+            target.asSlice(done, bytes),
+            offset + done,
+            bytes,
+            () -> {},
+            reason -> {
+              if (failure.compareAndSet(null, reason)) {
+                reads.cancel();
+              }
+            });
       }
       reads.drain();
     }
+    Cleanup.rethrow(failure.get(), "a store failed");
     return false;
   }
 

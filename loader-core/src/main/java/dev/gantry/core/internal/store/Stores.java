@@ -16,16 +16,25 @@ import dev.gantry.core.spi.WritableStore;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.TreeSet;
+import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
 /// A session's stores: the local one, and those that [Services] finds when the first remote
 /// file is opened. Thread-safe.
 public final class Stores implements AutoCloseable {
+  /// How many links are remembered.
+  private static final int MAX_LINKS = 1000;
+
   private final LocalStore local;
   private final List<Store> remote = new ArrayList<>();
   private final List<FileCache> caches = new ArrayList<>();
+
+  /// What was learned of the links to servers, by scheme and authority.
+  private final Map<String, LinkWindow> links = new ConcurrentHashMap<>();
+
   private volatile @Nullable FileCache cache;
   private boolean found;
 
@@ -52,7 +61,7 @@ public final class Stores implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           requireVersion(file, opened);
-          return new SourceFile(file, opened);
+          return new SourceFile(file, opened, link(file));
         },
         opened::close);
   }
@@ -66,11 +75,18 @@ public final class Stores implements AutoCloseable {
       return open(file, policy);
     }
     if (cancellation.isCancelled()) {
-      throw new TransferException("open", file.toString(), new Failure.Cancelled());
+      throw cancelled(file, null);
     }
     try (Interruption _ = new Interruption(cancellation)) {
       return open(file, policy);
+    } catch (RuntimeException e) {
+      // A client that is interrupted may fail in its own words.
+      throw cancellation.isCancelled() ? cancelled(file, e) : e;
     }
+  }
+
+  private static TransferException cancelled(Location file, @Nullable Throwable cause) {
+    return new TransferException("open", file.toString(), new Failure.Cancelled(), cause);
   }
 
   /// Lists the files in a folder of a remote store, as [Store#list] does.
@@ -87,6 +103,14 @@ public final class Stores implements AutoCloseable {
         .orElseThrow(() ->
             new MisuseException(
                 file + ": files of " + file.scheme() + " are not kept on this machine; copy them"));
+  }
+
+  private LinkWindow link(Location file) {
+    if (!(file instanceof Location.Remote remote) || links.size() > MAX_LINKS) {
+      return new LinkWindow();
+    }
+    return links.computeIfAbsent(
+        remote.scheme() + "://" + remote.uri().getRawAuthority(), _ -> new LinkWindow());
   }
 
   private StoredFile openRemote(Location.Remote file, CachePolicy policy) {

@@ -14,29 +14,39 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Queues copies between a device and two pinned buffers, on its own stream or a given one. An event for each buffer
-/// tells when the copies from or into it are done. For one thread.
+/// Queues copies between a device and pinned buffers, on its own stream or a given one. An event for each buffer tells
+/// when the copies from or into it are done. For one thread at a time.
 public final class CopyQueue implements AutoCloseable {
-  private static final int BUFFERS = 2;
 
   private final CudaContext context;
   private final boolean sleepers;
   private final CudaDriver.Stream own;
   private CudaDriver.Stream stream;
-  private final List<CudaDriver.Event> copied = new ArrayList<>(BUFFERS);
+  private final List<Mark> marks = new ArrayList<>();
 
-  /// The event of the copies that were queued since the last [#record].
+  /// The flight recorder's event of the copies that were queued since the last [#record].
   private CopyEvent queued = new CopyEvent();
 
-  /// Whether any copies were queued since the last [#record].
-  private boolean unmarked;
+  /// How many copies were queued.
+  private long count;
 
-  /// Whether [#record] marked copies of a buffer that nothing has awaited yet, by buffer. If not, the queue need not
-  /// ask the driver.
-  private final boolean[] running = new boolean[BUFFERS];
+  /// The end of the copies of one buffer.
+  private static final class Mark {
+    final CudaDriver.Event event;
 
-  /// The event of the copies of each buffer that [#record] marked and nothing has awaited yet.
-  private final CopyEvent[] marked = {new CopyEvent(), new CopyEvent()};
+    /// How many copies had been queued at the last [#record] of the buffer. If there were none since, the queue need not
+    /// ask the driver.
+    long recorded;
+
+    /// Whether [#record] marked copies that nothing has awaited yet.
+    boolean running;
+
+    CopyEvent copies = new CopyEvent();
+
+    Mark(CudaDriver.Event event) {
+      this.event = event;
+    }
+  }
 
   /// Opens a queue whose waits are short: a thread that waits keeps a processor busy.
   public CopyQueue(CudaContext context) {
@@ -47,21 +57,21 @@ public final class CopyQueue implements AutoCloseable {
   CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     this.sleepers = sleepers;
-    IdleStreams idle = context.streams();
-    own = idle.stream();
+    own = context.streams().stream();
     stream = own;
-    Cleanup.orUndo(
-        () -> {
-          while (copied.size() < BUFFERS) {
-            copied.add(sleepers ? idle.blockingSyncEvent() : idle.event());
-          }
-        },
-        this::giveBack);
   }
 
   private void giveBack() {
-    copied.forEach(context.streams()::giveBack);
+    marks.forEach(mark -> context.streams().giveBack(mark.event));
     context.streams().giveBack(own);
+  }
+
+  private Mark mark(int buffer) {
+    IdleStreams idle = context.streams();
+    while (marks.size() <= buffer) {
+      marks.add(new Mark(sleepers ? idle.blockingSyncEvent() : idle.event()));
+    }
+    return marks.get(buffer);
   }
 
   CudaContext context() {
@@ -75,27 +85,47 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Waits until the copies that [#record] marked for a buffer are done, if there are any.
   public void await(int buffer) {
-    if (!running[buffer]) {
+    if (buffer >= marks.size() || !marks.get(buffer).running) {
       return;
     }
+    Mark mark = marks.get(buffer);
     TimedEvent wait = TimedEvent.begun(EventKind.WAIT);
     if (sleepers) {
-      context.await(copied.get(buffer));
+      context.await(mark.event);
     } else {
       try (var _ = context.enter()) {
-        context.driver().synchronize(copied.get(buffer));
+        context.driver().synchronize(mark.event);
       }
     }
     wait.done("copy");
-    running[buffer] = false;
-    marked[buffer].done(context.device());
-    marked[buffer] = new CopyEvent();
+    end(mark);
+  }
+
+  /// Whether the copies that [#record] marked for a buffer are done; does not wait for them.
+  boolean isDone(int buffer) {
+    if (buffer >= marks.size() || !marks.get(buffer).running) {
+      return true;
+    }
+    Mark mark = marks.get(buffer);
+    try (var _ = context.enter()) {
+      if (!context.driver().isDone(mark.event)) {
+        return false;
+      }
+    }
+    end(mark);
+    return true;
+  }
+
+  private void end(Mark mark) {
+    mark.running = false;
+    mark.copies.done(context.device());
+    mark.copies = new CopyEvent();
   }
 
   private void endAll() {
-    for (int buffer = 0; buffer < BUFFERS; buffer++) {
-      marked[buffer].done(context.device());
-      marked[buffer] = new CopyEvent();
+    for (Mark mark : marks) {
+      mark.copies.done(context.device());
+      mark.copies = new CopyEvent();
     }
     queued.done(context.device());
     queued = new CopyEvent();
@@ -140,22 +170,23 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   private void add(CopyEvent.Direction where, long bytes) {
-    unmarked = true;
+    count++;
     queued.add(where, bytes);
   }
 
-  /// Marks all copies since the last call as those of `buffer`.
+  /// Marks all copies so far as those of `buffer`; does nothing if none were queued since it was last marked.
   public void record(int buffer) {
-    if (!unmarked) {
+    if (count == (buffer < marks.size() ? marks.get(buffer).recorded : 0)) {
       return;
     }
+    Mark mark = mark(buffer);
     try (var _ = context.enter()) {
-      context.driver().record(copied.get(buffer), stream);
+      context.driver().record(mark.event, stream);
     }
-    unmarked = false;
-    running[buffer] = true;
-    marked[buffer].done(context.device());
-    marked[buffer] = queued;
+    mark.recorded = count;
+    mark.running = true;
+    mark.copies.done(context.device());
+    mark.copies = queued;
     queued = new CopyEvent();
   }
 
@@ -179,7 +210,14 @@ public final class CopyQueue implements AutoCloseable {
             context.driver().synchronize(own);
           }
         },
-        () -> Cleanup.runAll(List.of(() -> context.streams().destroy(own, copied), this::endAll)));
+        () ->
+            Cleanup.runAll(
+                List.of(
+                    () ->
+                        context
+                            .streams()
+                            .destroy(own, marks.stream().map(mark -> mark.event).toList()),
+                    this::endAll)));
     giveBack();
     endAll();
   }

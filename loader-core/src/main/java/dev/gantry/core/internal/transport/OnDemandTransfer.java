@@ -11,14 +11,17 @@ import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.mapped.KeptFiles;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.SourceFile;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
 import java.util.function.BiConsumer;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Does reads that are not known in advance, such as a ring's; a [PlannedTransfer] does the others. Opens each file
@@ -35,6 +38,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   private final TransferCounter counter;
   private final OpenFiles files;
   private final @Nullable StagedTransport staged;
+  private final RemoteReads remote;
   private final @Nullable FetchedFiles fetched;
   private final int threads;
 
@@ -61,6 +65,7 @@ public final class OnDemandTransfer implements AutoCloseable {
     this.staged = staging(device, options, threads);
     this.fetched = fetched(mapped, device, options);
     this.counter = new TransferCounter(session);
+    this.remote = new RemoteReads(staged, counter, null);
   }
 
   /// The most files to keep open: they use a quarter of the descriptors that this process may have, two for each file.
@@ -135,36 +140,70 @@ public final class OnDemandTransfer implements AutoCloseable {
     files.endReads();
   }
 
-  /// Closes the files.
+  /// Waits until the reads of remote files that readers started have ended.
+  public void awaitRemote() {
+    remote.awaitEnds();
+  }
+
+  /// Ends the reads of remote files, and closes the files.
   @Override
   public void close() {
-    files.close();
+    Cleanup.runAll(List.of(remote::close, files::close));
   }
 
   /// Reads for one thread.
   public final class Reader implements AutoCloseable {
-    private final TransportReader reader = new TransportReader(staged, counter, 1, null);
+    private final TransportReader reader = new TransportReader(staged, counter, null);
 
     private Reader() {}
 
-    /// Reads into `target`. The bytes may not have arrived yet when this returns: see [Target#ordered].
+    /// Begins a read into `target`, and returns without waiting for it if the file is remote. One of the two actions is
+    /// run once, on any thread, unless this throws. The bytes may not have arrived yet when `arrived` is run: see
+    /// [Target#ordered].
     ///
+    /// @param arrived must not throw
+    /// @param failed must not throw
     /// @throws dev.gantry.core.TransferException if the file cannot be opened or read, or ends
     ///     before the required bytes
     /// @throws dev.gantry.core.DeviceUnavailableException if the only transport asked for cannot
     ///     serve
-    public void read(Read read, Target target) {
-      try (OpenFiles.Use use = files.use(read.file())) {
-        if (ended.isCancelled()) {
-          // The file may have been opened while [#endReads] ran, which did not see it then.
-          use.file().source().endReads();
-        }
-        use.file().source().checkHolds(read.fileOffset() + read.required());
+    public void read(Read read, Target target, Runnable arrived, Consumer<Throwable> failed) {
+      OpenFiles.Use use = files.use(read.file());
+      boolean remains = Cleanup.orUndo(() -> begin(use, read, target, arrived, failed), use::close);
+      if (!remains) {
+        use.close();
+        arrived.run();
+      }
+    }
+
+    /// @return whether the read goes on, and closes its use of the file by itself
+    private boolean begin(
+        OpenFiles.Use use, Read read, Target target, Runnable arrived, Consumer<Throwable> failed) {
+      SourceFile source = use.file().source();
+      if (ended.isCancelled()) {
+        // The file may have been opened while [#endReads] ran, which did not see it then.
+        source.endReads();
+      }
+      source.checkHolds(read.fileOffset() + read.required());
+      if (source.isLocal()) {
         if (!reader.read(use.file(), read, target)) {
           throw new IllegalStateException("more than " + threads + " readers at once");
         }
-        reader.awaitRemote();
+        return false;
       }
+      remote.start(
+          use.file(),
+          read,
+          target,
+          () -> {
+            use.close();
+            arrived.run();
+          },
+          reason -> {
+            Cleanup.runAll(List.of(use::close), reason);
+            failed.accept(reason);
+          });
+      return true;
     }
 
     /// Waits for running copies, even after a failure, and frees the buffers.

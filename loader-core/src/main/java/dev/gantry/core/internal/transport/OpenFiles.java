@@ -13,6 +13,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -65,10 +66,11 @@ final class OpenFiles implements AutoCloseable {
     }
   }
 
-  /// A file in use, which stays open until this is closed.
+  /// A file in use, which stays open until this is closed for the first time. Thread-safe.
   final class Use implements AutoCloseable {
     private final Entry entry;
     private final OpenFile file;
+    private final AtomicBoolean left = new AtomicBoolean();
 
     private Use(Entry entry, OpenFile file) {
       this.entry = entry;
@@ -81,7 +83,9 @@ final class OpenFiles implements AutoCloseable {
 
     @Override
     public void close() {
-      leave(entry);
+      if (left.compareAndSet(false, true)) {
+        leave(entry);
+      }
     }
   }
 

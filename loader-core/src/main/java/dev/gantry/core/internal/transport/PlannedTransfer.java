@@ -16,6 +16,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
@@ -45,6 +47,10 @@ public final class PlannedTransfer {
   private final long totalBytes;
 
   private final TransferCounter counter;
+  private final RemoteReads remote;
+
+  /// What is told when the copies of remote reads to a device are done.
+  private final Queue<Task> copied = new ConcurrentLinkedQueue<>();
 
   /// @param files the files of all tasks
   /// @param staged the staging of each device that is read to; empty if nothing is staged
@@ -59,6 +65,8 @@ public final class PlannedTransfer {
     this.options = options;
     this.totalBytes = tasks.stream().mapToLong(task -> task.read().length()).sum();
     this.counter = new TransferCounter(session);
+    this.remote =
+        new RemoteReads(staged.isEmpty() ? null : staged.getFirst(), counter, options.checksums());
     this.workers = new WorkerThreads("load", "gantry-reader-", options.cancellation());
     this.reads = new WorkQueue<>(workers, tasks);
     workers.whenFailed(this::endWaiting);
@@ -67,22 +75,16 @@ public final class PlannedTransfer {
   TransferReport run(int threads) {
     long start = System.nanoTime();
     int readers = Math.min(threads, reads.size());
-    workers.work(
-        readers,
-        () -> readAll(requestsAtOnce(readers)),
-        () -> options.progress().onProgress(counter.bytes(), totalBytes));
+    try {
+      workers.work(
+          readers, this::readAll, () -> options.progress().onProgress(counter.bytes(), totalBytes));
+    } finally {
+      remote.close();
+      copied.forEach(task -> task.arrived().run());
+    }
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(
         files.values().stream().map(file -> file.transport().report()).toList(), elapsed);
-  }
-
-  /// Each reader's share of the number of requests that suits the files.
-  private int requestsAtOnce(int readers) {
-    int most = 1;
-    for (OpenFile file : files.values()) {
-      most = Math.max(most, file.source().requestsAtOnce());
-    }
-    return Math.ceilDiv(most, Math.max(1, readers));
   }
 
   private @Nullable StagedTransport nextStaged() {
@@ -90,10 +92,9 @@ public final class PlannedTransfer {
   }
 
   /// Does the work of one reader thread.
-  private void readAll(int requestsAtOnce) {
+  private void readAll() {
     List<Task> done = new ArrayList<>();
-    try (TransportReader reader =
-        new TransportReader(nextStaged(), counter, requestsAtOnce, options.checksums())) {
+    try (TransportReader reader = new TransportReader(nextStaged(), counter, options.checksums())) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
@@ -105,14 +106,15 @@ public final class PlannedTransfer {
 
   /// Reads until nothing is left. A failure is noted at once, since closing the reader may take a while.
   ///
-  /// @param done gets the tasks whose bytes have arrived when the reader is closed
+  /// @param done gets the tasks of local files whose bytes have arrived when the reader is closed
   private void readAll(TransportReader reader, List<Task> done) {
-    List<Task> remote = new ArrayList<>();
     try {
       for (Task task = reads.take(); task != null; task = reads.take()) {
         OpenFile file = Objects.requireNonNull(files.get(task.read().file()));
-        if (reader.read(file, task.read(), task.target())) {
-          (file.source().isLocal() ? done : remote).add(task);
+        if (!file.source().isLocal()) {
+          start(file, task);
+        } else if (reader.read(file, task.read(), task.target())) {
+          done.add(task);
           reader.giveWay();
         } else {
           reads.putBack(task);
@@ -122,15 +124,31 @@ public final class PlannedTransfer {
       wakeWaiting();
       if (!workers.hasFailed()) {
         reader.drain();
-        done.addAll(remote);
+        remote.drain();
       }
     } catch (RuntimeException | Error e) {
       if (e instanceof TransferException failed && failed.failure() instanceof Failure.Cuda) {
         // The device does not tell which of the copies failed.
         done.clear();
+        copied.clear();
       }
       workers.fail(e);
     }
+  }
+
+  private void start(OpenFile file, Task task) {
+    remote.start(
+        file,
+        task.read(),
+        task.target(),
+        () -> {
+          if (staged.isEmpty()) {
+            task.arrived().run();
+          } else {
+            copied.add(task);
+          }
+        },
+        workers::fail);
   }
 
   private void endWaiting() {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
-import dev.gantry.core.Device;
-import dev.gantry.core.Memory;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
@@ -12,15 +10,12 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.spi.Copy2D;
-import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.List;
-import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// `staged`: each reader thread fills one pinned buffer while the device copies from its other one.
+/// `staged`: each reader thread fills one pinned buffer while the device copies from its other one. Bytes of remote files
+/// arrive in buffers of [RemoteStaging].
 ///
 /// @param context the context of the device that the slabs are on
 /// @param buffers the share of a pool that the buffers come from
@@ -42,18 +37,11 @@ public record StagedTransport(
     return pair == null ? null : new Reader(pair);
   }
 
-  /// One thread's two buffers, and a queue of copies from them for each device that they go to. Reads that are smaller
-  /// than a buffer share it if their copies are queued on the same stream. For one thread.
+  /// One thread's two buffers. Reads that are smaller than a buffer share it if their copies are queued on the same
+  /// stream. For one thread.
   final class Reader implements AutoCloseable {
     final StagingPool.Pair pair;
-
-    /// The queue to the transport's own device.
-    private final CopyQueue copies;
-
-    /// All queues, [#copies] first; the others are opened when they are needed.
-    private final List<CopyQueue> queues = new ArrayList<>(1);
-
-    private final Replicas.@Nullable Copies replicated;
+    private final TargetCopies copies;
     private int turn;
     private long used;
     private CudaDriver.@Nullable Stream stream;
@@ -61,22 +49,9 @@ public record StagedTransport(
 
     private Reader(StagingPool.Pair pair) {
       this.pair = pair;
-      this.replicated =
-          replicas == null ? null : replicas.new Copies(context.device(), this::queue);
       this.copies =
-          Cleanup.orUndo(() -> new CopyQueue(context, sleepers), () -> buffers.giveBack(pair));
-      queues.add(copies);
-    }
-
-    private CopyQueue queue(Device.Cuda to) {
-      for (CopyQueue queue : queues) {
-        if (queue.context().device().equals(to)) {
-          return queue;
-        }
-      }
-      CopyQueue opened = new CopyQueue(CudaContext.of(to), sleepers);
-      queues.add(opened);
-      return opened;
+          Cleanup.orUndo(
+              () -> new TargetCopies(StagedTransport.this), () -> buffers.giveBack(pair));
     }
 
     /// Turns to the other buffer, after waiting for its copies, if this buffer has no room for the read.
@@ -99,89 +74,43 @@ public record StagedTransport(
       boolean went =
           HostTransport.read(
               file, read, buffer.segment().asSlice(used, read.length()), direct, sums);
-      switch (target) {
-        case Target.InSlab in ->
-            copies.copyToDevice(
-                in.slab().address() + read.slabOffset(), buffer.address() + used, read.required());
-        case Target.OnEach(var slabs) ->
-            Objects.requireNonNull(replicated).copy(slabs, read, buffer, used);
-        case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer));
-      }
+      copies.copy(read, target, buffer, used);
       used += read.length();
       return went;
     }
 
-    /// Copies a piece to its device. Pieces of one read may go to several devices from the same buffer.
-    private void copyRows(Target.Piece piece, PinnedSlab buffer) {
-      Copy2D rows = piece.rows();
-      switch (piece.memory()) {
-        case Memory.OnDevice memory -> {
-          CopyQueue queue = queue(memory.device());
-          long source = buffer.address() + used;
-          if (rows.rows() == 1) {
-            queue.copyToDevice(
-                memory.address() + rows.target(), source + rows.source(), rows.width());
-          } else {
-            queue.copyToDevice(rows.shifted(source, memory.address()));
-          }
-        }
-        case Memory.OnHost(MemorySegment segment) ->
-            rows.run(buffer.segment().asSlice(used), segment);
-      }
-    }
-
-    private void turnToTheOther(Target target) {
-      finishBuffer();
-      copies.turnTo(target.stream());
-      stream = target.stream();
-    }
-
     /// Marks the end of this buffer's copies, waits for the other buffer's copies, and then turns to it; does not turn
     /// if the wait fails.
-    private void finishBuffer() {
-      queues.forEach(queue -> queue.record(turn));
-      passOn();
-      queues.forEach(queue -> queue.await(turn ^ 1));
+    private void turnToTheOther(Target target) {
+      copies.record(turn);
+      copies.passOn();
+      copies.await(turn ^ 1);
       turn ^= 1;
       used = 0;
-    }
-
-    private void passOn() {
-      if (replicated != null) {
-        replicated.queuePassed(copies);
-      }
+      stream = target.stream();
+      copies.turnTo(stream);
     }
 
     /// Waits until all copies are done.
     void drain() {
-      passOn();
-      queues.forEach(CopyQueue::drain);
+      copies.drain();
     }
 
     /// Waits for running copies, even after a failure, and gives the buffers back.
     @Override
     public void close() {
-      Cleanup.runAll(
-          List.of(
-              this::awaitBoth, this::passOn, () -> CopyQueue.closeAll(queues), this::leaveBuffers));
+      Cleanup.runAll(List.of(this::awaitBoth, copies::passOn, copies::close, this::leaveBuffers));
     }
 
     private void awaitBoth() {
-      queues.forEach(queue -> queue.record(turn));
-      for (CopyQueue queue : queues) {
-        queue.await(turn ^ 1);
-        queue.await(turn);
-      }
+      copies.record(turn);
+      copies.await(turn ^ 1);
+      copies.await(turn);
       awaited = true;
     }
 
-    private boolean comesToRest() {
-      return queues.stream().map(queue -> queue.context().comesToRest()).toList().stream()
-          .allMatch(Boolean::booleanValue);
-    }
-
     private void leaveBuffers() {
-      if (awaited || comesToRest()) {
+      if (awaited || copies.comesToRest()) {
         buffers.giveBack(pair);
       } else {
         buffers.abandon(pair);

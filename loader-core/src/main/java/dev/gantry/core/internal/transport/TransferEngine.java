@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
@@ -23,6 +24,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
@@ -46,6 +48,9 @@ public final class TransferEngine implements AutoCloseable {
 
   /// The most bytes of these threads' buffers. A gigabyte is twice what they take by default.
   private static final long MAX_STAGING_BYTES = 1L << 30;
+
+  /// How many files are opened at the same time.
+  private static final int MAX_OPENING = 16;
 
   private static final String FEWER_READERS =
       "take fewer readers (optThreads) or smaller requests (optRequestBytes)";
@@ -180,23 +185,19 @@ public final class TransferEngine implements AutoCloseable {
       throw new DeviceUnavailableException(
           "transport mapped was asked for and cannot serve: it brings the batches of datasets");
     }
-    Map<Location, OpenFile> files = new LinkedHashMap<>();
+    Map<Location, OpenFile> opened = new ConcurrentHashMap<>();
     try {
-      OpenFile last = null;
-      for (Read read : reads) {
-        // All reads of one file come one after the other.
-        if (last == null || !last.source().file().equals(read.file())) {
-          last = files.computeIfAbsent(read.file(), one -> opener.open(one, device, options));
-        }
-        last.source().checkHolds(read.fileOffset() + read.required());
-      }
+      Map<Location, OpenFile> files = open(reads, device, options, opened);
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
+      boolean local = files.values().stream().anyMatch(file -> file.source().isLocal());
       int threads = ReaderRule.threads(device, options, inMemory);
       if (device instanceof Device.Cuda cuda
           && ReaderRule.stages(ReaderRule.transport(device, options))) {
+        // Requests to remote files take more buffers only where there is memory for them.
         Admission.requirePinned(
             stagingPool(cuda)
-                .mostBytes(Math.min(threads, reads.size()), options.limits().requestBytes()),
+                .mostBytes(
+                    local ? Math.min(threads, reads.size()) : 1, options.limits().requestBytes()),
             staged.stream().map(StagedTransport::context).toList(),
             FEWER_READERS);
       }
@@ -209,8 +210,42 @@ public final class TransferEngine implements AutoCloseable {
       }
       return report;
     } finally {
-      Cleanup.runAll(files.values().stream().<Runnable>map(file -> file::close).toList());
+      Cleanup.runAll(opened.values().stream().<Runnable>map(file -> file::close).toList());
     }
+  }
+
+  /// Opens the files of all reads: remote ones at the same time, since each waits for its server. The first failure ends
+  /// the opening of the others.
+  ///
+  /// @param opened gets each file as soon as it is open; the caller closes them, also after a failure
+  /// @return the files in the order of the reads
+  private Map<Location, OpenFile> open(
+      List<Read> reads, Device device, TransferOptions options, Map<Location, OpenFile> opened) {
+    Map<Location, Long> ends = new LinkedHashMap<>();
+    for (int i = 0; i < reads.size(); i++) {
+      // All reads of one file come one after the other, in the order of their offsets.
+      if (i + 1 == reads.size() || !reads.get(i + 1).file().equals(reads.get(i).file())) {
+        Read last = reads.get(i);
+        ends.merge(last.file(), last.fileOffset() + last.required(), Math::max);
+      }
+    }
+    List<Location> remote =
+        ends.keySet().stream().filter(Location.Remote.class::isInstance).toList();
+    if (remote.size() > 1) {
+      WorkerThreads workers = new WorkerThreads("load", "gantry-open-", options.cancellation());
+      Cancellation failed = new Cancellation();
+      workers.whenFailed(failed::cancel);
+      TransferOptions own = options.withCancellation(failed);
+      workers.forEach(
+          MAX_OPENING, remote, one -> opened.put(one, opener.open(one, device, own)), () -> {});
+    }
+    Map<Location, OpenFile> files = new LinkedHashMap<>();
+    ends.forEach((file, end) -> {
+      OpenFile one = opened.computeIfAbsent(file, closed -> opener.open(closed, device, options));
+      one.source().checkHolds(end);
+      files.put(file, one);
+    });
+    return files;
   }
 
   /// Opens remote files through `cache` from now on; it is closed with this.

@@ -97,7 +97,7 @@ public final class TransportOracle {
     if (!question.failure().isEmpty()) {
       return new Answer(Transport.STAGED, question.failure());
     }
-    if (cached) {
+    if (cached && question.descriptorAbsence().isEmpty()) {
       return new Answer(Transport.STAGED, "no bytes had to be read past the page cache");
     }
     String refusal = refusal(question, Transport.GDS, cuFile);

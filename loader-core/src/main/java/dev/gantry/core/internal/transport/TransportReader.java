@@ -10,42 +10,33 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
-import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Locale;
 import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Reads ranges of files into slabs, each range by its transport. Takes staging buffers for the first read that is
-/// staged. For one thread.
+/// Reads ranges of local files into slabs, each range by its transport; [RemoteReads] has the others. Takes staging
+/// buffers for the first read that is staged. For one thread.
 final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
-  private final PendingReads pending;
   private final HostTransport host;
   private final @Nullable KnownChecksums sums;
 
   private StagedTransport.@Nullable Reader staging;
 
   /// @param staged takes reads that are staged; null if none are
-  /// @param requestsAtOnce the most reads of remote files that run at once
   /// @param sums adds what the CPU reads to checksums; null for none
   TransportReader(
-      @Nullable StagedTransport staged,
-      TransferCounter counter,
-      int requestsAtOnce,
-      @Nullable KnownChecksums sums) {
+      @Nullable StagedTransport staged, TransferCounter counter, @Nullable KnownChecksums sums) {
     this.staged = staged;
     this.counter = counter;
     this.sums = sums;
     this.host = new HostTransport(sums);
-    this.pending = new PendingReads(requestsAtOnce);
   }
 
   /// Does one read. The bytes may not have arrived yet when this returns: see [Target#ordered] and [#drain].
@@ -56,10 +47,6 @@ final class TransportReader implements AutoCloseable {
     Residency residency = source.residency(read.fileOffset(), read.length());
     boolean direct = residency != Residency.HOT;
     Transport transport = transport(file, target, direct);
-    if (transport == Transport.HOST && !source.isLocal()) {
-      start(source, read, target);
-      return true;
-    }
     if (transport == Transport.STAGED) {
       awaitBuffers(() -> false);
       if (staging == null) {
@@ -139,46 +126,6 @@ final class TransportReader implements AutoCloseable {
         : transport;
   }
 
-  /// Begins a read of a remote file, and does not wait for it.
-  private void start(SourceFile file, Read read, Target target) {
-    TimedEvent event = TimedEvent.begun(EventKind.READ);
-    Runnable done =
-        () -> {
-          host.sum(read, target);
-          account(event, read, Transport.HOST, Residency.HOT, false);
-        };
-    switch (target) {
-      case Target.InSlab in ->
-          pending.start(
-              file, HostTransport.place(read, in), read.fileOffset(), read.required(), done);
-      case Target.Scattered(var pieces) -> start(file, read, pieces, done);
-      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-    }
-  }
-
-  private void start(SourceFile file, Read read, List<Target.Piece> pieces, Runnable done) {
-    Target.Piece first = pieces.getFirst();
-    if (pieces.size() == 1 && HostTransport.isOneRow(first)) {
-      pending.start(
-          file,
-          HostTransport.row(first),
-          read.fileOffset() + first.rows().source(),
-          first.rows().width(),
-          done);
-      return;
-    }
-    MemorySegment buffer = Arena.ofAuto().allocate(read.required());
-    pending.start(
-        file,
-        buffer,
-        read.fileOffset(),
-        read.required(),
-        () -> {
-          HostTransport.scatter(buffer, pieces);
-          done.run();
-        });
-  }
-
   /// Waits for staging buffers, unless this reader has some.
   ///
   /// @param wanted whether to wait, as for [dev.gantry.core.internal.memory.StagingPool.Share#take]
@@ -195,14 +142,8 @@ final class TransportReader implements AutoCloseable {
     }
   }
 
-  /// Waits until the reads of remote files have ended.
-  void awaitRemote() {
-    pending.drain();
-  }
-
   /// Waits until all bytes have arrived.
   void drain() {
-    awaitRemote();
     if (staging != null) {
       staging.drain();
     }
@@ -211,7 +152,7 @@ final class TransportReader implements AutoCloseable {
   /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(pending::close, this::closeStaging, host::close));
+    Cleanup.runAll(List.of(this::closeStaging, host::close));
   }
 
   private void closeStaging() {

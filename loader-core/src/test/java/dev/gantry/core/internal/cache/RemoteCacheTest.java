@@ -295,11 +295,11 @@ class RemoteCacheTest {
     try (Arena arena = Arena.ofShared();
         SourceFile one = session.openFile(file);
         SourceFile other = session.openFile(file);
-        PendingReads fetching = new PendingReads(2)) {
+        PendingReads fetching = new PendingReads()) {
       server.answer(_ -> Answer.SILENT);
-      fetching.start(one, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {});
-      try (PendingReads waiting = new PendingReads(2)) {
-        waiting.start(other, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {});
+      fetching.start(one, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {}, _ -> {});
+      try (PendingReads waiting = new PendingReads()) {
+        waiting.start(other, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {}, _ -> {});
       }
     }
   }

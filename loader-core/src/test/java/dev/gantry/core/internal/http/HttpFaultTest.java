@@ -13,6 +13,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ExtentRequest;
@@ -20,6 +21,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
@@ -29,9 +31,11 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -277,16 +281,40 @@ class HttpFaultTest {
         .hasMessageContaining("no store serves gopher files");
   }
 
-  /// Files are opened one after the other, before anything is read.
+  private List<ExtentRequest> wantedOf(String... names) {
+    return Stream.of(names)
+        .map(name -> new ExtentRequest(new Extent(server.put(name, BYTES), 0, LENGTH), 1))
+        .toList();
+  }
+
+  /// Each answer waits until all files were asked for.
+  @Test
+  void filesAreOpenedAtTheSameTime() {
+    List<ExtentRequest> wanted = wantedOf("one", "two", "three", "four", "five");
+    CountDownLatch asked = new CountDownLatch(wanted.size());
+    server.answer(number -> {
+      asked.countDown();
+      if (number < wanted.size()) {
+        Latches.await(asked);
+      }
+      return Answer.RIGHT;
+    });
+    try (Loaded loaded = session.load(wanted, Device.HOST, options())) {
+      assertThat(loaded.report().files())
+          .extracting(FileReport::file)
+          .containsExactlyElementsOf(wanted.stream().map(one -> one.extent().file()).toList());
+    }
+  }
+
   @Test
   void aCancellationEndsTheOpeningOfFiles() {
+    waitOnly(Duration.ofMinutes(5));
     Cancellation cancellation = new Cancellation();
-    List<ExtentRequest> wanted =
-        List.of("one", "two", "three").stream()
-            .map(name -> new ExtentRequest(new Extent(server.put(name, BYTES), 0, LENGTH), 1))
-            .toList();
-    server.answer(_ -> {
-      cancellation.cancel();
+    List<ExtentRequest> wanted = wantedOf("one", "two", "three");
+    server.answer(number -> {
+      if (number == 2) {
+        cancellation.cancel();
+      }
       return Answer.SILENT;
     });
     TransferException failure =
@@ -294,7 +322,19 @@ class HttpFaultTest {
             TransferException.class,
             () -> session.load(wanted, Device.HOST, options().withCancellation(cancellation)));
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
-    assertThat(server.requests()).isEqualTo(1);
+    assertThat(server.requests()).isEqualTo(3);
     assertThat(Thread.currentThread().isInterrupted()).isFalse();
+  }
+
+  /// The others would be waited for otherwise.
+  @Test
+  void aFileThatCannotBeOpenedEndsTheOpeningOfTheOthers() {
+    waitOnly(Duration.ofMinutes(5));
+    List<ExtentRequest> wanted = wantedOf("one", "two", "three");
+    server.answer(number -> number == 2 ? Answer.NOT_FOUND : Answer.SILENT);
+    TransferException failure =
+        catchThrowableOfType(
+            TransferException.class, () -> session.load(wanted, Device.HOST, options()));
+    assertThat(failure.isNotFound()).isTrue();
   }
 }

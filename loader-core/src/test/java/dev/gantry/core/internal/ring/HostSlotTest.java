@@ -51,7 +51,7 @@ class HostSlotTest {
       assertThat(items).hasSize(pieces);
       // In whatever order.
       Collections.reverse(items);
-      items.forEach(item -> item.run(null));
+      items.forEach(item -> ((BatchWork.Piece.Work) item).work().run());
 
       byte[] expected = new byte[SLOT_BYTES];
       System.arraycopy(bytes, 0, expected, 0, TARGET);

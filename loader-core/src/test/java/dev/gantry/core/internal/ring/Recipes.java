@@ -16,6 +16,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.function.BiFunction;
+import java.util.function.IntFunction;
 
 /// Random batch plans of which every byte is known.
 @SuppressWarnings("ArrayRecordComponent") // No test compares them as records.
@@ -39,21 +41,34 @@ final class Recipes {
 
   record Piece(long offset, byte[] bytes) {}
 
-  private record Shard(Path path, byte[] bytes) {}
+  private record Shard(Location file, byte[] bytes) {}
 
   private final List<Shard> files = new ArrayList<>();
 
+  private static final int[] LENGTHS = {
+    1, BLOCK - 1, BLOCK, 5 * BLOCK + 1, 100 * BLOCK, 100 * BLOCK - 7
+  };
+
   /// Some of whose sizes are at borders of blocks, and beside them.
   Recipes(Path folder) {
-    int[] lengths = {1, BLOCK - 1, BLOCK, 5 * BLOCK + 1, 100 * BLOCK, 100 * BLOCK - 7};
-    for (int i = 0; i < lengths.length; i++) {
-      Path file = TestFiles.write(folder.resolve("shard" + i), i, lengths[i]);
-      files.add(new Shard(file, TestFiles.bytes(i, lengths[i])));
+    this(i -> Location.of(TestFiles.write(folder.resolve("shard" + i), i, LENGTHS[i])));
+  }
+
+  private Recipes(IntFunction<Location> file) {
+    for (int i = 0; i < LENGTHS.length; i++) {
+      files.add(new Shard(file.apply(i), TestFiles.bytes(i, LENGTHS[i])));
     }
   }
 
+  /// The same, of files in a remote store.
+  ///
+  /// @param store makes a file
+  static Recipes remote(BiFunction<String, byte[], Location> store) {
+    return new Recipes(i -> store.apply("shard" + i, TestFiles.bytes(i, LENGTHS[i])));
+  }
+
   List<Path> files() {
-    return files.stream().map(Shard::path).toList();
+    return files.stream().map(shard -> shard.file().path()).toList();
   }
 
   /// A source of so many batches that a seed decides.
@@ -94,8 +109,7 @@ final class Recipes {
     int count = 1 + random.nextInt(Math.min(6, blocks - first));
     int there = Math.min(count * BLOCK, shard.bytes().length - first * BLOCK);
     int required = random.nextBoolean() ? there : 1 + random.nextInt(there);
-    reads.add(
-        new Read(Location.of(shard.path()), (long) first * BLOCK, count * BLOCK, required, 0, at));
+    reads.add(new Read(shard.file(), (long) first * BLOCK, count * BLOCK, required, 0, at));
     pieces.add(
         new Piece(at, Arrays.copyOfRange(shard.bytes(), first * BLOCK, first * BLOCK + required)));
     return count * BLOCK;

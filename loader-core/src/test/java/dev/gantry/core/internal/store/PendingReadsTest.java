@@ -2,17 +2,24 @@
 package dev.gantry.core.internal.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
-import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
-import dev.gantry.testing.MemoryStore;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.NoLeaks;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -20,63 +27,166 @@ import org.junit.jupiter.api.extension.ExtendWith;
 @ExtendWith(NoLeaks.class)
 @Timeout(value = 60, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class PendingReadsTest {
-  private final Location location = MemoryStore.put("pending/data", new byte[100]);
+  private static final Location LOCATION = Location.of("held://pending/data");
+  private static final int AT_ONCE = 40;
 
-  private void check(RuntimeException thrown, Class<? extends Throwable> expected, String message) {
-    try (Arena arena = Arena.ofShared();
-        MemoryStore store = new MemoryStore();
-        SourceFile file = new SourceFile(location, store.open(location, CachePolicy.BUFFERED));
-        PendingReads reads = new PendingReads(2)) {
-      MemorySegment target = arena.allocate(100);
-      reads.start(
-          file,
-          target,
-          0,
+  private final Queue<ReadRequest> held = new ConcurrentLinkedQueue<>();
+  private final List<Throwable> failures = new ArrayList<>();
+
+  /// A file whose reads end when the test lets them.
+  private SourceFile file;
+
+  @BeforeEach
+  void open() {
+    file = new SourceFile(LOCATION, new HeldFile());
+  }
+
+  @AfterEach
+  void close() {
+    file.close();
+  }
+
+  private final class HeldFile implements StoredFile {
+    @Override
+    public long size() {
+      return Long.MAX_VALUE;
+    }
+
+    @Override
+    public Object identity() {
+      return this;
+    }
+
+    @Override
+    public int requestsAtOnce() {
+      return AT_ONCE;
+    }
+
+    @Override
+    public void read(ReadRequest request) {
+      held.add(request);
+      Runnable _ =
+          request
+              .cancellation()
+              .whenCancelled(() ->
+                  request.failed(new TransferException("read", "held", new Failure.Cancelled())));
+    }
+
+    @Override
+    public void close() {}
+  }
+
+  private void start(PendingReads reads, long bytes, Runnable whenDone) {
+    // Nothing touches the memory.
+    MemorySegment memory = MemorySegment.ofAddress(4096).reinterpret(bytes);
+    reads.start(file, memory, 0, bytes, whenDone, failures::add);
+  }
+
+  @Test
+  void aReadWhoseFollowUpFailsHasFailed() {
+    try (PendingReads reads = new PendingReads()) {
+      TransferException reason = new TransferException("copy", "there", new Failure.EndOfFile(1));
+      start(
+          reads,
           100,
           () -> {
-            throw thrown;
+            throw reason;
           });
-      assertThatThrownBy(reads::drain).isInstanceOf(expected).hasStackTraceContaining(message);
+      held.remove().completed();
+      reads.drain();
+      assertThat(failures).containsExactly(reason);
     }
   }
 
   @Test
-  void whatFailsAfterABlockHasComeFailsTheReads() {
-    check(
-        new TransferException("copy", "there", new Failure.EndOfFile(1)),
-        TransferException.class,
-        "copy failed: there");
-  }
-
-  @Test
-  void aDefectOfWhatFollowsNamesFileAndOffset() {
-    check(
-        new IndexOutOfBoundsException("out"),
-        IllegalStateException.class,
-        "reading memory://pending/data at 0");
-  }
-
-  /// A ring's reader goes on with other batches.
-  @Test
-  void aFailureIsOfTheReadsBeforeIt() {
-    try (Arena arena = Arena.ofShared();
-        MemoryStore store = new MemoryStore();
-        SourceFile file = new SourceFile(location, store.open(location, CachePolicy.BUFFERED));
-        PendingReads reads = new PendingReads(1)) {
-      MemorySegment target = arena.allocate(100);
-      reads.start(
-          file,
-          target,
-          0,
-          100,
-          () -> {
-            throw new TransferException("copy", "there", new Failure.EndOfFile(1));
-          });
-      assertThatThrownBy(reads::drain).isInstanceOf(TransferException.class);
-      AtomicBoolean came = new AtomicBoolean();
-      reads.start(file, target, 0, 100, () -> came.set(true));
+  void aDefectOfAStoreNamesFileAndOffset() {
+    try (PendingReads reads = new PendingReads()) {
+      start(reads, 100, () -> {});
+      held.remove().failed(new IndexOutOfBoundsException("out"));
       reads.drain();
-      assertThat(came).isTrue();
+      assertThat(failures)
+          .singleElement()
+          .hasToString("java.lang.IllegalStateException: reading held://pending/data at 0");
+    }
+  }
+
+  @Test
+  void oneFailureLeavesTheOtherReadsAlone() {
+    List<Integer> came = new ArrayList<>();
+    try (PendingReads reads = new PendingReads()) {
+      start(reads, 100, () -> came.add(0));
+      start(reads, 100, () -> came.add(1));
+      held.remove().failed(new TransferException("read", "one", new Failure.EndOfFile(1)));
+      held.remove().completed();
+      reads.drain();
+    }
+    assertThat(failures).hasSize(1);
+    assertThat(came).containsExactly(1);
+  }
+
+  @Test
+  void aReadThatTheLinkDoesNotNeedWaitsForOneToEnd() throws InterruptedException {
+    CountDownLatch started = new CountDownLatch(1);
+    try (PendingReads reads = new PendingReads()) {
+      for (int i = 0; i < LinkWindow.FIRST; i++) {
+        start(reads, 100, () -> {});
+      }
+      Thread starting =
+          Thread.ofVirtual()
+              .start(() -> {
+                start(reads, 100, () -> {});
+                started.countDown();
+              });
+      assertThat(started.await(50, TimeUnit.MILLISECONDS)).isFalse();
+      assertThat(held).hasSize(LinkWindow.FIRST);
+      held.remove().completed();
+      started.await();
+      starting.join();
+      assertThat(held).hasSize(LinkWindow.FIRST);
+    }
+    assertThat(failures).hasSize(LinkWindow.FIRST);
+  }
+
+  @Test
+  void bytesUnderWayAreBounded() throws InterruptedException {
+    CountDownLatch started = new CountDownLatch(1);
+    try (PendingReads reads = new PendingReads()) {
+      start(reads, PendingReads.MAX_BYTES, () -> {});
+      Thread starting =
+          Thread.ofVirtual()
+              .start(() -> {
+                start(reads, 1, () -> {});
+                started.countDown();
+              });
+      assertThat(started.await(50, TimeUnit.MILLISECONDS)).isFalse();
+      held.remove().completed();
+      started.await();
+      starting.join();
+    }
+  }
+
+  @Test
+  void cancellingEndsReadsAndTheirSuccessors() {
+    try (PendingReads reads = new PendingReads()) {
+      start(reads, 100, () -> {});
+      reads.cancel();
+      start(reads, 100, () -> {});
+    }
+    assertThat(failures)
+        .hasSize(2)
+        .allSatisfy(failure ->
+            assertThat(((TransferException) failure).failure()).isEqualTo(new Failure.Cancelled()));
+  }
+
+  @Test
+  void aReadIsBrokenOffByAnInterruption() {
+    try (Arena arena = Arena.ofShared()) {
+      MemorySegment target = arena.allocate(100);
+      Thread.currentThread().interrupt();
+      TransferException failure =
+          catchThrowableOfType(TransferException.class, () -> file.read(target, 0, 100, false));
+      assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+      assertThat(Thread.interrupted()).isTrue();
     }
   }
 }

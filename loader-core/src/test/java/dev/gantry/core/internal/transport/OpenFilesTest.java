@@ -32,6 +32,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Assertions;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -116,7 +117,11 @@ class OpenFilesTest {
         OnDemandTransfer transfer = engine.onDemand(Device.HOST, options, (_, _) -> {});
         OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (int i = 0; i < 3 * files; i++) {
-        reader.read(new Read(file(i % files), 0, 4096, 1, 0, 0), Target.of(slab));
+        reader.read(
+            new Read(file(i % files), 0, 4096, 1, 0, 0),
+            Target.of(slab),
+            () -> {},
+            Assertions::fail);
       }
     } finally {
       slab.release();

@@ -61,6 +61,7 @@ class TransportOracleTest {
         "cuda:0, -, '', '', '', false, no library, staged, no gds: no library",
         "cuda:0, -, '', no O_DIRECT, '', false, -, staged, no gds: no O_DIRECT",
         "cuda:0, -, remote, remote, '', false, -, staged, no gds: remote",
+        "cuda:0, -, remote, remote, '', true, -, staged, no gds: remote",
         "cuda:0, -, '', '', it broke, true, -, staged, it broke",
         "cuda:0, -, '', '', it broke, false, -, staged, it broke",
         "cuda:0, staged, '', '', '', false, -, staged, asked for",

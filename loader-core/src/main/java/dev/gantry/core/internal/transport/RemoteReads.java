@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Transport;
+import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.events.EventKind;
+import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.PendingReads;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.transport.FileTransport.OpenFile;
+import dev.gantry.core.spi.Residency;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Locale;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// The reads of remote files in one load or ring, whichever threads start them: as many are under way at once as the link
+/// needs, and no thread waits for one of them. Bytes for the host arrive in their places, those for a device in pinned
+/// buffers. Thread-safe.
+final class RemoteReads implements AutoCloseable {
+  private final @Nullable RemoteStaging staging;
+  private final TransferCounter counter;
+  private final HostTransport host;
+  private final @Nullable KnownChecksums sums;
+  private final PendingReads pending = new PendingReads();
+
+  /// @param staged takes reads that are staged; null if none are
+  /// @param sums adds what comes to checksums; null for none
+  RemoteReads(
+      @Nullable StagedTransport staged, TransferCounter counter, @Nullable KnownChecksums sums) {
+    this.staging = staged == null ? null : new RemoteStaging(staged);
+    this.counter = counter;
+    this.host = new HostTransport(sums);
+    this.sums = sums;
+  }
+
+  /// Begins a read, when the link needs one more request. One of the two actions is run once, on any thread, unless this
+  /// throws.
+  ///
+  /// @param arrived run when the bytes are in host memory, or their copies to a device are queued: see
+  ///     [Target#ordered] and [#drain]. If it throws, the read has failed
+  /// @param failed must not throw
+  void start(
+      OpenFile file, Read read, Target target, Runnable arrived, Consumer<Throwable> failed) {
+    SourceFile source = file.source();
+    Transport transport = file.transport().of(true);
+    TimedEvent event = TimedEvent.begun(EventKind.READ);
+    Runnable done =
+        () -> {
+          account(event, read, transport);
+          arrived.run();
+        };
+    switch (transport) {
+      case HOST -> startOnHost(source, read, target, done, failed);
+      case STAGED -> stage(source, read, target, done, failed);
+      case MAPPED, GDS, COMPAT ->
+          throw new IllegalStateException(transport + " for a remote file: " + source.file());
+    }
+  }
+
+  private void account(TimedEvent event, Read read, Transport transport) {
+    if (event.isUnderWay()) {
+      event.done(
+          read.file(),
+          read.fileOffset(),
+          read.length(),
+          transport,
+          Residency.HOT.name().toLowerCase(Locale.ROOT),
+          false);
+    }
+    counter.addRead(transport, read.length(), false, Residency.HOT);
+  }
+
+  private void startOnHost(
+      SourceFile file, Read read, Target target, Runnable done, Consumer<Throwable> failed) {
+    Runnable summed =
+        () -> {
+          host.sum(read, target);
+          done.run();
+        };
+    switch (target) {
+      case Target.InSlab in ->
+          pending.start(
+              file,
+              HostTransport.place(read, in),
+              read.fileOffset(),
+              read.required(),
+              summed,
+              failed);
+      case Target.Scattered(var pieces) -> scatter(file, read, pieces, summed, failed);
+      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
+    }
+  }
+
+  private void scatter(
+      SourceFile file,
+      Read read,
+      List<Target.Piece> pieces,
+      Runnable done,
+      Consumer<Throwable> failed) {
+    Target.Piece first = pieces.getFirst();
+    if (pieces.size() == 1 && HostTransport.isOneRow(first)) {
+      pending.start(
+          file,
+          HostTransport.row(first),
+          read.fileOffset() + first.rows().source(),
+          first.rows().width(),
+          done,
+          failed);
+      return;
+    }
+    HostSlab buffer = Admission.slab(read.required());
+    pending.start(
+        file,
+        buffer.segment(),
+        read.fileOffset(),
+        read.required(),
+        () -> {
+          HostTransport.scatter(buffer.segment(), pieces);
+          done.run();
+          buffer.release();
+        },
+        reason -> {
+          buffer.release();
+          failed.accept(reason);
+        });
+  }
+
+  private void stage(
+      SourceFile file, Read read, Target target, Runnable done, Consumer<Throwable> failed) {
+    if (staging == null) {
+      throw new IllegalStateException("no staging for " + file.file());
+    }
+    RemoteStaging.Place place = staging.take(read, target);
+    MemorySegment memory = place.memory();
+    pending.start(
+        file,
+        memory,
+        read.fileOffset(),
+        read.required(),
+        () -> {
+          if (sums != null) {
+            sums.add(read.file(), read.fileOffset(), memory);
+          }
+          place.arrived();
+          done.run();
+        },
+        reason -> {
+          place.failed();
+          failed.accept(reason);
+        });
+  }
+
+  /// Waits until the reads that were started have ended, whether or not they failed, and all copies are done that were
+  /// queued on no given stream.
+  void drain() {
+    pending.drain();
+    if (staging != null) {
+      staging.drain();
+    }
+  }
+
+  /// Waits until the reads that were started have ended, whether or not they failed.
+  void awaitEnds() {
+    pending.drain();
+  }
+
+  /// Ends the reads that are under way, waits for running copies, even after a failure, and frees the buffers.
+  @Override
+  public void close() {
+    Cleanup.runAll(
+        staging == null
+            ? List.of(pending::close, host::close)
+            : List.of(pending::close, staging::close, host::close));
+  }
+}

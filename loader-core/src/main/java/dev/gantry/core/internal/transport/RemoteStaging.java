@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.store.PendingReads;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Pinned buffers in which the bytes of remote files arrive on their way to a device. As soon as they have arrived, one
+/// queue of copies takes them on. There are as many buffers as the requests under way need, up to a bound in bytes, and
+/// fewer where the host has too little memory. Thread-safe.
+final class RemoteStaging implements AutoCloseable {
+  private static final int FEWEST_BUFFERS = 2;
+
+  /// How long to wait before asking again whether copies are done, if nothing else happens.
+  private static final long POLL_MILLIS = 1;
+
+  private final StagedTransport staged;
+  private final List<Buffer> buffers = new ArrayList<>();
+
+  /// Buffers from which copies are running, in the order in which these were queued.
+  private final Deque<Buffer> copying = new ArrayDeque<>();
+
+  private final Deque<Buffer> free = new ArrayDeque<>();
+
+  /// The buffer that takes the next reads; null before the first.
+  private @Nullable Buffer filling;
+
+  /// The copies; null before the first buffer.
+  private @Nullable TargetCopies copies;
+
+  private int maxBuffers;
+
+  /// Buffers that are being allocated.
+  private int coming;
+
+  /// How often a buffer was added, or something arrived.
+  private long changes;
+
+  /// Whether the device refused a copy or an event, so that events do not tell which copies are done.
+  private boolean refused;
+
+  RemoteStaging(StagedTransport staged) {
+    this.staged = staged;
+    this.maxBuffers = (int) Math.max(FEWEST_BUFFERS, PendingReads.MAX_BYTES / staged.bufferBytes());
+  }
+
+  private static final class Buffer {
+    final int number;
+    final PinnedSlab slab;
+    CudaDriver.@Nullable Stream stream;
+    long used;
+
+    /// Reads whose bytes have not arrived yet.
+    int arriving;
+
+    Buffer(int number, PinnedSlab slab) {
+      this.number = number;
+      this.slab = slab;
+    }
+  }
+
+  /// The part of a buffer that one read fills. Callers call [#arrived] or [#failed].
+  final class Place {
+    private final Buffer buffer;
+    private final long at;
+    private final Read read;
+    private final Target target;
+    private boolean left;
+
+    private Place(Buffer buffer, long at, Read read, Target target) {
+      this.buffer = buffer;
+      this.at = at;
+      this.read = read;
+      this.target = target;
+    }
+
+    MemorySegment memory() {
+      return buffer.slab.segment().asSlice(at, read.required());
+    }
+
+    /// Queues the copies into the read's target.
+    void arrived() {
+      RemoteStaging.this.arrived(this);
+    }
+
+    /// Gives the place back, since its bytes will not arrive; does nothing after [#arrived], even if that failed.
+    void failed() {
+      leave(this);
+    }
+  }
+
+  /// Takes the place of a read, and waits for one if all buffers are in use. Reads share a buffer if their copies are
+  /// queued on the same stream.
+  ///
+  /// @throws TransferException if no buffer can be pinned, the device fails, or the caller is interrupted
+  Place take(Read read, Target target) {
+    while (true) {
+      synchronized (this) {
+        Buffer buffer = room(read, target.stream());
+        if (buffer != null) {
+          Place place = new Place(buffer, buffer.used, read, target);
+          buffer.used += read.length();
+          buffer.arriving++;
+          return place;
+        }
+        if (buffers.size() + coming >= Math.max(1, maxBuffers)) {
+          awaitChange();
+          continue;
+        }
+        coming++;
+      }
+      grow();
+    }
+  }
+
+  /// The buffer that has room for a read now; null if there is none.
+  private @Nullable Buffer room(Read read, CudaDriver.@Nullable Stream stream) {
+    Buffer buffer = filling;
+    if (buffer != null
+        && buffer.stream == stream
+        && read.length() <= staged.bufferBytes() - buffer.used) {
+      return buffer;
+    }
+    reclaim();
+    Buffer next = free.poll();
+    if (next == null) {
+      return null;
+    }
+    filling = next;
+    if (buffer != null) {
+      finish(buffer);
+    }
+    next.stream = stream;
+    next.used = 0;
+    return next;
+  }
+
+  private void reclaim() {
+    while (!copying.isEmpty() && copies().isDone(copying.getFirst().number)) {
+      free.add(copying.removeFirst());
+    }
+  }
+
+  /// Marks the end of a buffer's copies if all of its reads have arrived and no other comes.
+  private void finish(Buffer buffer) {
+    if (buffer.arriving > 0 || buffer.equals(filling)) {
+      return;
+    }
+    asked(() -> {
+      copies().turnTo(buffer.stream);
+      copies().record(buffer.number);
+      copies().passOn();
+    });
+    copying.add(buffer);
+  }
+
+  private void asked(Runnable ofDevice) {
+    Cleanup.orUndo(ofDevice, () -> refused = true);
+  }
+
+  private void awaitChange() {
+    long seen = changes;
+    long asksAgain = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(POLL_MILLIS);
+    try {
+      while (changes == seen && (copying.isEmpty() || System.nanoTime() < asksAgain)) {
+        wait(copying.isEmpty() ? 0 : POLL_MILLIS);
+      }
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw new TransferException("wait for a buffer", "by the caller", new Failure.Cancelled());
+    }
+  }
+
+  /// Adds a buffer. This pins it without the lock, since bytes arrive meanwhile.
+  private void grow() {
+    PinnedSlab slab = null;
+    TransferException failure = null;
+    try {
+      slab = PinnedSlab.allocate(staged.context(), staged.bufferBytes());
+    } catch (TransferException e) {
+      failure = e;
+    } finally {
+      add(slab);
+    }
+    if (failure != null && hasNoBuffer()) {
+      throw failure;
+    }
+  }
+
+  private synchronized boolean hasNoBuffer() {
+    return buffers.isEmpty();
+  }
+
+  private synchronized void add(@Nullable PinnedSlab slab) {
+    coming--;
+    if (slab == null) {
+      maxBuffers = buffers.size();
+    } else {
+      Buffer buffer = new Buffer(buffers.size(), slab);
+      buffers.add(buffer);
+      free.add(buffer);
+    }
+    changed();
+  }
+
+  private synchronized void changed() {
+    changes++;
+    notifyAll();
+  }
+
+  private TargetCopies copies() {
+    TargetCopies opened = copies;
+    if (opened == null) {
+      opened = new TargetCopies(staged);
+      copies = opened;
+    }
+    return opened;
+  }
+
+  private synchronized void arrived(Place place) {
+    try {
+      asked(() -> {
+        copies().turnTo(place.buffer.stream);
+        copies().copy(place.read, place.target, place.buffer.slab, place.at);
+      });
+    } finally {
+      leave(place);
+    }
+  }
+
+  private synchronized void leave(Place place) {
+    if (place.left) {
+      return;
+    }
+    place.left = true;
+    place.buffer.arriving--;
+    try {
+      finish(place.buffer);
+    } finally {
+      changed();
+    }
+  }
+
+  /// Waits until all copies are done that were queued on no given stream. Nothing may be arriving.
+  synchronized void drain() {
+    if (copies != null) {
+      copies.drain();
+    }
+  }
+
+  /// Waits for running copies, even after a failure, and frees the buffers. Nothing may be arriving.
+  @Override
+  public synchronized void close() {
+    TargetCopies closing = copies;
+    boolean[] awaited = {closing == null};
+    List<Runnable> actions = new ArrayList<>();
+    if (closing != null) {
+      actions.add(() -> awaited[0] = awaitCopies(closing));
+      actions.add(closing::passOn);
+      actions.add(closing::close);
+    }
+    actions.add(() -> {
+      // Copies that could not be awaited may still read the buffers, which then stay allocated for
+      // good.
+      if (awaited[0] || (closing != null && closing.comesToRest())) {
+        Slab.releaseAll(buffers.stream().map(buffer -> buffer.slab).toList());
+      }
+      buffers.clear();
+      free.clear();
+      copying.clear();
+      filling = null;
+      copies = null;
+    });
+    Cleanup.runAll(actions);
+  }
+
+  /// @return whether the events told that all copies are done
+  private boolean awaitCopies(TargetCopies closing) {
+    Buffer last = filling;
+    filling = null;
+    if (last != null) {
+      finish(last);
+    }
+    copying.forEach(buffer -> closing.await(buffer.number));
+    return !refused;
+  }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.transport;
+
+import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.spi.Copy2D;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Copies reads from pinned buffers to their targets: has a queue of copies for each device that they go to, and an event
+/// in each for every buffer. For one thread at a time.
+final class TargetCopies implements AutoCloseable {
+  /// The queue to the transport's own device.
+  private final CopyQueue own;
+
+  private final boolean sleepers;
+
+  /// All queues, [#own] first; the others are opened when they are needed.
+  private final List<CopyQueue> queues = new ArrayList<>(1);
+
+  private final Replicas.@Nullable Copies replicated;
+
+  TargetCopies(StagedTransport staged) {
+    Replicas replicas = staged.replicas();
+    sleepers = staged.sleepers();
+    replicated =
+        replicas == null ? null : replicas.new Copies(staged.context().device(), this::queue);
+    own = new CopyQueue(staged.context(), sleepers);
+    queues.add(own);
+  }
+
+  private CopyQueue queue(Device.Cuda to) {
+    for (CopyQueue queue : queues) {
+      if (queue.context().device().equals(to)) {
+        return queue;
+      }
+    }
+    CopyQueue opened = new CopyQueue(CudaContext.of(to), sleepers);
+    queues.add(opened);
+    return opened;
+  }
+
+  /// Does the same as [CopyQueue#turnTo] for the transport's own device.
+  void turnTo(CudaDriver.@Nullable Stream stream) {
+    own.turnTo(stream);
+  }
+
+  /// Queues the copies of a read's bytes into their target.
+  ///
+  /// @param at offset of the bytes in the buffer
+  void copy(Read read, Target target, PinnedSlab buffer, long at) {
+    switch (target) {
+      case Target.InSlab in ->
+          own.copyToDevice(
+              in.slab().address() + read.slabOffset(), buffer.address() + at, read.required());
+      case Target.OnEach(var slabs) ->
+          Objects.requireNonNull(replicated).copy(slabs, read, buffer, at);
+      case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer, at));
+    }
+  }
+
+  /// Copies a piece to its device. Pieces of one read may go to several devices from the same buffer.
+  private void copyRows(Target.Piece piece, PinnedSlab buffer, long at) {
+    Copy2D rows = piece.rows();
+    switch (piece.memory()) {
+      case Memory.OnDevice memory -> {
+        CopyQueue queue = queue(memory.device());
+        long source = buffer.address() + at;
+        if (rows.rows() == 1) {
+          queue.copyToDevice(
+              memory.address() + rows.target(), source + rows.source(), rows.width());
+        } else {
+          queue.copyToDevice(rows.shifted(source, memory.address()));
+        }
+      }
+      case Memory.OnHost(MemorySegment segment) -> rows.run(buffer.segment().asSlice(at), segment);
+    }
+  }
+
+  /// Marks all copies so far as those of `buffer`.
+  void record(int buffer) {
+    queues.forEach(queue -> queue.record(buffer));
+  }
+
+  /// Queues what the transport's own device passes on to others. This does not use the buffers.
+  void passOn() {
+    if (replicated != null) {
+      replicated.queuePassed(own);
+    }
+  }
+
+  /// Waits until the copies that [#record] marked for a buffer are done.
+  void await(int buffer) {
+    queues.forEach(queue -> queue.await(buffer));
+  }
+
+  /// Whether the copies that [#record] marked for a buffer are done; does not wait for them.
+  boolean isDone(int buffer) {
+    return queues.stream().allMatch(queue -> queue.isDone(buffer));
+  }
+
+  /// Waits until all copies are done that were queued on no given stream.
+  void drain() {
+    passOn();
+    queues.forEach(CopyQueue::drain);
+  }
+
+  /// Waits for all work on the devices, after another wait has failed.
+  ///
+  /// @return whether they could be waited for; if not, copies may still be running
+  boolean comesToRest() {
+    return queues.stream().map(queue -> queue.context().comesToRest()).toList().stream()
+        .allMatch(Boolean::booleanValue);
+  }
+
+  /// Gives back streams and events. Copies on given streams must be done before.
+  @Override
+  public void close() {
+    CopyQueue.closeAll(queues);
+  }
+}

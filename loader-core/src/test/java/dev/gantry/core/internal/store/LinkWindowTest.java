@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.PriorityQueue;
+import org.junit.jupiter.api.Test;
+
+class LinkWindowTest {
+  private static final long REQUEST = 8 << 20;
+  private static final int MOST = 256;
+
+  private final LinkWindow window = new LinkWindow();
+
+  /// Runs requests over a link of which every connection has the same share.
+  ///
+  /// @param bytesPerSecond of the link
+  /// @return the window in the end
+  private int after(double bytesPerSecond, int most) {
+    double perRequest = 0.03 + REQUEST / 100e6;
+    double free = 0;
+    double now = 0;
+    PriorityQueue<double[]> ends = new PriorityQueue<>((a, b) -> Double.compare(a[0], b[0]));
+    for (int i = 0; i < 4000; i++) {
+      while (ends.size() < window.requests(most)) {
+        // The link brings one request after the other, and none before its own connection has.
+        free = Math.max(free, now) + REQUEST / bytesPerSecond;
+        ends.add(new double[] {Math.max(now + perRequest, free), now});
+      }
+      double[] ended = ends.remove();
+      now = ended[0];
+      window.ended(REQUEST, (long) ((ended[0] - ended[1]) * 1e9), true, most);
+    }
+    return window.requests(most);
+  }
+
+  @Test
+  void aFastLinkGetsAsManyRequestsAsItNeedsAndNotManyMore() {
+    // 10 GB/s × 0.114 s is 136 requests of 8 MiB.
+    assertThat(after(10e9, MOST)).isBetween(136, MOST);
+  }
+
+  @Test
+  void aSlowLinkGetsNoMoreThanTheFirst() {
+    assertThat(after(0.1e9, MOST)).isEqualTo(LinkWindow.FIRST);
+  }
+
+  @Test
+  void aFileBearsNoMoreThanItSays() {
+    assertThat(after(10e9, 40)).isEqualTo(40);
+    assertThat(window.requests(2)).isEqualTo(2);
+  }
+
+  @Test
+  void requestsThatLeaveTheLinkRoomDoNotWidenIt() {
+    for (int i = 0; i < 1000; i++) {
+      window.ended(REQUEST, 1000, false, MOST);
+    }
+    assertThat(window.requests(MOST)).isEqualTo(LinkWindow.FIRST);
+  }
+
+  @Test
+  void aLinkThatBecomesSlowerIsAskedForLess() {
+    int before = after(10e9, MOST);
+    for (int i = 0; i < 100; i++) {
+      window.ended(REQUEST, 2_000_000_000L, true, MOST);
+    }
+    assertThat(window.requests(MOST)).isLessThan(before);
+  }
+}
