@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "stub_cufile.h"
@@ -288,7 +289,8 @@ EXPORT CUfileError_t cuFileBufDeregister(const void *base) {
 }
 
 /* The file to use, or a negative result. */
-static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file, off_t at) {
+static long admit(
+    CUfileHandle_t handle, uintptr_t base, size_t size, off_t file, off_t at, int vectored) {
   struct handle *known = handles;
   while (known && known != handle) {
     known = known->next;
@@ -304,8 +306,9 @@ static long admit(CUfileHandle_t handle, uintptr_t base, size_t size, off_t file
     if (one->base == base && (size_t)at + size > one->bytes) {
       return -INVALID_MAPPING_RANGE;
     }
-    /* Inside a registered buffer, but named by another base: the registration would not serve. */
-    stub_figures.wrong_base += base > one->base && base < one->base + one->bytes;
+    /* Inside a registered buffer, but named by another base: the registration would not serve. A request of several
+     * pieces has no place for the base. */
+    stub_figures.wrong_base += !vectored && base > one->base && base < one->base + one->bytes;
   }
   int aligned = ((uintptr_t)file | size | base | (uintptr_t)at) % PAGE == 0;
   stub_figures.unaligned += !aligned;
@@ -334,7 +337,7 @@ static ssize_t move_bytes(
     CUfileHandle_t handle, void *base, size_t size, off_t file, off_t at, int writes) {
   pthread_mutex_lock(&stub_lock);
   count_caller();
-  long descriptor = admit(handle, (uintptr_t)base, size, file, at);
+  long descriptor = admit(handle, (uintptr_t)base, size, file, at, 0);
   pthread_mutex_unlock(&stub_lock);
   if (descriptor < 0) {
     return descriptor;
@@ -370,6 +373,67 @@ EXPORT ssize_t cuFileWrite(
     CUfileHandle_t handle, const void *base, size_t size, off_t file_offset, off_t base_offset) {
   return transfer("cuFileWrite", handle, (void *)base, size, file_offset, base_offset, 1);
 }
+
+#if STUB_VERSION >= 1190
+typedef struct {
+  void *base;
+  size_t len;
+} CUfileIOVec_t;
+
+enum { MAX_PIECES = 1024 };
+
+static ssize_t move_pieces(
+    const char *function, CUfileHandle_t handle, const CUfileIOVec_t *pieces, size_t count,
+    off_t file, unsigned flags, int writes) {
+  struct stub_fault fault;
+  if (stub_called(function, &fault)) {
+    errno = (int)fault.detail;
+    return (ssize_t)fault.code;
+  }
+  if (!pieces || count == 0 || count > MAX_PIECES || flags != 0) {
+    return -INVALID_VALUE;
+  }
+  struct iovec now[MAX_PIECES];
+  size_t left = limit_bytes >= 0 ? (size_t)limit_bytes : SIZE_MAX;
+  long descriptor = -1;
+  pthread_mutex_lock(&stub_lock);
+  count_caller();
+  off_t at = file;
+  for (size_t i = 0; i < count; i++) {
+    descriptor = admit(handle, (uintptr_t)pieces[i].base, pieces[i].len, at, 0, 1);
+    at += (off_t)pieces[i].len;
+    now[i].iov_base = pieces[i].base;
+    now[i].iov_len = pieces[i].len < left ? pieces[i].len : left;
+    left -= now[i].iov_len;
+    if (descriptor < 0) {
+      break;
+    }
+  }
+  pthread_mutex_unlock(&stub_lock);
+  if (descriptor < 0) {
+    return descriptor;
+  }
+  ssize_t moved = writes ? pwritev((int)descriptor, now, (int)count, file)
+                         : preadv((int)descriptor, now, (int)count, file);
+  if (moved > 0) {
+    __atomic_add_fetch(writes ? &stub_figures.bytes_written : &stub_figures.bytes_read, moved,
+                       __ATOMIC_RELAXED);
+  }
+  return moved;
+}
+
+EXPORT ssize_t cuFileReadv(
+    CUfileHandle_t handle, const CUfileIOVec_t *pieces, size_t count, off_t file_offset,
+    unsigned flags) {
+  return move_pieces("cuFileReadv", handle, pieces, count, file_offset, flags, 0);
+}
+
+EXPORT ssize_t cuFileWritev(
+    CUfileHandle_t handle, const CUfileIOVec_t *pieces, size_t count, off_t file_offset,
+    unsigned flags) {
+  return move_pieces("cuFileWritev", handle, pieces, count, file_offset, flags, 1);
+}
+#endif
 
 long gantry_stub_count(const char *what) {
   return strcmp(what, "opened") == 0             ? opened

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.commit.FileCommit.WriteTask;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.plan.WritePlan.Piece;
 import dev.gantry.core.internal.plan.WritePlan.Write;
 import dev.gantry.core.internal.store.SourceFile;
@@ -21,6 +22,7 @@ import dev.gantry.core.internal.transport.FileTransport;
 import dev.gantry.core.internal.transport.TransferCounter;
 import dev.gantry.core.internal.transport.TransportOracle;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -41,10 +43,10 @@ final class DoubleBufferedWriter implements AutoCloseable {
 
   /// A write whose bytes are in a buffer, or on their way there.
   ///
-  /// @param straight the device memory that cuFile writes without the buffer, or null. If it is not null, the
+  /// @param straight the memory of a device that cuFile writes without the buffer; empty for none. If there is some, the
   ///     buffer serves only the checksums
   private record Pending(
-      WriteTask task, List<Source> slices, Memory.@Nullable OnDevice straight, int buffer) {}
+      WriteTask task, List<Source> slices, List<Memory.OnDevice> straight, int buffer) {}
 
   private final Buffers buffers;
   private final boolean checksums;
@@ -82,9 +84,9 @@ final class DoubleBufferedWriter implements AutoCloseable {
       task.file().written(task.number(), sums);
       return;
     }
-    Memory.OnDevice straight = straight(task, slices.getFirst(), whole);
+    List<Memory.OnDevice> straight = straight(task.file().transport(), slices);
     Pending next = new Pending(task, slices, straight, turn);
-    if (straight == null || checksums) {
+    if (straight.isEmpty() || checksums) {
       fill(next);
     }
     turn ^= 1;
@@ -92,13 +94,26 @@ final class DoubleBufferedWriter implements AutoCloseable {
     pending = next;
   }
 
-  /// Returns the device memory that cuFile writes without a buffer, or null.
-  private static Memory.@Nullable OnDevice straight(WriteTask task, Source first, boolean whole) {
-    Transport ofFile = task.file().transport().of(false);
-    return switch (TransportOracle.ofWrite(first, whole, ofFile)) {
-      case GDS, COMPAT -> (Memory.OnDevice) first;
-      case STAGED, MAPPED, HOST -> null;
-    };
+  /// Returns the device memory that cuFile writes without a buffer; empty if any byte of the write needs one.
+  private static List<Memory.OnDevice> straight(FileTransport transport, List<Source> slices) {
+    Transport ofFile = transport.of(false);
+    boolean together =
+        slices.size() == 1
+            || (slices.size() <= CuFile.MAX_PIECES
+                && transport.usesCuFile()
+                && transport.cuFile().writesTogether());
+    List<Memory.OnDevice> straight = new ArrayList<>();
+    for (Source slice : slices) {
+      switch (TransportOracle.ofWrite(slice, together, ofFile)) {
+        case GDS, COMPAT -> straight.add((Memory.OnDevice) slice);
+        case STAGED, MAPPED, HOST -> {
+          return List.of();
+        }
+      }
+    }
+    return straight.stream().map(Memory.OnDevice::device).distinct().count() == 1
+        ? straight
+        : List.of();
   }
 
   private void fill(Pending next) {
@@ -141,7 +156,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     pending = null;
     WriteTask task = last.task();
     Write write = task.write();
-    boolean written = last.straight() != null && writeStraight(last, last.straight());
+    boolean written = !last.straight().isEmpty() && writeStraight(last, last.straight());
     MemorySegment buffer = buffers.of(last.buffer(), write.paddedLength());
     if (!written || checksums) {
       queues.values().forEach(queue -> queue.await(last.buffer()));
@@ -154,20 +169,15 @@ final class DoubleBufferedWriter implements AutoCloseable {
   }
 
   /// Has cuFile write device memory. If cuFile does not, returns false, and the buffer gets the bytes.
-  private boolean writeStraight(Pending last, Memory.OnDevice memory) {
+  private boolean writeStraight(Pending last, List<Memory.OnDevice> memory) {
     FileCommit file = last.task().file();
     FileTransport transport = file.transport();
     if (transport.usesCuFile()) {
       CuFileTransport cuFile = transport.cuFile();
       try {
-        boolean direct =
-            cuFile.write(
-                file.file().file(),
-                CudaContext.of(memory.device()),
-                memory.address(),
-                memory.length(),
-                last.task().write().offset());
-        counter.addWritten(cuFile.transport(), memory.length(), direct);
+        boolean direct = cuFile.write(file.file().file(), memory, last.task().write().offset());
+        long bytes = memory.stream().mapToLong(Memory.OnDevice::length).sum();
+        counter.addWritten(cuFile.transport(), bytes, direct);
         return true;
       } catch (TransferException failed) {
         if (transport.fallBack(cuFile.transport(), failed)) {

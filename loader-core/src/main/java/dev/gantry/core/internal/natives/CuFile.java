@@ -11,7 +11,6 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import dev.gantry.core.TransferException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
-import java.lang.foreign.Linker;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.StructLayout;
@@ -20,7 +19,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NoSuchElementException;
-import java.util.Objects;
 
 /// libcufile: the driver, registered files and buffers, and blocking reads and writes between a
 /// file and device memory (or host memory, from CUDA 12.2 on). `docs/cufile.md` says what the
@@ -87,8 +85,6 @@ public final class CuFile {
   // CU_FILE_HANDLE_TYPE_OPAQUE_FD
   private static final int FILE_DESCRIPTOR = 1;
 
-  private static final StructLayout CALL_STATE = Linker.Option.captureStateLayout();
-  private static final long ERRNO = CALL_STATE.byteOffset(groupElement("errno"));
   private static final int NO_FLAGS = 0;
 
   private final NativeLibrary library;
@@ -99,8 +95,7 @@ public final class CuFile {
   private final MethodHandle handleDeregister;
   private final CuFileFunction bufRegister;
   private final CuFileFunction bufDeregister;
-  private final MethodHandle read;
-  private final MethodHandle write;
+  private final CuFileTransfers transfers;
   private final Availability<CuFileFunction> getVersion;
   private final Availability<CuFileFunction> getBarSize;
 
@@ -153,15 +148,7 @@ public final class CuFile {
     bufRegister = function("cuFileBufRegister", ADDRESS, JAVA_LONG, JAVA_INT);
     // CUfileError_t cuFileBufDeregister(const void *bufPtr_base)
     bufDeregister = function("cuFileBufDeregister", ADDRESS);
-    FunctionDescriptor transfer =
-        FunctionDescriptor.of(JAVA_LONG, ADDRESS, ADDRESS, JAVA_LONG, JAVA_LONG, JAVA_LONG);
-    Linker.Option errno = Linker.Option.captureCallState("errno");
-    // ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size, off_t file_offset,
-    //                    off_t bufPtr_offset)
-    read = required(library.function("cuFileRead", transfer, errno));
-    // ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size,
-    //                     off_t file_offset, off_t bufPtr_offset)
-    write = required(library.function("cuFileWrite", transfer, errno));
+    transfers = new CuFileTransfers(library);
     // CUfileError_t cuFileGetVersion(int *version)
     getVersion = CuFileFunction.find(library, "cuFileGetVersion", ADDRESS);
     // CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize)
@@ -379,7 +366,7 @@ public final class CuFile {
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long read(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
-    return transfer("cuFileRead", read, handle, base, bytes, fileOffset, baseOffset);
+    return transfers.read(handle, base, bytes, fileOffset, baseOffset);
   }
 
   /// Writes up to `bytes` bytes from `base` at `baseOffset` to the file from `fileOffset` on. Work of CUDA streams that
@@ -391,28 +378,33 @@ public final class CuFile {
   /// @throws IndexOutOfBoundsException if the range is not within `base`
   public long write(
       CuFileHandle handle, MemorySegment base, long bytes, long fileOffset, long baseOffset) {
-    return transfer("cuFileWrite", write, handle, base, bytes, fileOffset, baseOffset);
+    return transfers.write(handle, base, bytes, fileOffset, baseOffset);
   }
 
-  private static long transfer(
-      String operation,
-      MethodHandle function,
-      CuFileHandle handle,
-      MemorySegment base,
-      long bytes,
-      long fileOffset,
-      long baseOffset) {
-    Objects.checkFromIndexSize(baseOffset, bytes, base.byteSize());
-    Callers.add();
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment state = arena.allocate(CALL_STATE);
-      long returned =
-          (long) function.invokeExact(state, handle.opaque(), base, bytes, fileOffset, baseOffset);
-      int errno = state.get(JAVA_INT, ERRNO);
-      return handle.count(operation, returned, errno, bytes, fileOffset);
-    } catch (Throwable thrown) {
-      throw NativeLibrary.unchecked(thrown);
-    }
+  /// The most pieces of memory that one request takes. NVIDIA names no limit; this is the kernel's for `preadv`.
+  public static final int MAX_PIECES = 1024;
+
+  /// Whether [#readTogether] and [#writeTogether] serve: from libcufile 1.19 on.
+  public boolean hasVectors() {
+    return transfers.hasVectors();
+  }
+
+  /// Reads one range of the file into several pieces of memory of one device, which it fills in their order.
+  ///
+  /// @param pieces 1 to [#MAX_PIECES]
+  /// @return as of [#read]
+  /// @throws TransferException as of [#read]
+  public long readTogether(CuFileHandle handle, List<MemorySegment> pieces, long fileOffset) {
+    return transfers.readTogether(handle, pieces, fileOffset);
+  }
+
+  /// Writes several pieces of memory of one device to one range of the file, as [#write] does.
+  ///
+  /// @param pieces 1 to [#MAX_PIECES]
+  /// @return as of [#write]
+  /// @throws TransferException as of [#write]
+  public long writeTogether(CuFileHandle handle, List<MemorySegment> pieces, long fileOffset) {
+    return transfers.writeTogether(handle, pieces, fileOffset);
   }
 
   private static String describe(MemorySegment buffer) {

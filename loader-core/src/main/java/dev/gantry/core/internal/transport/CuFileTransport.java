@@ -11,6 +11,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Target;
+import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -65,19 +66,32 @@ public final class CuFileTransport implements AutoCloseable {
     return bounced;
   }
 
-  /// Writes device memory to the file, past the page cache if the file has a direct descriptor. Work that was queued on
-  /// the device for that memory must be done. Goes on where cuFile writes less than it is asked to.
+  /// Whether [#write] takes several pieces of memory.
+  public boolean writesTogether() {
+    return driver.cuFile().hasVectors();
+  }
+
+  /// Writes pieces of one device's memory to the file, one behind the other, past the page cache if the file has a direct
+  /// descriptor. Work that was queued on the device for that memory must be done. Goes on where cuFile writes less than
+  /// it is asked to.
   ///
   /// @param file the file's name in messages
-  /// @param memory the context of the device whose memory this is
+  /// @param pieces up to [CuFile#MAX_PIECES]; one only if [#writesTogether] says no
   /// @return whether the bytes went past the page cache
-  public boolean write(Path file, CudaContext memory, long address, long bytes, long fileOffset) {
+  public boolean write(Path file, List<Memory.OnDevice> pieces, long fileOffset) {
     CuFileHandle to = direct != null ? direct : handle;
-    MemorySegment base = MemorySegment.ofAddress(address).reinterpret(bytes);
+    List<MemorySegment> all =
+        pieces.stream()
+            .map(piece -> MemorySegment.ofAddress(piece.address()).reinterpret(piece.length()))
+            .toList();
+    long bytes = all.stream().mapToLong(MemorySegment::byteSize).sum();
     long done = 0;
-    try (var _ = memory.enter()) {
+    try (var _ = CudaContext.of(pieces.getFirst().device()).enter()) {
       while (done < bytes) {
-        long count = driver.cuFile().write(to, base, bytes - done, fileOffset + done, done);
+        long count =
+            all.size() == 1
+                ? driver.cuFile().write(to, all.getFirst(), bytes - done, fileOffset + done, done)
+                : driver.cuFile().writeTogether(to, behind(all, done), fileOffset + done);
         if (count <= 0) {
           throw new TransferException(
               "cuFileWrite",
@@ -133,26 +147,111 @@ public final class CuFileTransport implements AutoCloseable {
             read.required());
       }
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-      case Target.Scattered(var pieces) ->
-          pieces.forEach(piece -> readInPlace(file, read, piece, handle));
+      case Target.Scattered(var pieces) -> {
+        try (InPlace places = new InPlace(file, handle)) {
+          pieces.forEach(piece -> places.read(piece, read.fileOffset()));
+          places.finish();
+        }
+      }
     }
     return handle == direct || transport() == Transport.GDS;
   }
 
-  private void readInPlace(SourceFile file, Read read, Target.Piece piece, CuFileHandle handle) {
-    Copy2D rows = piece.rows();
-    long first = onDevice(piece.memory()).address() + rows.target();
-    try (RegistrationCache.Use use = use(piece)) {
+  /// Reads rows of one request to their places. Rows that are adjacent in the file and small are read together, where
+  /// libcufile can: a disk is slow at small requests. For one thread.
+  private final class InPlace implements AutoCloseable {
+    /// Larger rows are read by themselves, to their registered memory.
+    private static final long TOGETHER_BYTES = 1 << 20;
+
+    private final SourceFile file;
+    private final CuFileHandle handle;
+    private final boolean vectors = driver.cuFile().hasVectors();
+    private final List<RegistrationCache.Use> uses = new ArrayList<>();
+    private final List<MemorySegment> places = new ArrayList<>();
+    private long begin;
+    private long end;
+
+    InPlace(SourceFile file, CuFileHandle handle) {
+      this.file = file;
+      this.handle = handle;
+    }
+
+    /// @param at where the request begins in the file
+    void read(Target.Piece piece, long at) {
+      Copy2D rows = piece.rows();
+      long first = onDevice(piece.memory()).address() + rows.target();
+      RegistrationCache.Use use = use(piece);
+      uses.add(use);
       for (long row = 0; row < rows.rows(); row++) {
         long address = first + row * rows.targetPitch();
-        MemorySegment base =
-            use.refusal().isEmpty()
-                ? use.base()
-                : MemorySegment.ofAddress(address).reinterpret(rows.width());
-        long from = read.fileOffset() + rows.source() + row * rows.sourcePitch();
-        read(file, handle, base, address - base.address(), from, rows.width(), rows.width());
+        long from = at + rows.source() + row * rows.sourcePitch();
+        MemorySegment place = MemorySegment.ofAddress(address).reinterpret(rows.width());
+        if (vectors && rows.width() < TOGETHER_BYTES) {
+          add(place, from);
+        } else {
+          MemorySegment base = use.refusal().isEmpty() ? use.base() : place;
+          CuFileTransport.this.read(
+              file, handle, base, address - base.address(), from, rows.width(), rows.width());
+        }
       }
     }
+
+    private void add(MemorySegment place, long from) {
+      if (from != end || places.size() == CuFile.MAX_PIECES) {
+        finish();
+        begin = from;
+      }
+      places.add(place);
+      end = from + place.byteSize();
+    }
+
+    /// Reads the rows that were put off.
+    void finish() {
+      if (places.size() == 1) {
+        MemorySegment place = places.getFirst();
+        CuFileTransport.this.read(
+            file, handle, place, 0, begin, place.byteSize(), place.byteSize());
+      } else if (!places.isEmpty()) {
+        readTogether(file, handle, List.copyOf(places), begin);
+      }
+      places.clear();
+    }
+
+    @Override
+    public void close() {
+      uses.forEach(RegistrationCache.Use::close);
+    }
+  }
+
+  private void readTogether(
+      SourceFile file, CuFileHandle handle, List<MemorySegment> places, long fileOffset) {
+    long bytes = places.stream().mapToLong(MemorySegment::byteSize).sum();
+    long done = 0;
+    try (var _ = context.enter()) {
+      while (done < bytes) {
+        long count = driver.cuFile().readTogether(handle, behind(places, done), fileOffset + done);
+        if (count <= 0) {
+          throw new TransferException(
+              "cuFileReadv",
+              file.file() + " offset " + (fileOffset + done),
+              new Failure.EndOfFile(bytes - done));
+        }
+        done += count;
+      }
+    }
+  }
+
+  /// The memory behind the first `done` bytes of `pieces`.
+  private static List<MemorySegment> behind(List<MemorySegment> pieces, long done) {
+    int first = 0;
+    long left = done;
+    while (left >= pieces.get(first).byteSize()) {
+      left -= pieces.get(first).byteSize();
+      first++;
+    }
+    List<MemorySegment> rest = new ArrayList<>(pieces.subList(first, pieces.size()));
+    rest.set(0, rest.getFirst().asSlice(left));
+    return rest;
   }
 
   /// Reads up to `length` bytes, of which the file must have the first `required`. Goes on where cuFile reads less than

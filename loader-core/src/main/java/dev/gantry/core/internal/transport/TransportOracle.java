@@ -117,11 +117,11 @@ public final class TransportOracle {
     return cuFile.refusal(transport);
   }
 
-  /// The transport of one write: cuFile writes whole blocks from one aligned piece of device memory. All other bytes
+  /// The transport of one write: cuFile writes whole blocks from aligned pieces of device memory. All other bytes
   /// are written from where they are, or copied to a buffer first.
   ///
   /// @param source where the bytes are
-  /// @param whole whether the source is the whole write
+  /// @param whole whether the source is the whole write, or cuFile writes several sources together
   /// @param file the transport of the file
   public static Transport ofWrite(Source source, boolean whole, Transport file) {
     return switch (source) {
