@@ -4,6 +4,7 @@ package dev.gantry.models;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.NDManager;
+import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Activation;
@@ -11,11 +12,11 @@ import ai.djl.nn.Block;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.djl.internal.ndarray.OperatorArrays;
 import dev.gantry.models.internal.blocks.TextBlock;
 import dev.gantry.models.internal.texts.Pooling;
 import dev.gantry.models.internal.texts.Similarity;
 import dev.gantry.models.internal.texts.TextTokenizer;
-import dev.gantry.models.internal.texts.VectorStep;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -100,9 +101,15 @@ record SentenceFolder(
   static SentenceFolder read(Path root, String task, String output) {
     List<Module> modules = modules(root);
     HubConfig transformer = optional(transformer(root).resolve("sentence_bert_config.json"));
-    transformer.choice("transformer_task", task, Map.of(task, true));
-    transformer.word("module_output_name", "");
-    transformer.object("modality_config").ifPresent(modality -> text(modality, output));
+    transformer.must("transformer_task", task);
+    transformer.ignore("module_output_name");
+    transformer
+        .object("modality_config")
+        .flatMap(modality -> modality.object("text"))
+        .ifPresent(text -> {
+          text.must("method", "forward");
+          text.must("method_output_name", output);
+        });
     int maxLength = transformer.count("max_seq_length", 0, Integer.MAX_VALUE);
     boolean lowerCase = transformer.flag("do_lower_case", false);
     transformer.requireAllRead(Set.of("unpad_inputs"));
@@ -117,21 +124,12 @@ record SentenceFolder(
             settings.choice("similarity_fn_name", "cosine", SIMILARITIES),
             settings,
             settings.count("truncate_dim", 0, WIDEST));
-    settings.word(SCORES, "");
+    settings.ignore(SCORES);
     settings.requireAllRead(Set.of("__version__", "model_type"));
     if (!read.defaultPrompt.isEmpty() && !read.prompts.containsKey(read.defaultPrompt)) {
       throw settings.refuse("default_prompt_name", "it must be one of 'prompts'");
     }
     return read;
-  }
-
-  private static void text(HubConfig modality, String output) {
-    modality
-        .object("text")
-        .ifPresent(text -> {
-          text.choice("method", Map.of("forward", true));
-          text.choice("method_output_name", Map.of(output, true));
-        });
   }
 
   private static HubConfig optional(Path file) {
@@ -172,10 +170,7 @@ record SentenceFolder(
   /// @throws MisuseException if there is none
   TextTokenizer tokenizer(HubModel hub, Block block, TextOptions options) {
     HubConfig config = optional(hub.folder().resolve("tokenizer_config.json"));
-    String side = config.word("truncation_side", "right");
-    if (!side.equals("right")) {
-      throw config.refuse("truncation_side", "only the end of a text is cut off here");
-    }
+    config.must("truncation_side", "right");
     double usual = config.positive("model_max_length", Integer.MAX_VALUE);
     int asked = options.maxLength() > 0 ? options.maxLength() : maxLength;
     int most =
@@ -237,30 +232,29 @@ record SentenceFolder(
     return new Pooled(modes, prompt);
   }
 
-  /// What happens to the vectors behind the pooling.
+  /// What happens to the vectors behind the pooling, FLOAT32 `[batch, width]`.
   ///
   /// @param manager owns the weights of dense layers
-  List<VectorStep> steps(NDManager manager) {
-    List<VectorStep> steps = new ArrayList<>();
+  List<UnaryOperator<NDArray>> steps(NDManager manager) {
+    List<UnaryOperator<NDArray>> steps = new ArrayList<>();
     for (Module module : modules.subList(Math.min(1, modules.size()), modules.size())) {
       HubConfig config = module.config();
-      for (String key : List.of("module_input_name", "module_output_name")) {
-        config.choice(key, VECTOR, Map.of(VECTOR, true));
-      }
+      config.must("module_input_name", VECTOR);
+      config.must("module_output_name", VECTOR);
       requireKinds(!module.kind().equals(POOLING), "one Pooling");
       steps.add(
           module.kind().equals(DENSE)
               ? dense(module.folder(), config, manager)
-              : new VectorStep.Normalize());
+              : vectors -> vectors.normalize(2, -1));
       config.requireAllRead(Set.of());
     }
     if (size > 0) {
-      steps.add(new VectorStep.Truncate(size));
+      steps.add(vectors -> vectors.get(new NDIndex(":, :{}", size)));
     }
     return steps;
   }
 
-  private static VectorStep dense(Path folder, HubConfig config, NDManager manager) {
+  private static UnaryOperator<NDArray> dense(Path folder, HubConfig config, NDManager manager) {
     int inputs = config.whole("in_features", 1, WIDEST);
     int outputs = config.whole("out_features", 1, WIDEST);
     config.must("use_residual", "false");
@@ -276,7 +270,7 @@ record SentenceFolder(
           || (bias != null && !bias.getShape().equals(new Shape(outputs)))) {
         throw config.refuse("out_features", "the tensors linear.weight and linear.bias do not fit");
       }
-      return new VectorStep.Dense(weight, bias, activation);
+      return vectors -> activation.apply(OperatorArrays.linear(vectors, weight, bias));
     }
   }
 

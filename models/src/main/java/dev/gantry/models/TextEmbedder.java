@@ -10,14 +10,13 @@ import ai.djl.translate.Translator;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.texts.Pooling;
-import dev.gantry.models.internal.texts.TextAnswer;
 import dev.gantry.models.internal.texts.TextRunner;
 import dev.gantry.models.internal.texts.TextTokenizer;
 import dev.gantry.models.internal.texts.TokenBatch;
-import dev.gantry.models.internal.texts.VectorStep;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.UnaryOperator;
 
 /// Turns texts into vectors, as sentence-transformers does with the same folder. [HubModel#embedder] makes it.
 /// Thread-safe until it is closed.
@@ -64,14 +63,15 @@ public final class TextEmbedder implements AutoCloseable {
     List<String> classes = hub.config().words("architectures");
     boolean decoder = !classes.isEmpty() && classes.getFirst().endsWith("ForCausalLM");
     SentenceFolder.Pooled pooled = folder.pooled(decoder);
-    List<VectorStep> steps = folder.steps(model.getNDManager());
+    List<UnaryOperator<NDArray>> steps = folder.steps(model.getNDManager());
     TextTokenizer tokenizer = folder.tokenizer(hub, model.getBlock(), options);
     TextRunner runner =
         new TextRunner(model, tokenizer, new Vectors(pooled.modes(), steps), options.batchTokens());
     return new TextEmbedder(folder, pooled, runner, prompt);
   }
 
-  private record Vectors(List<Pooling> modes, List<VectorStep> steps) implements TextAnswer {
+  private record Vectors(List<Pooling> modes, List<UnaryOperator<NDArray>> steps)
+      implements TextRunner.Answer {
     @Override
     public NDList arrays(NDManager manager, TokenBatch batch) {
       return Pooling.arrays(manager, modes, batch);
@@ -81,7 +81,7 @@ public final class TextEmbedder implements AutoCloseable {
     public NDArray rows(NDList outputs, NDList arrays) {
       NDArray states = outputs.head().toType(DataType.FLOAT32, false);
       NDArray vectors = Pooling.pooled(states, modes, arrays);
-      for (VectorStep step : steps) {
+      for (UnaryOperator<NDArray> step : steps) {
         vectors = step.apply(vectors);
       }
       return vectors;

@@ -8,12 +8,12 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import dev.gantry.core.MisuseException;
-import dev.gantry.models.internal.texts.CheckedIds;
 import java.util.ArrayDeque;
 import java.util.Arrays;
 import java.util.Deque;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The inputs of a model of texts.
@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// @param mask of that shape: 1 for a token, 0 for padding
 /// @param types of that shape
 public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray types) {
+  private static final ScopedValue<Boolean> CHECKED = ScopedValue.newInstance();
   private static final List<String> NAMES =
       List.of("input_ids", "attention_mask", "token_type_ids");
 
@@ -62,6 +63,12 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
     return new TextInputs(ids(ids), like(ids, placed, 1), like(ids, placed, 2));
   }
 
+  /// Computes a pass whose ids were checked before they were copied to the device, so that no block copies them back, which
+  /// would wait for all that the device has queued.
+  public static <T> T checked(Supplier<T> pass) {
+    return ScopedValue.where(CHECKED, true).call(pass::get);
+  }
+
   /// The ids of each text.
   public long[][] rows() {
     long[] all = ids.toType(DataType.INT64, false).toLongArray();
@@ -81,7 +88,7 @@ public record TextInputs(NDArray ids, @Nullable NDArray mask, @Nullable NDArray 
   /// @return these without a mask that hides nothing: without one, attention is faster
   /// @throws MisuseException if an id is none of these
   public TextInputs checked(int vocabulary, int kinds) {
-    if (CheckedIds.here()) {
+    if (CHECKED.isBound()) {
       return this;
     }
     long[] extents = extents(Arrays.asList(ids, types, mask == null ? null : mask.neq(0)));

@@ -9,6 +9,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.ParameterStore;
 import ai.djl.translate.Translator;
 import dev.gantry.core.MisuseException;
+import dev.gantry.models.internal.blocks.TextInputs;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
@@ -20,16 +21,31 @@ import java.util.stream.IntStream;
 /// Runs texts through a model, in batches of texts of about one length, and copies all numbers back at once.
 /// Thread-safe until it is closed.
 public final class TextRunner implements AutoCloseable {
+  /// Turns what a model returns for a batch into a row of numbers for each text.
+  @FunctionalInterface
+  public interface Answer {
+    /// The arrays that the rows need beside the outputs. They are made before the pass: a copy to a device waits for all
+    /// that the device has queued.
+    default NDList arrays(NDManager manager, TokenBatch batch) {
+      return new NDList();
+    }
+
+    /// @param outputs as the block returns them
+    /// @param arrays of [#arrays]
+    /// @return FLOAT32 `[batch, numbers]`
+    NDArray rows(NDList outputs, NDList arrays);
+  }
+
   /// With fewer texts, other threads cost more than they bring.
   private static final int LEAST_IN_PARALLEL = 16;
 
   private final Model model;
   private final TextTokenizer tokenizer;
-  private final TextAnswer answer;
+  private final Answer answer;
   private final int batchTokens;
 
   /// @param batchTokens the most tokens of a pass, with padding; one text may have more
-  public TextRunner(Model model, TextTokenizer tokenizer, TextAnswer answer, int batchTokens) {
+  public TextRunner(Model model, TextTokenizer tokenizer, Answer answer, int batchTokens) {
     this.model = model;
     this.tokenizer = tokenizer;
     this.answer = answer;
@@ -91,7 +107,7 @@ public final class TextRunner implements AutoCloseable {
       pass.arrays().attach(scope);
       ParameterStore parameters = new ParameterStore(scope, false);
       NDList outputs =
-          CheckedIds.during(() -> model.getBlock().forward(parameters, pass.inputs(), false));
+          TextInputs.checked(() -> model.getBlock().forward(parameters, pass.inputs(), false));
       NDArray rows = answer.rows(outputs, pass.arrays());
       rows.attach(manager);
       return rows;
