@@ -114,9 +114,9 @@ final class FloatLayouts {
 
   private static TensorShape view(TensorShape shape, int rowAxis) {
     return TensorShape.of(
-        product(shape, 0, rowAxis),
+        Encoding.Quantised.product(shape, 0, rowAxis),
         rowAxis < 0 ? 1 : shape.dimension(rowAxis),
-        product(shape, rowAxis + 1, shape.rank()));
+        Encoding.Quantised.product(shape, rowAxis + 1, shape.rank()));
   }
 
   private static Formula signed(int input, List<Formula> indexes) {
@@ -134,14 +134,6 @@ final class FloatLayouts {
           axis.of() == null ? Formula.of(0) : axis.of().dividedBy(Math.toIntExact(axis.by())));
     }
     return indexes;
-  }
-
-  private static long product(TensorShape shape, int from, int end) {
-    long product = 1;
-    for (int axis = from; axis < end; axis++) {
-      product = Math.multiplyExact(product, shape.dimension(axis));
-    }
-    return product;
   }
 
   /// Pairs of E2M1 codes, low half first, with a power of two for each 32 columns.

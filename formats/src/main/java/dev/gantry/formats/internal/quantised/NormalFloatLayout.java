@@ -27,9 +27,9 @@ final class NormalFloatLayout {
     List<Long> shape = notes.counts("shape");
     long block = notes.count("blocksize").orElse(0L);
     layout.require(
-        !shape.isEmpty() && shape.size() <= 3 && shape.stream().allMatch(one -> one >= 0),
+        !shape.isEmpty() && shape.size() <= 2 && shape.stream().allMatch(one -> one >= 0),
         "wrong-shape",
-        "'" + state + "' says the shape " + shape);
+        "'" + state + "' says the shape " + shape + ", which is no matrix");
     layout.require(
         block >= 2 && block <= 1 << 20 && block % 2 == 0,
         "wrong-block",
@@ -45,14 +45,10 @@ final class NormalFloatLayout {
         stored >= bytes && stored - bytes < codes.dtype().alignmentBytes(),
         "wrong-shape",
         "'%s' has %s bytes, and shape %s needs %s".formatted(codes.name(), stored, shape, bytes));
-    long columns = shape.isEmpty() ? 1 : shape.getLast();
+    long columns = shape.getLast();
     boolean byRow = columns > 0 && columns % block == 0 && shape.size() == 2;
     long blocks = Math.ceilDiv(elements, block);
     Formula element = byRow ? COLUMN : ROW.times(layout.parameter(columns)).plus(COLUMN);
-    layout.require(
-        shape.size() <= 2,
-        "wrong-shape",
-        "'" + state + "' says the shape " + shape + ", which is no matrix");
     Formula half = element.modulo(2).xor(1).times(4);
     Formula code;
     if (byRow) {

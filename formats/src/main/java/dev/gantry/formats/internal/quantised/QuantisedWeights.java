@@ -106,7 +106,6 @@ public final class QuantisedWeights {
   }
 
   private SequencedMap<String, StoredTensor> find() {
-    requireKnown();
     SequencedMap<String, StoredTensor> found = new LinkedHashMap<>();
     stored
         .values()
@@ -137,27 +136,6 @@ public final class QuantisedWeights {
 
   private MalformedFileException malformed(String kind, String detail) {
     return new MalformedFileException(location, 0, kind, detail);
-  }
-
-  private void requireKnown() {
-    switch (method) {
-      case "",
-          "awq",
-          "gptq",
-          "compressed-tensors",
-          "mxfp4",
-          "modelopt",
-          "bitsandbytes",
-          "fp8",
-          "mxfp8",
-          "fbgemm_fp8" -> {}
-      default ->
-          throw malformed(
-              "unknown-method",
-              "quant_method '"
-                  + method
-                  + "' is not known; the tensors can be loaded as they are stored");
-    }
   }
 
   /// Refuses a stored tensor that looks like a part of a quantised one which was not found.
@@ -218,7 +196,13 @@ public final class QuantisedWeights {
       case "compressed-tensors" -> compressed(codes, name);
       case "modelopt" -> modelOpt(codes, name);
       case "bitsandbytes" -> bitsAndBytes(codes, name);
-      default -> eightBits(codes, name);
+      case "", "fp8", "mxfp8", "fbgemm_fp8" -> eightBits(codes, name);
+      default ->
+          throw malformed(
+              "unknown-method",
+              "quant_method '"
+                  + method
+                  + "' is not known; the tensors can be loaded as they are stored");
     };
   }
 

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.quantised;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.spi.Formula;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.QuantisedInput;
 import java.util.Arrays;
 import java.util.List;
@@ -67,7 +68,9 @@ public final class ScaleShapes {
       return new Fit.Found(lastRow, TensorShape.of(), List.of());
     }
     if (given.length <= of.length && Arrays.equals(given, Arrays.copyOf(of, given.length))) {
-      long[] view = {product(given, 0, given.length - 1), given[given.length - 1]};
+      long[] view = {
+        Encoding.Quantised.product(tensor, 0, given.length - 1), given[given.length - 1]
+      };
       return of.length == 1
           ? new Fit.Found(
               -1, TensorShape.of(given), List.of(QuantisedInput.Axis.of(Formula.Axis.COLUMN)))
@@ -84,7 +87,7 @@ public final class ScaleShapes {
     long columns = of[of.length - 1];
     if (scales.rank() <= of.length
         && given[given.length - 1] == columns
-        && product(given, 0, given.length) == columns) {
+        && scales.elements().orElse(-1) == columns) {
       return new Fit.Found(
           lastRow, TensorShape.of(columns), List.of(QuantisedInput.Axis.of(Formula.Axis.COLUMN)));
     }
@@ -106,7 +109,7 @@ public final class ScaleShapes {
     long scaleRows = rank == 1 ? 1 : scales.dimension(rank - 2);
     long columns = tensor.dimension(rank - 1);
     long scaleColumns = scales.dimension(rank - 1);
-    long matrices = product(tensor.toArray(), 0, Math.max(0, rank - 2));
+    long matrices = Encoding.Quantised.product(tensor, 0, rank - 2);
     long blockRows = block == null ? guess(rows, scaleRows) : block.rows();
     long blockColumns = block == null ? guess(columns, scaleColumns) : block.columns();
     if (blockRows == 0 || blockColumns == 0) {
@@ -164,14 +167,6 @@ public final class ScaleShapes {
       rank--;
     }
     return Arrays.copyOf(dimensions, rank);
-  }
-
-  private static long product(long[] dimensions, int from, int end) {
-    long product = 1;
-    for (int axis = from; axis < end; axis++) {
-      product = Math.multiplyExact(product, dimensions[axis]);
-    }
-    return product;
   }
 
   private static String both(TensorShape tensor, TensorShape scales) {
