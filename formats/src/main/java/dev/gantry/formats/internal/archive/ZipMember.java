@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.archive;
 
+import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.internal.weights.StridedReader;
+import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
+import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.TensorDecoder;
 import dev.gantry.formats.spi.WeightsCatalogue.Checksum;
 import java.io.IOException;
 import java.io.InputStream;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.zip.CRC32;
@@ -65,11 +72,33 @@ public record ZipMember(String name, Extent extent, long size, int crc32, boolea
     }
   }
 
+  /// Returns a tensor of this member, which is deflated.
+  ///
+  /// @param encoding how its elements lie in the decompressed bytes: plainly, or as [Encoding.Strided]
+  /// @param from where they begin there
+  public StoredTensor tensor(
+      String name, DType dtype, TensorShape shape, Encoding encoding, long from) {
+    TensorDecoder decoder =
+        (file, _, target) -> {
+          if (!(encoding instanceof Encoding.Strided strided)) {
+            decompress(file, from, target);
+            return;
+          }
+          try (Arena arena = Arena.ofConfined()) {
+            MemorySegment inOrder =
+                arena.allocate(strided.span(shape) * (dtype.bits() / Byte.SIZE), Long.BYTES);
+            decompress(file, from, inOrder);
+            StridedReader.read(dtype, shape, strided, inOrder, target);
+          }
+        };
+    return new StoredTensor(name, dtype, shape, extent, new Encoding.Decoded("deflated", decoder));
+  }
+
   /// Decompresses all of the member and compares its checksum.
   ///
   /// @param skipped how many of the first bytes the target does not get
   /// @param target memory for the bytes after these; it may end before the member does
-  public void decompress(FileBytes file, long skipped, MemorySegment target) {
+  void decompress(FileBytes file, long skipped, MemorySegment target) {
     try (CheckedInputStream stream = new CheckedInputStream(open(file), new CRC32())) {
       copy(stream, skipped, MemorySegment.NULL);
       copy(stream, target.byteSize(), target);

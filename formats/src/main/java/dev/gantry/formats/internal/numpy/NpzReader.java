@@ -6,15 +6,11 @@ import dev.gantry.formats.internal.archive.ZipDirectory;
 import dev.gantry.formats.internal.archive.ZipMember;
 import dev.gantry.formats.internal.npy.NpyHeader;
 import dev.gantry.formats.internal.npy.NpyInput;
-import dev.gantry.formats.internal.weights.StridedReader;
-import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -68,34 +64,10 @@ final class NpzReader {
                   member.size(),
                   true,
                   target -> member.fill(stream, target)));
-      return new StoredTensor(
-          name,
-          header.dtype(),
-          header.shape(),
-          member.extent(),
-          new Encoding.Decoded(
-              "deflated", (file, _, target) -> decode(member, file, header, target)));
+      return member.tensor(
+          name, header.dtype(), header.shape(), header.encoding(), header.headerBytes());
     } catch (IOException e) {
       throw member.damaged(e);
-    }
-  }
-
-  private static void decode(
-      ZipMember member, FileBytes file, NpyHeader header, MemorySegment target) {
-    switch (header.encoding()) {
-      case Encoding.Strided strided -> {
-        try (Arena arena = Arena.ofConfined()) {
-          MemorySegment inOrder = arena.allocate(header.dataBytes(), Long.BYTES);
-          member.decompress(file, header.headerBytes(), inOrder);
-          StridedReader.read(header.dtype(), header.shape(), strided, inOrder, target);
-        }
-      }
-      case Encoding.Plain _,
-          Encoding.Sliced _,
-          Encoding.Joined _,
-          Encoding.Decoded _,
-          Encoding.Quantised _ ->
-          member.decompress(file, header.headerBytes(), target);
     }
   }
 }

@@ -23,7 +23,6 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
-import java.util.stream.LongStream;
 
 /// Reads the `.metadata` of a folder of `torch.distributed.checkpoint`.
 final class DcpMetadata {
@@ -248,22 +247,13 @@ final class DcpMetadata {
   }
 
   private TensorShape shape(Instance holder, PickleValue value) {
-    PickleValue items =
-        value instanceof Instance size
-                && size.type().path().equals(TorchTypes.SIZE)
-                && size.arguments().size() == 1
-            ? size.arguments().getFirst()
-            : value;
-    if (items instanceof Items(List<PickleValue> axes)
-        && axes.size() <= TorchTensors.MAX_RANK
-        && axes.stream().allMatch(axis -> axis instanceof Int(long length) && length >= 0)) {
-      return TensorShape.of(
-          axes.stream()
-              .flatMapToLong(axis ->
-                  axis instanceof Int(long length) ? LongStream.of(length) : LongStream.empty())
-              .toArray());
+    long[] axes = PickleValue.numbers(value);
+    if (axes == null
+        || axes.length > TorchTensors.MAX_RANK
+        || Arrays.stream(axes).anyMatch(length -> length < 0)) {
+      throw malformed(holder.offset(), "invalid-metadata", "sizes or offsets are none");
     }
-    throw malformed(holder.offset(), "invalid-metadata", "sizes or offsets are none");
+    return TensorShape.of(axes);
   }
 
   private MalformedFileException malformed(long offset, String kind, String detail) {

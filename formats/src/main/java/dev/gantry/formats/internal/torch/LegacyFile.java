@@ -13,6 +13,7 @@ import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.HashMap;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -22,21 +23,7 @@ import java.util.Optional;
 /// number of its elements.
 final class LegacyFile {
   /// The pickle of the magic number, after the bytes of protocol and frame.
-  private static final byte[] MAGIC = {
-    (byte) 0x8a,
-    10,
-    0x6c,
-    (byte) 0xfc,
-    (byte) 0x9c,
-    0x46,
-    (byte) 0xf9,
-    0x20,
-    0x6a,
-    (byte) 0xa8,
-    0x50,
-    0x19,
-    '.'
-  };
+  private static final byte[] MAGIC = HexFormat.of().parseHex("8a0a6cfc9c46f9206aa850192e");
 
   /// The magic number as protocols 0 and 1 write it.
   private static final byte[] MAGIC_TEXT = "L119547037146038801333356L\n.".getBytes(ISO_8859_1);

@@ -159,6 +159,27 @@ sealed interface PickleValue {
     }
   }
 
+  /// The integers of a tuple, a list or a `torch.Size`; null if the value is none of integers.
+  static long @Nullable [] numbers(PickleValue value) {
+    PickleValue items =
+        value instanceof Instance size
+                && size.type().path().equals(TorchTypes.SIZE)
+                && !size.arguments().isEmpty()
+            ? size.arguments().getFirst()
+            : value;
+    if (!(items instanceof Items(List<PickleValue> values))) {
+      return null;
+    }
+    long[] numbers = new long[values.size()];
+    for (int i = 0; i < numbers.length; i++) {
+      if (!(values.get(i) instanceof Int(long number))) {
+        return null;
+      }
+      numbers[i] = number;
+    }
+    return numbers;
+  }
+
   /// An object that lies outside of the pickle, such as a storage.
   ///
   /// @param offset the file offset of the reference

@@ -5,13 +5,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.TensorShape;
 import dev.gantry.formats.internal.archive.ZipMember;
-import dev.gantry.formats.internal.weights.StridedReader;
 import dev.gantry.formats.spi.Encoding;
-import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
-import dev.gantry.formats.spi.TensorDecoder;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 import java.nio.ByteOrder;
 import java.util.Optional;
 
@@ -39,38 +34,13 @@ record TorchStorage(Extent extent, long bytes, ByteOrder order, Optional<ZipMemb
   /// @param strided the strides and the storage's order of bytes
   StoredTensor tensor(
       String name, DType dtype, TensorShape shape, long from, Encoding.Strided strided) {
+    Encoding encoding = isPlain(dtype, shape, strided) ? Encoding.PLAIN : strided;
+    if (deflated.isPresent()) {
+      return deflated.get().tensor(name, dtype, shape, encoding, from);
+    }
     long length = strided.span(shape) * (dtype.bits() / Byte.SIZE);
-    boolean plain = isPlain(dtype, shape, strided);
-    if (deflated.isEmpty()) {
-      return new StoredTensor(
-          name,
-          dtype,
-          shape,
-          new Extent(extent.file(), extent.offset() + from, length),
-          plain ? Encoding.PLAIN : strided);
-    }
-    ZipMember member = deflated.get();
-    TensorDecoder decoder =
-        plain
-            ? (file, _, target) -> member.decompress(file, from, target)
-            : (file, _, target) -> decodeStrided(member, file, dtype, shape, from, strided, target);
-    return new StoredTensor(name, dtype, shape, extent, new Encoding.Decoded("deflated", decoder));
-  }
-
-  private static void decodeStrided(
-      ZipMember member,
-      FileBytes file,
-      DType dtype,
-      TensorShape shape,
-      long from,
-      Encoding.Strided strided,
-      MemorySegment target) {
-    try (Arena arena = Arena.ofConfined()) {
-      MemorySegment inOrder =
-          arena.allocate(strided.span(shape) * (dtype.bits() / Byte.SIZE), Long.BYTES);
-      member.decompress(file, from, inOrder);
-      StridedReader.read(dtype, shape, strided, inOrder, target);
-    }
+    return new StoredTensor(
+        name, dtype, shape, new Extent(extent.file(), extent.offset() + from, length), encoding);
   }
 
   /// Whether the elements lie as memory holds them.

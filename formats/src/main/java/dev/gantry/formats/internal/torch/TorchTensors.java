@@ -228,21 +228,11 @@ final class TorchTensors {
   }
 
   private long[] numbers(Instance call, PickleValue value) {
-    PickleValue items =
-        value instanceof Instance size && size.type().path().equals(TorchTypes.SIZE)
-            ? argument(size, size.arguments(), 0)
-            : value;
-    if (items instanceof Items(List<PickleValue> values)) {
-      long[] numbers = new long[values.size()];
-      for (int i = 0; i < numbers.length; i++) {
-        if (!(values.get(i) instanceof Int(long number))) {
-          throw invalid(call, "a size or stride is no integer");
-        }
-        numbers[i] = number;
-      }
-      return numbers;
+    long[] numbers = PickleValue.numbers(value);
+    if (numbers == null) {
+      throw invalid(call, "sizes or strides are no tuple of integers");
     }
-    throw invalid(call, "sizes or strides are no tuple");
+    return numbers;
   }
 
   private PickleValue argument(Instance call, List<PickleValue> arguments, int index) {
