@@ -3,7 +3,6 @@ package dev.gantry.formats.internal.webdataset;
 
 import dev.gantry.core.DType;
 import dev.gantry.formats.webdataset.MemberField;
-import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.LongSummaryStatistics;
@@ -31,9 +30,10 @@ public final class MemberKinds {
     samples = indexes.stream().mapToLong(TarIndex::samples).sum();
     extensions.forEach(name -> lengths.put(name, new LongSummaryStatistics()));
     for (TarIndex index : indexes) {
-      List<LongSummaryStatistics> ofIndex = new ArrayList<>();
-      index.fields().forEach(name -> ofIndex.add(lengths(name)));
-      index.forEachLength((field, length) -> ofIndex.get(field).accept(length));
+      List<LongSummaryStatistics> ofIndex = index.fieldLengths();
+      for (int i = 0; i < ofIndex.size(); i++) {
+        lengths(index.fields().get(i)).combine(ofIndex.get(i));
+      }
     }
   }
 

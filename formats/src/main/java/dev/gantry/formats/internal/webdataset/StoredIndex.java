@@ -2,7 +2,6 @@
 package dev.gantry.formats.internal.webdataset;
 
 import dev.gantry.core.Cancellation;
-import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
@@ -15,6 +14,7 @@ import dev.gantry.formats.internal.index.IndexNotes;
 import dev.gantry.formats.internal.index.MappedColumn;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.safetensors.SafetensorsHeader;
+import dev.gantry.formats.internal.webdataset.TarIndex.Numbers;
 import dev.gantry.formats.spi.StoredTensor;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -24,19 +24,14 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
-import java.util.function.Supplier;
+import java.util.function.Function;
+import java.util.stream.Stream;
 
 /// The index of an archive in a file beside it, `NAME.gantry-index`, so that the archive's headers need not be
 /// read again.
 public final class StoredIndex {
   static final String FORMAT = "gantry-webdataset-index";
   static final long VERSION = 1;
-
-  private static final String ENDS = "sample/end";
-  private static final String OFFSETS = "member/offset";
-  private static final String LENGTHS = "member/length";
-  private static final String VALUES = "member/value";
-  private static final String FIELDS = "member/field";
 
   /// The start of a note that names an extension by its number.
   private static final String FIELD = "field/";
@@ -87,18 +82,12 @@ public final class StoredIndex {
   }
 
   private static List<NewTensor> tensors(TarIndex index) {
-    TarIndex.Numbers numbers = index.numbers();
-    return List.of(
-        tensor(ENDS, DType.U64, numbers.ends().get()),
-        tensor(OFFSETS, DType.U64, numbers.offsets().get()),
-        tensor(LENGTHS, DType.U64, numbers.lengths().get()),
-        tensor(VALUES, DType.I64, numbers.values().get()),
-        tensor(FIELDS, DType.U32, numbers.fields().get()));
+    return Stream.of(Numbers.values()).map(each -> tensor(each, index.numbers(each))).toList();
   }
 
-  private static NewTensor tensor(String name, DType dtype, MemorySegment bytes) {
-    TensorShape shape = TensorShape.of(bytes.byteSize() / dtype.alignmentBytes());
-    return new NewTensor(name, dtype, shape, new Memory.OnHost(bytes));
+  private static NewTensor tensor(Numbers numbers, MemorySegment bytes) {
+    TensorShape shape = TensorShape.of(bytes.byteSize() / numbers.dtype.alignmentBytes());
+    return new NewTensor(numbers.tensor, numbers.dtype, shape, new Memory.OnHost(bytes));
   }
 
   /// Opens the index of an archive, if there is one that matches the archive as it is now.
@@ -130,13 +119,8 @@ public final class StoredIndex {
     return Cleanup.orUndo(
         () -> {
           Map<String, MappedColumn> columns = mapped.columns();
-          TarIndex.Numbers numbers =
-              new TarIndex.Numbers(
-                  column(columns, ENDS),
-                  column(columns, OFFSETS),
-                  column(columns, LENGTHS),
-                  column(columns, VALUES),
-                  column(columns, FIELDS));
+          Function<Numbers, MemorySegment> numbers =
+              each -> Objects.requireNonNull(columns.get(each.tensor)).bytes();
           checkNumbers(stored, notes.stamp().size(), fields.size(), numbers);
           return new Found.Usable(
               new TarIndex(
@@ -149,10 +133,6 @@ public final class StoredIndex {
                   mapped::close));
         },
         mapped::close);
-  }
-
-  private static Supplier<MemorySegment> column(Map<String, MappedColumn> columns, String tensor) {
-    return Objects.requireNonNull(columns.get(tensor))::bytes;
   }
 
   private static List<String> fields(IndexNotes.Parser notes, Map<String, String> all) {
@@ -169,41 +149,34 @@ public final class StoredIndex {
   }
 
   private static void checkTensors(SafetensorsHeader header) {
-    long members =
-        Optional.ofNullable(header.tensors().get(FIELDS))
-            .map(tensor -> tensor.extent().length() / Integer.BYTES)
-            .orElse(0L);
-    long samples =
-        Optional.ofNullable(header.tensors().get(ENDS))
-            .map(tensor -> tensor.extent().length() / Long.BYTES)
-            .orElse(0L);
-    require(header, ENDS, DType.U64, samples);
-    require(header, OFFSETS, DType.U64, members);
-    require(header, LENGTHS, DType.U64, members);
-    require(header, VALUES, DType.I64, members);
-    require(header, FIELDS, DType.U32, members);
+    long members = count(header, Numbers.FIELDS);
+    for (Numbers each : Numbers.values()) {
+      long count = each == Numbers.ENDS ? count(header, each) : members;
+      StoredTensor tensor = header.tensors().get(each.tensor);
+      if (tensor == null
+          || tensor.dtype() != each.dtype
+          || !tensor.shape().equals(TensorShape.of(count))) {
+        throw new MalformedFileException(
+            header.file(),
+            0,
+            "invalid-tensor",
+            "the index has no tensor '%s' of %s %s".formatted(each.tensor, count, each.dtype));
+      }
+    }
   }
 
-  private static void require(SafetensorsHeader header, String name, DType dtype, long count) {
-    StoredTensor tensor = header.tensors().get(name);
-    if (tensor == null
-        || tensor.dtype() != dtype
-        || !tensor.shape().equals(TensorShape.of(count))) {
-      throw new MalformedFileException(
-          header.file(),
-          0,
-          "invalid-tensor",
-          "the index has no tensor '" + name + "' of " + count + " " + dtype);
-    }
+  private static long count(SafetensorsHeader header, Numbers numbers) {
+    StoredTensor tensor = header.tensors().get(numbers.tensor);
+    return tensor == null ? 0 : tensor.extent().length() / numbers.dtype.alignmentBytes();
   }
 
   /// Checks that each sample has one member or more, that the members are all there are, and that each lies
   /// in the archive.
   private static void checkNumbers(
-      IndexFile stored, long fileBytes, int fields, TarIndex.Numbers numbers) {
-    MemorySegment ends = numbers.ends().get();
-    MemorySegment offsets = numbers.offsets().get();
-    MemorySegment lengths = numbers.lengths().get();
+      IndexFile stored, long fileBytes, int fields, Function<Numbers, MemorySegment> numbers) {
+    MemorySegment ends = numbers.apply(Numbers.ENDS);
+    MemorySegment offsets = numbers.apply(Numbers.OFFSETS);
+    MemorySegment lengths = numbers.apply(Numbers.LENGTHS);
     long members = offsets.byteSize() / Long.BYTES;
     long before = 0;
     boolean right = true;
@@ -222,7 +195,7 @@ public final class StoredIndex {
               && length >= 0
               && length <= fileBytes
               && offset <= fileBytes - length
-              && MappedColumn.unsignedInt(numbers.fields().get(), i) < fields;
+              && MappedColumn.unsignedInt(numbers.apply(Numbers.FIELDS), i) < fields;
       free = right ? offset + length : 0;
     }
     if (!right) {

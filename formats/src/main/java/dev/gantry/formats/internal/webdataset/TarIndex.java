@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.webdataset;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.DType;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -19,12 +20,15 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
+import java.util.LongSummaryStatistics;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.function.Supplier;
+import java.util.function.Function;
 
 /// Says where the members of an archive's samples lie. Members are numbered from 0, those of a sample one after
 /// the other. Thread-safe, but [#close] must come after the last read.
@@ -52,17 +56,18 @@ public final class TarIndex implements AutoCloseable {
   private final Object identity;
   private final FileStamp stamp;
   private final List<String> fields;
-  private final Numbers numbers;
+  private final Function<Numbers, MemorySegment> numbers;
   private final Runnable closing;
 
   /// @param data where members are read, with its identity; the archive, or what it decompresses to
+  /// @param numbers the memory of a column, asked for at each use: the memory may be gone
   TarIndex(
       Location file,
       Location data,
       Object identity,
       FileStamp stamp,
       List<String> fields,
-      Numbers numbers,
+      Function<Numbers, MemorySegment> numbers,
       Runnable closing) {
     this.file = file;
     this.data = data;
@@ -73,35 +78,51 @@ public final class TarIndex implements AutoCloseable {
     this.closing = closing;
   }
 
-  /// The memory of an index's numbers, asked for at each use: the memory may be gone. They are what
-  /// [Columns] says.
-  record Numbers(
-      Supplier<MemorySegment> ends,
-      Supplier<MemorySegment> offsets,
-      Supplier<MemorySegment> lengths,
-      Supplier<MemorySegment> values,
-      Supplier<MemorySegment> fields) {}
+  /// The numbers of an index, a column each. Those of `ENDS` are of samples, all others of members.
+  enum Numbers {
+    /// The number just past the sample's last member.
+    ENDS("sample/end", DType.U64),
 
-  /// The numbers of an index.
-  ///
-  /// @param ends for each sample, the number just past its last member
-  /// @param offsets for each member, the offset of its data in the file
-  /// @param lengths the length of its data in bytes
-  /// @param values as [#value] says
-  /// @param fields the number of its extension
-  private record Columns(Column ends, Column offsets, Column lengths, Column values, Column fields)
-      implements AutoCloseable {
+    /// The offset of the member's data in the file.
+    OFFSETS("member/offset", DType.U64),
+
+    /// The length of the member's data in bytes.
+    LENGTHS("member/length", DType.U64),
+
+    /// What [TarIndex#value] says.
+    VALUES("member/value", DType.I64),
+
+    /// The number of the member's extension.
+    FIELDS("member/field", DType.U32);
+
+    /// The name and the dtype of the tensor that has them in a stored index.
+    final String tensor;
+
+    final DType dtype;
+
+    Numbers(String tensor, DType dtype) {
+      this.tensor = tensor;
+      this.dtype = dtype;
+    }
+  }
+
+  /// Columns that grow.
+  private static final class Columns implements AutoCloseable {
+    private final Map<Numbers, Column> all = new EnumMap<>(Numbers.class);
+
     Columns() {
-      this(new Column(), new Column(), new Column(), new Column(), new Column());
+      for (Numbers each : Numbers.values()) {
+        all.put(each, new Column());
+      }
     }
 
-    Numbers numbers() {
-      return new Numbers(ends::bytes, offsets::bytes, lengths::bytes, values::bytes, fields::bytes);
+    Column of(Numbers numbers) {
+      return Objects.requireNonNull(all.get(numbers));
     }
 
     @Override
     public void close() {
-      List.of(ends, offsets, lengths, values, fields).forEach(Column::close);
+      all.values().forEach(Column::close);
     }
   }
 
@@ -163,7 +184,7 @@ public final class TarIndex implements AutoCloseable {
                   .orElse(source.identity()),
               stamp(source),
               fields,
-              columns.numbers(),
+              column -> columns.of(column).bytes(),
               () -> {
                 columns.close();
                 copy.ifPresent(TemporaryFile::close);
@@ -193,7 +214,7 @@ public final class TarIndex implements AutoCloseable {
             "index", reader.tar().file().file().toString(), new Failure.Cancelled());
       }
       if (value.sample() > sample) {
-        columns.ends().addLong(members);
+        columns.of(Numbers.ENDS).addLong(members);
         sample = value.sample();
       }
       Integer number = numbers.get(value.field());
@@ -210,10 +231,10 @@ public final class TarIndex implements AutoCloseable {
         numbers.put(value.field(), number);
         fields.add(value.field());
       }
-      columns.offsets().addLong(member.offset());
-      columns.lengths().addLong(member.length());
-      columns.values().addLong(value(reader.tar(), value));
-      columns.fields().addInt(number);
+      columns.of(Numbers.OFFSETS).addLong(member.offset());
+      columns.of(Numbers.LENGTHS).addLong(member.length());
+      columns.of(Numbers.VALUES).addLong(value(reader.tar(), value));
+      columns.of(Numbers.FIELDS).addInt(number);
       members++;
       if (member.offset() >= report) {
         progress.onProgress(member.offset(), reader.tar().file().size());
@@ -221,7 +242,7 @@ public final class TarIndex implements AutoCloseable {
       }
     }
     if (members > 0) {
-      columns.ends().addLong(members);
+      columns.of(Numbers.ENDS).addLong(members);
     }
     return fields;
   }
@@ -290,12 +311,12 @@ public final class TarIndex implements AutoCloseable {
 
   /// How many samples the archive has.
   public long samples() {
-    return numbers.ends().get().byteSize() / Long.BYTES;
+    return numbers.apply(Numbers.ENDS).byteSize() / Long.BYTES;
   }
 
   /// The bytes of all members' data.
   public long bytes() {
-    MemorySegment lengths = numbers.lengths().get();
+    MemorySegment lengths = numbers.apply(Numbers.LENGTHS);
     long bytes = 0;
     for (long i = 0; i < lengths.byteSize() / Long.BYTES; i++) {
       bytes += MappedColumn.signedLong(lengths, i);
@@ -303,20 +324,18 @@ public final class TarIndex implements AutoCloseable {
     return bytes;
   }
 
-  /// Gives each member's length, with the number of its extension.
-  void forEachLength(LengthSink sink) {
-    MemorySegment lengths = numbers.lengths().get();
-    MemorySegment extensions = numbers.fields().get();
+  /// The lengths of the members of each extension, in the order of [#fields].
+  List<LongSummaryStatistics> fieldLengths() {
+    List<LongSummaryStatistics> found =
+        fields.stream().map(_ -> new LongSummaryStatistics()).toList();
+    MemorySegment lengths = numbers.apply(Numbers.LENGTHS);
+    MemorySegment extensions = numbers.apply(Numbers.FIELDS);
     for (long i = 0; i < lengths.byteSize() / Long.BYTES; i++) {
-      sink.accept(
-          (int) MappedColumn.unsignedInt(extensions, i), MappedColumn.signedLong(lengths, i));
+      found
+          .get((int) MappedColumn.unsignedInt(extensions, i))
+          .accept(MappedColumn.signedLong(lengths, i));
     }
-  }
-
-  /// Takes the lengths of members.
-  @FunctionalInterface
-  interface LengthSink {
-    void accept(int field, long length);
+    return found;
   }
 
   /// Finds the member of a sample that has one of some fields.
@@ -324,8 +343,8 @@ public final class TarIndex implements AutoCloseable {
   /// @param wanted whether each of [#fields] is one of them
   /// @return the number of the first such member; -1 if the sample has none
   long member(long sample, boolean[] wanted) {
-    MemorySegment ends = numbers.ends().get();
-    MemorySegment extensions = numbers.fields().get();
+    MemorySegment ends = numbers.apply(Numbers.ENDS);
+    MemorySegment extensions = numbers.apply(Numbers.FIELDS);
     long end = MappedColumn.signedLong(ends, sample);
     for (long member = sample == 0 ? 0 : MappedColumn.signedLong(ends, sample - 1);
         member < end;
@@ -339,18 +358,18 @@ public final class TarIndex implements AutoCloseable {
 
   /// The offset of a member's data in the file.
   long offset(long member) {
-    return MappedColumn.signedLong(numbers.offsets().get(), member);
+    return MappedColumn.signedLong(numbers.apply(Numbers.OFFSETS), member);
   }
 
   /// The length of a member's data in bytes.
   long length(long member) {
-    return MappedColumn.signedLong(numbers.lengths().get(), member);
+    return MappedColumn.signedLong(numbers.apply(Numbers.LENGTHS), member);
   }
 
   /// The integer that a short member is in decimal digits, or a number that stands for the header of a NumPy
   /// array; [#NO_VALUE] if it is neither.
   long value(long member) {
-    return MappedColumn.signedLong(numbers.values().get(), member);
+    return MappedColumn.signedLong(numbers.apply(Numbers.VALUES), member);
   }
 
   /// The archive as it was when its members were listed.
@@ -358,8 +377,8 @@ public final class TarIndex implements AutoCloseable {
     return stamp;
   }
 
-  Numbers numbers() {
-    return numbers;
+  MemorySegment numbers(Numbers column) {
+    return numbers.apply(column);
   }
 
   @Override

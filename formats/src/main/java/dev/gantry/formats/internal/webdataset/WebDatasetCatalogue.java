@@ -22,13 +22,15 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReferenceArray;
-import org.jspecify.annotations.Nullable;
 
 /// Serves the samples of tar archives by their indexes. Members of one size lie in the archives as memory
 /// holds them; others are padded or decoded by the CPU; integers come from the index. Thread-safe.
 public final class WebDatasetCatalogue implements SampleCatalogue {
   /// The most archives that stay open for members that the CPU reads.
   private static final int MAX_OPEN = 256;
+
+  /// The least memory for the members that the CPU reads, so that short ones share it.
+  private static final long LEAST_BYTES = 64 << 10;
 
   private final GantrySession session;
   private final List<TarIndex> indexes;
@@ -189,13 +191,21 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
       }
       return;
     }
-    SourceFile file = file(run.file());
-    try (Encoded encoded = new Encoded(index, file)) {
+    long most = LEAST_BYTES;
+    for (int i = 0; i < run.count(); i++) {
+      most = Math.max(most, index.length(index.member(run.first() + i, wanted)));
+    }
+    HostSlab memory = HostSlab.allocate(most);
+    SourceFile file = Cleanup.orUndo(() -> file(run.file()), memory::release);
+    try {
       long bytes = member.field().sampleBytes();
       for (int i = 0; i < run.count(); i++) {
         long sample = run.first() + i;
         long at = index.member(sample, wanted);
-        MemorySegment value = encoded.read(at);
+        MemorySegment value = memory.segment().asSlice(0, index.length(at));
+        if (value.byteSize() > 0) {
+          boolean _ = file.read(value, index.offset(at), value.byteSize(), false);
+        }
         MemorySegment place = target.asSlice(offset + i * bytes, bytes);
         if (member.wanted() instanceof MemberField.Decoded decoded) {
           decode(decoded, index, at, value, place, Mix.key(run.file(), epoch, sample));
@@ -205,6 +215,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
         }
       }
     } finally {
+      memory.release();
       if (open.get(run.file()) != file) {
         file.close();
       }
@@ -245,44 +256,6 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
           return file;
         },
         file::close);
-  }
-
-  /// Memory for one member after the other.
-  private static final class Encoded implements AutoCloseable {
-    private static final long LEAST_BYTES = 64 << 10;
-
-    private final TarIndex index;
-    private final SourceFile file;
-    private @Nullable HostSlab slab;
-
-    Encoded(TarIndex index, SourceFile file) {
-      this.index = index;
-      this.file = file;
-    }
-
-    /// Reads the data of a member, valid until the next call.
-    MemorySegment read(long member) {
-      long length = index.length(member);
-      HostSlab memory = slab;
-      if (memory == null || memory.segment().byteSize() < length) {
-        close();
-        memory = HostSlab.allocate(Math.max(LEAST_BYTES, length));
-        slab = memory;
-      }
-      MemorySegment value = memory.segment().asSlice(0, length);
-      if (length > 0) {
-        boolean _ = file.read(value, index.offset(member), length, false);
-      }
-      return value;
-    }
-
-    @Override
-    public void close() {
-      if (slab != null) {
-        slab.release();
-        slab = null;
-      }
-    }
   }
 
   @Override

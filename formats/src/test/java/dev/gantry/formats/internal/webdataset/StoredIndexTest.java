@@ -11,9 +11,9 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.IndexFile;
+import dev.gantry.formats.internal.webdataset.TarIndex.Numbers;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
-import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -23,7 +23,6 @@ import java.nio.file.attribute.FileTime;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
-import java.util.function.Supplier;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -62,10 +61,8 @@ class StoredIndexTest {
   }
 
   private static List<long[]> numbers(TarIndex index) {
-    TarIndex.Numbers all = index.numbers();
-    return Stream.<Supplier<MemorySegment>>of(
-            all.ends(), all.offsets(), all.lengths(), all.values())
-        .map(numbers -> numbers.get().toArray(ValueLayout.JAVA_LONG_UNALIGNED))
+    return Stream.of(Numbers.ENDS, Numbers.OFFSETS, Numbers.LENGTHS, Numbers.VALUES)
+        .map(each -> index.numbers(each).toArray(ValueLayout.JAVA_LONG_UNALIGNED))
         .toList();
   }
 
