@@ -9,6 +9,9 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.ZoneOffset;
+import java.time.ZonedDateTime;
+import java.time.format.DateTimeFormatter;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -58,10 +61,16 @@ public final class RangeServer implements AutoCloseable {
     TOO_MANY,
     /// Status 503.
     UNAVAILABLE,
+    /// Status 503, to be asked again at a date: in one to two seconds.
+    UNAVAILABLE_UNTIL,
+    /// Status 503, to be asked again in five minutes.
+    UNAVAILABLE_FOR_LONG,
     /// Nothing: the connection is closed.
     CLOSED,
     /// The headers and half of the range, then nothing until the server is closed.
     STALLS,
+    /// The headers, and then a byte now and then, until the client goes or the server is closed.
+    DRIPS,
     /// Nothing, not even headers, until the server is closed.
     SILENT,
     /// A redirect to the same file on `/moved`.
@@ -70,6 +79,7 @@ public final class RangeServer implements AutoCloseable {
 
   private static final Pattern RANGE = Pattern.compile("bytes=(\\d+)-(\\d+)");
   private static final int PIECE_BYTES = 64 << 10;
+  private static final long DRIP_MILLIS = 10;
   private static final String MOVED = "/moved";
 
   static {
@@ -221,6 +231,26 @@ public final class RangeServer implements AutoCloseable {
         exchange.sendResponseHeaders(429, -1);
       }
       case UNAVAILABLE -> exchange.sendResponseHeaders(503, -1);
+      case UNAVAILABLE_UNTIL -> {
+        exchange
+            .getResponseHeaders()
+            .set(
+                "Retry-After",
+                DateTimeFormatter.RFC_1123_DATE_TIME.format(
+                    ZonedDateTime.now(ZoneOffset.UTC).plusSeconds(2)));
+        exchange.sendResponseHeaders(503, -1);
+      }
+      case UNAVAILABLE_FOR_LONG -> {
+        exchange.getResponseHeaders().set("Retry-After", "300");
+        exchange.sendResponseHeaders(503, -1);
+      }
+      case DRIPS -> {
+        send(exchange, file, from, to, 0, to - from);
+        for (int at = from; at < to && !closing.await(DRIP_MILLIS, TimeUnit.MILLISECONDS); at++) {
+          exchange.getResponseBody().write(file, at, 1);
+          exchange.getResponseBody().flush();
+        }
+      }
       case CLOSED -> {}
       case STALLS -> {
         send(exchange, file, from, to, (to - from) / 2, to - from);

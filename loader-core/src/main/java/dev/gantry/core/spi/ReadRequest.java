@@ -35,6 +35,16 @@ public abstract class ReadRequest {
     return cancellation;
   }
 
+  /// Asks whether the server may be asked again after a failure that may pass. Each answer of true uses some of the
+  /// patience that this read's load or dataset has for all of its reads together.
+  public boolean mayRetry() {
+    return true;
+  }
+
+  /// Registers what to do if this read takes much longer than others of its load, such as asking the server a second
+  /// time. Each action is run once at most, on any thread.
+  public void whenSlow(Runnable action) {}
+
   /// Reports that the target is full.
   public abstract void completed();
 

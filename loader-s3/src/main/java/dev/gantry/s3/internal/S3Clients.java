@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.RetryLimits;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
@@ -49,6 +50,7 @@ final class S3Clients implements AutoCloseable {
   /// does open depends on the requests under way.
   private static final double FASTEST_LINE_GBPS = 100;
 
+  private final RetryLimits limits;
   private final DefaultCredentialsProvider credentials;
   private final S3AsyncClient names;
   private final CredentialsProvider forSigning;
@@ -58,6 +60,7 @@ final class S3Clients implements AutoCloseable {
 
   private S3Clients(
       S3Settings settings, DefaultCredentialsProvider credentials, S3AsyncClient names) {
+    this.limits = settings.limits();
     this.credentials = credentials;
     this.names = names;
     String region = names.serviceClientConfiguration().region().id();
@@ -70,9 +73,9 @@ final class S3Clients implements AutoCloseable {
       this.tls = new TlsContext(options);
     }
     HttpMonitoringOptions monitoring = new HttpMonitoringOptions();
-    monitoring.setMinThroughputBytesPerSecond(1);
-    monitoring.setAllowableThroughputFailureIntervalSeconds(
-        Math.toIntExact(settings.idle().toSeconds()));
+    int idleSeconds = Math.toIntExact(limits.idle().toSeconds());
+    monitoring.setMinThroughputBytesPerSecond(Math.max(1, RetryLimits.LEAST_BYTES / idleSeconds));
+    monitoring.setAllowableThroughputFailureIntervalSeconds(idleSeconds);
     BufferPool pool = BufferPool.ofThisJvm();
     this.bytes =
         new S3Client(
@@ -85,12 +88,12 @@ final class S3Clients implements AutoCloseable {
                 .withThroughputTargetGbps(FASTEST_LINE_GBPS)
                 .withHttpMonitoringOptions(monitoring)
                 .withDirectBufferPoolOptions(pool.options())
+                // [S3Request] repeats requests; the client cannot be told to repeat none at all.
                 .withStandardRetryOptions(
                     new StandardRetryOptions()
+                        .withInitialBucketCapacity(1)
                         .withBackoffRetryOptions(
-                            new ExponentialBackoffRetryOptions()
-                                .withMaxRetries(settings.retries())
-                                .withBackoffScaleFactorMS(settings.pause().toMillis()))));
+                            new ExponentialBackoffRetryOptions().withMaxRetries(1))));
   }
 
   /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
@@ -123,7 +126,7 @@ final class S3Clients implements AutoCloseable {
         .credentialsProvider(credentials)
         .forcePathStyle(pathStyle)
         .maxConcurrency(CONNECTIONS_FOR_NAMES)
-        .retryConfiguration(retries -> retries.numRetries(settings.retries()))
+        .retryConfiguration(retries -> retries.numRetries(settings.limits().attempts() - 1))
         // Runs callbacks on the SDK's own thread, since they only complete futures.
         .futureCompletionExecutor(Runnable::run)
         .build();
@@ -137,6 +140,11 @@ final class S3Clients implements AutoCloseable {
 
   private static byte[] utf8(String text) {
     return text.getBytes(StandardCharsets.UTF_8);
+  }
+
+  /// The limits of one request.
+  RetryLimits limits() {
+    return limits;
   }
 
   /// Begins a download or an upload. Refuses it while this is being closed: the CRT's client would use freed

@@ -3,13 +3,17 @@ package dev.gantry.s3.internal;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.RemoteFault;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.core.exception.SdkException;
 import software.amazon.awssdk.crt.CRT;
+import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.profiles.ProfileFileSystemSetting;
 import software.amazon.awssdk.services.s3.model.S3Exception;
@@ -18,6 +22,17 @@ import software.amazon.awssdk.services.s3.model.S3Exception;
 /// the key of the credentials, so only messages of known kinds are shown.
 final class S3Errors {
   private static final Pattern CODE = Pattern.compile("<Code>([A-Za-z0-9.]{1,80})</Code>");
+
+  /// The codes of S3 after which another attempt may succeed, whatever the status.
+  private static final Set<String> PASSING_CODES =
+      Set.of(
+          "SlowDown", "InternalError", "RequestTimeout", "ServiceUnavailable", "OperationAborted");
+
+  /// The CRT's names of connections that were lost, or brought too little.
+  private static final Pattern LOST =
+      Pattern.compile(
+          "AWS_IO_(SOCKET|DNS|TLS_NEGOTIATION).*|AWS_ERROR_HTTP_(CONNECTION|SERVER|CHANNEL).*"
+              + "|AWS_ERROR_HTTP_RESPONSE_FIRST_BYTE_TIMEOUT|AWS_ERROR_S3_REQUEST_TIME.*");
 
   /// How the SDK begins to say that no answer came.
   private static final String NOT_SENT = "Failed to send the request: ";
@@ -59,17 +74,32 @@ final class S3Errors {
     };
   }
 
-  /// The failure that an answer of the CRT's client stands for.
-  static TransferException of(String operation, String subject, S3FinishedResponseContext end) {
+  /// Why an attempt of the CRT's client failed.
+  static RemoteFault fault(S3FinishedResponseContext end) {
     byte[] body = end.getErrorPayload();
-    Matcher code = CODE.matcher(body == null ? "" : new String(body, StandardCharsets.UTF_8));
+    Matcher found = CODE.matcher(body == null ? "" : new String(body, StandardCharsets.UTF_8));
+    String code = found.find() ? found.group(1) : "";
     String name = CRT.awsErrorName(end.getErrorCode());
-    return of(
-        operation,
-        subject,
-        status(end, name),
-        code.find() ? code.group(1) : "",
-        CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
+    int status = status(end, name);
+    boolean passes =
+        RemoteFault.isPassing(status)
+            || PASSING_CODES.contains(code)
+            || CRT.awsIsTransientError(end.getErrorCode())
+            || LOST.matcher(name).matches();
+    String reason =
+        reason(status, code, CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
+    return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end));
+  }
+
+  private static String retryAfter(S3FinishedResponseContext end) {
+    HttpHeader[] headers = end.getErrorHeaders();
+    return headers == null
+        ? ""
+        : Arrays.stream(headers)
+            .filter(header -> header.getName().equalsIgnoreCase("Retry-After"))
+            .map(HttpHeader::getValue)
+            .findFirst()
+            .orElse("");
   }
 
   /// The HTTP status of a failed request. After the last retry, the CRT gives the name of its error instead
@@ -82,38 +112,41 @@ final class S3Errors {
     };
   }
 
-  /// @param code of S3, such as `NoSuchKey`; may be empty
-  /// @param otherwise what to say where neither code nor status tells
   private static TransferException of(
       String operation, String subject, int status, String code, String otherwise) {
-    String reason =
-        switch (code) {
-          case "ExpiredToken", "TokenRefreshRequired" ->
-              "the credentials have expired; renew them (" + code + ")";
-          case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken" ->
-              "the server does not accept the credentials (" + code + ")";
-          case "" ->
-              switch (status) {
-                case 301 -> "the bucket is in another region: set AWS_REGION";
-                case 400 -> "Bad Request; are the credentials still valid?";
-                case 403 ->
-                    "Forbidden: the credentials do not allow this, or the object is not there";
-                case 404 -> "Not Found";
-                case 412 -> "the file changed after it was opened";
-                case 429 -> "Too Many Requests";
-                default -> otherwise.isEmpty() ? "the server refused" : otherwise;
-              };
-          case "PermanentRedirect",
-              "AuthorizationHeaderMalformed",
-              "IllegalLocationConstraintException" ->
-              "the bucket is in another region: set AWS_REGION (" + code + ")";
-          case "NoSuchKey" ->
-              "no such object or bucket (NoSuchKey); the name of a folder ends with '/'";
-          case "PreconditionFailed" -> "the file changed after it was opened";
-          default -> code;
-        };
     return new TransferException(
-        operation, subject, new Failure.Remote(status >= 300 ? status : 0, reason));
+        operation,
+        subject,
+        new Failure.Remote(status >= 300 ? status : 0, reason(status, code, otherwise)));
+  }
+
+  /// @param code of S3, such as `NoSuchKey`; may be empty
+  /// @param otherwise what to say where neither code nor status tells
+  private static String reason(int status, String code, String otherwise) {
+    return switch (code) {
+      case "ExpiredToken", "TokenRefreshRequired" ->
+          "the credentials have expired; renew them (" + code + ")";
+      case "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken" ->
+          "the server does not accept the credentials (" + code + ")";
+      case "" ->
+          switch (status) {
+            case 301 -> "the bucket is in another region: set AWS_REGION";
+            case 400 -> "Bad Request; are the credentials still valid?";
+            case 403 -> "Forbidden: the credentials do not allow this, or the object is not there";
+            case 404 -> "Not Found";
+            case 412 -> "the file changed after it was opened";
+            case 429 -> "Too Many Requests";
+            default -> otherwise.isEmpty() ? "the server refused" : otherwise;
+          };
+      case "PermanentRedirect",
+          "AuthorizationHeaderMalformed",
+          "IllegalLocationConstraintException" ->
+          "the bucket is in another region: set AWS_REGION (" + code + ")";
+      case "NoSuchKey" ->
+          "no such object or bucket (NoSuchKey); the name of a folder ends with '/'";
+      case "PreconditionFailed" -> "the file changed after it was opened";
+      default -> code;
+    };
   }
 
   /// The SDK's message on one line: it names all that the SDK's chain tried, in several sentences.

@@ -86,7 +86,9 @@ final class S3File implements StoredFile {
       request.completed();
       return;
     }
-    new S3Range(clients, location, url, version.etag(), request).start();
+    S3Range asked = new S3Range(clients, location, url, version.etag(), request);
+    request.whenSlow(asked::hedge);
+    asked.start();
   }
 
   @Override

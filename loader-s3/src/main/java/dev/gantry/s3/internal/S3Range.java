@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.s3.internal;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
 import java.net.URI;
@@ -12,17 +12,13 @@ import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.s3.S3BorrowedBuffer;
 import software.amazon.awssdk.crt.s3.S3BorrowedBufferDelivery;
-import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
 /// One range of an object on its way to memory. The CRT client's buffers are copied to the target as they come, which
 /// is the only copy.
-final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
+final class S3Range extends S3Request {
   private final String etag;
   private final ReadRequest request;
-  private @Nullable String fault;
-  private @Nullable RuntimeException defect;
-  private long received;
 
   S3Range(S3Clients clients, Location location, URI url, String etag, ReadRequest request) {
     super(
@@ -30,15 +26,10 @@ final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
         "GET",
         subject(location, request.offset(), request.target().byteSize()),
         url,
-        request.cancellation());
+        request.cancellation(),
+        request::mayRetry);
     this.etag = etag;
     this.request = request;
-  }
-
-  @Override
-  S3MetaRequestOptions options() {
-    return new S3MetaRequestOptions()
-        .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT);
   }
 
   @Override
@@ -59,57 +50,70 @@ final class S3Range extends S3Request implements S3BorrowedBufferDelivery {
     request.failed(reason);
   }
 
-  /// @param start offset in the object
   @Override
-  public int onResponseBodyBorrowed(S3BorrowedBuffer buffer, long start, long end) {
-    try (buffer) {
-      take(buffer.asByteBuffer(), start);
-    }
-    return 0;
+  Sent newAttempt() {
+    return new Answer();
   }
 
-  /// Takes bytes from clients without a pool of direct buffers.
-  @Override
-  public int onResponseBody(ByteBuffer bytes, long start, long end) {
-    take(bytes, start);
-    return 0;
-  }
+  private final class Answer extends Sent implements S3BorrowedBufferDelivery {
+    private @Nullable String fault;
+    private @Nullable RuntimeException defect;
+    private long received;
 
-  private synchronized void take(ByteBuffer bytes, long start) {
-    MemorySegment source = MemorySegment.ofBuffer(bytes);
-    long at = start - request.offset();
-    if (at != received || source.byteSize() > request.target().byteSize() - at) {
-      fault = "the server sent " + source.byteSize() + " bytes at offset " + start;
-      return;
+    @Override
+    S3MetaRequestOptions options() {
+      return new S3MetaRequestOptions()
+          .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.GET_OBJECT);
     }
-    if (!isStopped()) {
-      try {
-        MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
-      } catch (RuntimeException e) {
-        // Keeps the exception: the CRT's client would not pass it on.
-        defect = e;
+
+    /// @param start offset in the object
+    @Override
+    public int onResponseBodyBorrowed(S3BorrowedBuffer buffer, long start, long end) {
+      try (buffer) {
+        take(buffer.asByteBuffer(), start);
+      }
+      return 0;
+    }
+
+    /// Takes bytes from clients without a pool of direct buffers.
+    @Override
+    public int onResponseBody(ByteBuffer bytes, long start, long end) {
+      take(bytes, start);
+      return 0;
+    }
+
+    private synchronized void take(ByteBuffer bytes, long start) {
+      MemorySegment source = MemorySegment.ofBuffer(bytes);
+      long at = start - request.offset();
+      if (at != received || source.byteSize() > request.target().byteSize() - at) {
+        fault = "the server sent " + source.byteSize() + " bytes at offset " + start;
         return;
       }
+      if (!isStopped()) {
+        try {
+          MemorySegment.copy(source, 0, request.target(), at, source.byteSize());
+        } catch (RuntimeException e) {
+          // Keeps the exception: the CRT's client would not pass it on.
+          defect = e;
+          return;
+        }
+      }
+      received += source.byteSize();
     }
-    received += source.byteSize();
-  }
 
-  @Override
-  synchronized @Nullable RuntimeException reason(S3FinishedResponseContext end) {
-    if (defect != null) {
+    @Override
+    synchronized @Nullable RuntimeException defect() {
       return defect;
     }
-    if (end.getErrorCode() != 0) {
-      return super.reason(end);
+
+    @Override
+    synchronized @Nullable RemoteFault fault() {
+      long wanted = request.target().byteSize();
+      if (fault == null && received == wanted) {
+        return null;
+      }
+      return RemoteFault.lasting(
+          0, fault != null ? fault : "the server sent " + received + " bytes instead of " + wanted);
     }
-    if (fault != null) {
-      return failure(new Failure.Remote(0, fault), null);
-    }
-    long wanted = request.target().byteSize();
-    return received == wanted
-        ? null
-        : failure(
-            new Failure.Remote(0, "the server sent " + received + " bytes instead of " + wanted),
-            null);
   }
 }

@@ -2,69 +2,59 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.internal.store.RemoteRequest;
 import java.net.URI;
 import java.util.List;
+import java.util.function.BooleanSupplier;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpRequest;
+import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.crt.s3.S3FinishedResponseContext;
 import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.crt.s3.S3MetaRequestResponseHandler;
 
-/// A download or upload of an object's bytes. It has one attempt: the CRT client itself signs, splits and
-/// retries.
-abstract class S3Request extends RemoteRequest
-    implements RemoteRequest.Attempt, S3MetaRequestResponseHandler {
+/// A request for an object, which the CRT client signs and sends. It makes each attempt once: this repeats them.
+abstract class S3Request extends RemoteRequest {
   private final S3Clients clients;
+  private final String method;
   private final URI url;
-  private @Nullable S3MetaRequest sent;
-  private boolean stopped;
-  private boolean finished;
 
-  /// @param url of the object
+  /// @param method of HTTP
+  /// @param subject the object, with offset and length where they matter, for messages
+  /// @param url of the object, with a query where there is one
   S3Request(
-      S3Clients clients, String operation, String subject, URI url, Cancellation cancellation) {
-    super(operation, subject, cancellation);
+      S3Clients clients,
+      String method,
+      String subject,
+      URI url,
+      Cancellation cancellation,
+      BooleanSupplier patience) {
+    super(method, subject, cancellation, clients.limits(), patience);
     this.clients = clients;
+    this.method = method;
     this.url = url;
   }
 
-  /// The options of this request, without those that all requests have.
-  abstract S3MetaRequestOptions options();
+  /// Makes the next attempt, which is not sent yet.
+  abstract Sent newAttempt();
 
   /// The headers of this request.
   abstract List<HttpHeader> headers();
 
+  /// The body of one attempt; null if the request has none.
+  @Nullable HttpRequestBodyStream body() {
+    return null;
+  }
+
   @Override
-  protected void attempt() {
-    if (!begins(this)) {
-      return;
-    }
-    S3MetaRequest made;
-    try {
-      made =
-          clients.begin(
-              options()
-                  .withHttpRequest(message())
-                  .withEndpoint(URI.create(url.getScheme() + "://" + url.getRawAuthority()))
-                  .withResponseHandler(this));
-    } catch (RuntimeException e) {
-      boolean _ = end(this, S3Errors.of(operation(), subject(), e));
-      return;
-    }
-    boolean over;
-    synchronized (this) {
-      sent = made;
-      over = finished;
-      if (stopped && !over) {
-        made.cancel();
-      }
-    }
-    if (over) {
-      made.close();
+  protected final void attempt() {
+    Sent attempt = newAttempt();
+    if (begins(attempt)) {
+      attempt.send();
     }
   }
 
@@ -76,39 +66,92 @@ abstract class S3Request extends RemoteRequest
                     new HttpHeader("User-Agent", "gantry")),
                 headers().stream())
             .toArray(HttpHeader[]::new);
-    return new HttpRequest(operation(), url.getRawPath(), all, null);
+    String query = url.getRawQuery();
+    String path = url.getRawPath() + (query == null ? "" : "?" + query);
+    return new HttpRequest(method, path, all, body());
   }
 
-  /// Cancels under the lock, so that the request is not closed meanwhile. This does not wait: the CRT client
-  /// only takes note.
-  @Override
-  public synchronized void stop() {
-    stopped = true;
-    if (sent != null && !finished) {
-      sent.cancel();
+  /// One attempt.
+  abstract class Sent implements Attempt, S3MetaRequestResponseHandler {
+    private @Nullable S3MetaRequest sent;
+    private boolean stopped;
+    private boolean finished;
+
+    /// The options of the attempt, without those that all requests have.
+    abstract S3MetaRequestOptions options();
+
+    private void send() {
+      S3MetaRequest made;
+      try {
+        made =
+            clients.begin(
+                options()
+                    .withHttpRequest(message())
+                    .withEndpoint(URI.create(url.getScheme() + "://" + url.getRawAuthority()))
+                    .withResponseHandler(this));
+      } catch (RuntimeException e) {
+        end(this, S3Errors.of(operation(), subject(), e));
+        return;
+      }
+      boolean over;
+      synchronized (this) {
+        sent = made;
+        over = finished;
+        if (stopped && !over) {
+          made.cancel();
+        }
+      }
+      if (over) {
+        made.close();
+      }
     }
-  }
 
-  /// Whether bytes that still come are not wanted any more.
-  final synchronized boolean isStopped() {
-    return stopped;
-  }
-
-  @Override
-  public final void onFinished(S3FinishedResponseContext end) {
-    S3MetaRequest over;
-    synchronized (this) {
-      finished = true;
-      over = sent;
+    /// Cancels under the lock, so that the request is not closed meanwhile. This does not wait: the CRT client
+    /// only takes note.
+    @Override
+    public final synchronized void stop() {
+      stopped = true;
+      if (sent != null && !finished) {
+        sent.cancel();
+      }
     }
-    if (over != null) {
-      over.close();
-    }
-    boolean _ = end(this, reason(end));
-  }
 
-  /// Why the request failed; null if it did not.
-  @Nullable RuntimeException reason(S3FinishedResponseContext end) {
-    return end.getErrorCode() == 0 ? null : S3Errors.of(operation(), subject(), end);
+    /// Whether bytes that still come are not wanted any more.
+    final synchronized boolean isStopped() {
+      return stopped;
+    }
+
+    @Override
+    public final void onFinished(S3FinishedResponseContext answer) {
+      S3MetaRequest over;
+      synchronized (this) {
+        finished = true;
+        over = sent;
+      }
+      if (over != null) {
+        over.close();
+      }
+      RuntimeException defect = defect();
+      if (defect != null) {
+        end(this, defect);
+        return;
+      }
+      RemoteFault fault = answer.getErrorCode() == 0 ? fault() : S3Errors.fault(answer);
+      if (fault == null) {
+        succeed(this);
+      } else {
+        fail(this, fault);
+      }
+    }
+
+    /// What failed in this program while the answer was taken; null if nothing did.
+    @Nullable RuntimeException defect() {
+      return null;
+    }
+
+    /// What is wrong with an answer that the CRT client took; null if nothing is.
+    @Nullable RemoteFault fault() {
+      return null;
+    }
   }
 }

@@ -2,24 +2,20 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.RetryLimits;
 import java.net.URI;
-import java.time.Duration;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/// Limits for requests, beside those of the SDK's own settings.
+/// What the store adds to the SDK's own settings.
 ///
-/// @param retries of one request after the first attempt: after 503 and other passing statuses, lost
-///     connections and answers that were cut short
-/// @param pause before the first retry; at most twice as long before each later one
-/// @param idle for how long an answer may bring nothing; whole seconds, 2 or more for the CRT's client
-record S3Settings(int retries, Duration pause, Duration idle) {
+/// @param limits of one request; the idle time is of whole seconds, 2 or more for the CRT's client
+record S3Settings(RetryLimits limits) {
   S3Settings {
-    MisuseException.requireRange("idle seconds", idle.toSeconds(), 2, Integer.MAX_VALUE);
+    MisuseException.requireRange("idle seconds", limits.idle().toSeconds(), 2, Integer.MAX_VALUE);
   }
 
-  static final S3Settings DEFAULT =
-      new S3Settings(5, Duration.ofMillis(200), Duration.ofSeconds(30));
+  static final S3Settings DEFAULT = new S3Settings(RetryLimits.DEFAULT);
 
   private static final String PATH_STYLE_PROPERTY = "gantry.s3.path-style";
   private static final String PATH_STYLE_VARIABLE = "GANTRY_S3_PATH_STYLE";

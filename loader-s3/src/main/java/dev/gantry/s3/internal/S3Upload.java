@@ -25,7 +25,7 @@ final class S3Upload extends S3Request {
       Location target,
       URI url,
       Cancellation cancellation) {
-    super(clients, "PUT", target.toString(), url, cancellation);
+    super(clients, "PUT", target.toString(), url, cancellation, () -> true);
     this.file = file;
     this.bytes = bytes;
   }
@@ -46,10 +46,15 @@ final class S3Upload extends S3Request {
   }
 
   @Override
-  S3MetaRequestOptions options() {
-    return new S3MetaRequestOptions()
-        .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.PUT_OBJECT)
-        .withRequestFilePath(file);
+  Sent newAttempt() {
+    return new Sent() {
+      @Override
+      S3MetaRequestOptions options() {
+        return new S3MetaRequestOptions()
+            .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.PUT_OBJECT)
+            .withRequestFilePath(file);
+      }
+    };
   }
 
   @Override

@@ -19,6 +19,7 @@ import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.s3.testing.FaultProxy;
@@ -58,7 +59,8 @@ class S3FaultTest {
 
   S3FaultTest() {
     server.pointAt(proxy.endpoint());
-    S3Settings settings = new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(2));
+    S3Settings settings =
+        new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofSeconds(2)));
     session = GantrySession.open(Libc.INSTANCE, List.of(new S3Store(settings)));
   }
 
@@ -71,7 +73,8 @@ class S3FaultTest {
 
   @Test
   void theCrtTakesNoLessThanTwoSecondsWithoutAByte() {
-    assertThatThrownBy(() -> new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(1)))
+    assertThatThrownBy(
+            () -> new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofSeconds(1))))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("idle seconds must be 2");
   }
@@ -87,6 +90,10 @@ class S3FaultTest {
   }
 
   private TransferReport load(TransferOptions options) {
+    return load(session, options);
+  }
+
+  private TransferReport load(GantrySession session, TransferOptions options) {
     List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1));
     try (Loaded loaded = session.load(wanted, Device.HOST, options)) {
       byte[] found = new byte[LENGTH];
@@ -118,11 +125,32 @@ class S3FaultTest {
   }
 
   @ParameterizedTest
-  @EnumSource(names = {"CUT", "RESET", "SLOW_DOWN", "INTERNAL_ERROR", "STALLED"})
+  @EnumSource(names = {"CUT", "RESET", "SLOW_DOWN", "INTERNAL_ERROR", "STALLED", "DRIPS"})
   void aFaultThatPassesIsTriedAgain(Answer answer) {
     proxy.answer(number -> number == 5 || number == 9 ? answer : Answer.RIGHT);
     load();
     assertThat(proxy.ranges()).isEqualTo(Math.ceilDiv(LENGTH, REQUEST) + 2);
+  }
+
+  /// The server says nothing more to it for longer than the test may take.
+  @Test
+  void theSlowestRequestIsMadeASecondTime() {
+    S3Settings patient =
+        new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofMinutes(5)));
+    proxy.answer(number -> number == 9 ? Answer.STALLED : Answer.RIGHT);
+    try (GantrySession session = GantrySession.open(Libc.INSTANCE, List.of(new S3Store(patient)))) {
+      load(session, options());
+    }
+    assertThat(proxy.ranges()).isEqualTo(Math.ceilDiv(LENGTH, REQUEST) + 1);
+  }
+
+  @Test
+  void aServerThatAsksForPatienceGetsIt() {
+    // The CRT client repeats a few of them by itself.
+    proxy.answer(number -> number < 20 ? Answer.BUSY : Answer.RIGHT);
+    long start = System.nanoTime();
+    load();
+    assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(Duration.ofMillis(900));
   }
 
   @Test
@@ -136,9 +164,10 @@ class S3FaultTest {
       delimiter = '|',
       quoteCharacter = '"',
       value = {
-        "SLOW_DOWN|503|Response code indicates throttling (AWS_ERROR_S3_SLOW_DOWN)",
+        "SLOW_DOWN|503|Response code indicates throttling (AWS_ERROR_S3_SLOW_DOWN), after 4"
+            + " attempts",
         "INTERNAL_ERROR|500|Response code indicates internal server error"
-            + " (AWS_ERROR_S3_INTERNAL_ERROR)",
+            + " (AWS_ERROR_S3_INTERNAL_ERROR), after 4 attempts",
         "EXPIRED|400|the credentials have expired; renew them (ExpiredToken)",
         "DENIED|403|AccessDenied",
         "GONE|404|no such object or bucket (NoSuchKey); the name of a folder ends with '/'"

@@ -8,6 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.s3.testing.FaultProxy;
@@ -48,7 +49,9 @@ class S3UploadFaultTest {
 
   S3UploadFaultTest() {
     server.pointAt(proxy.endpoint());
-    store = new S3Store(new S3Settings(3, Duration.ofMillis(10), Duration.ofSeconds(2)));
+    store =
+        new S3Store(
+            new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofSeconds(2))));
   }
 
   @BeforeEach

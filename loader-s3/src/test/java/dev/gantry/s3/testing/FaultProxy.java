@@ -18,6 +18,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.IntFunction;
 
@@ -39,7 +40,11 @@ public final class FaultProxy implements AutoCloseable {
     WHOLE,
     /// Head and half of the body come, and then nothing.
     STALLED,
+    /// The head comes, and then a byte now and then.
+    DRIPS,
     SLOW_DOWN("503 Slow Down", "SlowDown"),
+    /// The same, to be asked again in a second.
+    BUSY("503 Slow Down", "SlowDown"),
     INTERNAL_ERROR("500 Internal Server Error", "InternalError"),
     EXPIRED("400 Bad Request", "ExpiredToken"),
     DENIED("403 Forbidden", "AccessDenied"),
@@ -62,6 +67,8 @@ public final class FaultProxy implements AutoCloseable {
       this.code = code;
     }
   }
+
+  private static final long DRIP_MILLIS = 10;
 
   private final ServerSocket door;
   private final URI server;
@@ -202,7 +209,15 @@ public final class FaultProxy implements AutoCloseable {
         closed.await();
         return false;
       }
-      case SLOW_DOWN, INTERNAL_ERROR, EXPIRED, DENIED, GONE, FAILED_CONDITION, CONFLICT ->
+      case DRIPS -> {
+        write(client, head, body, 0);
+        for (int at = 0; at < length && !closed.await(DRIP_MILLIS, TimeUnit.MILLISECONDS); at++) {
+          client.write(body, at, 1);
+          client.flush();
+        }
+        return false;
+      }
+      case SLOW_DOWN, BUSY, INTERNAL_ERROR, EXPIRED, DENIED, GONE, FAILED_CONDITION, CONFLICT ->
           refuse(answer, client);
       case CUT_UPLOAD -> throw new IllegalArgumentException("no answer to a request for a range");
     }
@@ -222,6 +237,7 @@ public final class FaultProxy implements AutoCloseable {
     String refused =
         "HTTP/1.1 "
             + answer.status
+            + (answer == Answer.BUSY ? "\r\nRetry-After: 1" : "")
             + "\r\nContent-Type: application/xml\r\nContent-Length: "
             + error.length
             + "\r\n\r\n";

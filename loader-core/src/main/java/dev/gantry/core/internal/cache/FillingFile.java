@@ -320,6 +320,16 @@ final class FillingFile implements FileCache.Filling {
         remote.read(
             new ReadRequest(target, offset, request.cancellation()) {
               @Override
+              public boolean mayRetry() {
+                return request.mayRetry();
+              }
+
+              @Override
+              public void whenSlow(Runnable action) {
+                request.whenSlow(action);
+              }
+
+              @Override
               public void completed() {
                 boolean _ = answer.complete(null);
               }

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
+import dev.gantry.core.internal.store.RemoteFault;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpResponse.ResponseInfo;
-import java.time.Duration;
 import java.time.Instant;
 import java.time.format.DateTimeFormatter;
 import java.time.format.DateTimeParseException;
 import java.util.Optional;
-import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
@@ -20,11 +19,9 @@ record FileVersion(String validator, long size) {
   private static final Pattern CONTENT_RANGE =
       Pattern.compile("bytes (\\d{1,18})-(\\d{1,18})/(\\d{1,18})");
   private static final Pattern UNSATISFIED = Pattern.compile("bytes \\*/(\\d{1,18})");
-  private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
-  private static final Duration LONGEST_WAIT = Duration.ofSeconds(10);
 
   /// Returns the version that the answer to a request for the first byte states.
-  static FileVersion of(ResponseInfo answer) throws Refusal {
+  static FileVersion of(ResponseInfo answer) throws RemoteFault {
     HttpHeaders headers = answer.headers();
     Matcher none = UNSATISFIED.matcher(headers.firstValue("Content-Range").orElse(""));
     boolean isEmpty = answer.statusCode() == 416 && none.matches() && none.group(1).equals("0");
@@ -36,7 +33,7 @@ record FileVersion(String validator, long size) {
   }
 
   /// Checks that an answer brings this range of this version of the file.
-  void check(ResponseInfo answer, long offset, long length) throws Refusal {
+  void check(ResponseInfo answer, long offset, long length) throws RemoteFault {
     int status = answer.statusCode();
     if (status == 412 || (status == 200 && !sameAs(answer.headers()))) {
       throw changed();
@@ -59,7 +56,7 @@ record FileVersion(String validator, long size) {
     }
   }
 
-  private static void checkStatus(ResponseInfo answer) throws Refusal {
+  private static void checkStatus(ResponseInfo answer) throws RemoteFault {
     int status = answer.statusCode();
     switch (status) {
       case 206 -> {
@@ -69,12 +66,16 @@ record FileVersion(String validator, long size) {
         }
       }
       case 200 ->
-          throw new Refusal(
-              false, status, "the server does not serve ranges; it sent the whole file");
-      case 416 -> throw new Refusal(false, status, "the file ends before this range");
+          throw RemoteFault.lasting(
+              status, "the server does not serve ranges; it sent the whole file");
+      case 416 -> throw RemoteFault.lasting(status, "the file ends before this range");
       default -> {
         String reason = status / 100 == 3 ? "the redirect is not followed" : reason(status);
-        throw new Refusal(PASSING.contains(status), status, reason, retryAfter(answer.headers()));
+        throw RemoteFault.of(
+            RemoteFault.isPassing(status),
+            status,
+            reason,
+            answer.headers().firstValue("Retry-After").orElse(""));
       }
     }
   }
@@ -90,14 +91,7 @@ record FileVersion(String validator, long size) {
     };
   }
 
-  private static Duration retryAfter(HttpHeaders headers) {
-    String seconds = headers.firstValue("Retry-After").orElse("");
-    Duration wait =
-        seconds.matches("\\d{1,6}") ? Duration.ofSeconds(Long.parseLong(seconds)) : Duration.ZERO;
-    return wait.compareTo(LONGEST_WAIT) > 0 ? LONGEST_WAIT : wait;
-  }
-
-  private static Matcher range(ResponseInfo answer) throws Refusal {
+  private static Matcher range(ResponseInfo answer) throws RemoteFault {
     String text = answer.headers().firstValue("Content-Range").orElse("none");
     Matcher range = CONTENT_RANGE.matcher(text);
     if (!range.matches()) {
@@ -110,7 +104,7 @@ record FileVersion(String validator, long size) {
     return validator.equals(found(headers).orElse(""));
   }
 
-  private static String validator(HttpHeaders headers) throws Refusal {
+  private static String validator(HttpHeaders headers) throws RemoteFault {
     return found(headers)
         .orElseThrow(() ->
             refusal(
@@ -137,12 +131,12 @@ record FileVersion(String validator, long size) {
     }
   }
 
-  private static Refusal changed() {
+  private static RemoteFault changed() {
     return refusal("the file changed after it was opened");
   }
 
-  private static Refusal refusal(String reason) {
-    return new Refusal(false, 0, reason);
+  private static RemoteFault refusal(String reason) {
+    return RemoteFault.lasting(0, reason);
   }
 
   /// Returns the version as messages show it.

@@ -2,12 +2,13 @@
 package dev.gantry.core.internal.http;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.store.RemoteFault;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.Arena;
 import java.net.URI;
-import java.net.http.HttpClient;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Instant;
 import java.util.Map;
@@ -20,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 final class HttpFile implements StoredFile {
   private static final int REQUESTS_AT_ONCE = 128;
 
-  final HttpClient client;
-  final HttpStore.Limits limits;
+  final HttpStore store;
+  final RetryLimits limits;
   final Location.Remote location;
   final URI original;
   final Function<URI, Map<String, String>> headers;
@@ -33,12 +34,12 @@ final class HttpFile implements StoredFile {
   private volatile URI resolved;
 
   private HttpFile(
-      HttpClient client,
-      HttpStore.Limits limits,
+      HttpStore store,
+      RetryLimits limits,
       Location.Remote location,
       URI source,
       Function<URI, Map<String, String>> headers) {
-    this.client = client;
+    this.store = store;
     this.limits = limits;
     this.location = location;
     this.original = source;
@@ -51,12 +52,12 @@ final class HttpFile implements StoredFile {
   /// @param source the address of the file
   /// @param headers what a request to an address needs beside the range
   static HttpFile open(
-      HttpClient client,
-      HttpStore.Limits limits,
+      HttpStore store,
+      RetryLimits limits,
       Location.Remote location,
       URI source,
       Function<URI, Map<String, String>> headers) {
-    HttpFile file = new HttpFile(client, limits, location, source, headers);
+    HttpFile file = new HttpFile(store, limits, location, source, headers);
     try (SourceFile opening = new SourceFile(location, file)) {
       boolean _ = opening.read(Arena.ofAuto().allocate(1), 0, 1, false);
     }
@@ -70,7 +71,7 @@ final class HttpFile implements StoredFile {
   }
 
   /// Checks that an answer brings a range of this file; the first answer states the version.
-  void check(ResponseInfo answer, long offset, long length) throws Refusal {
+  void check(ResponseInfo answer, long offset, long length) throws RemoteFault {
     FileVersion known = version;
     if (known == null) {
       known = FileVersion.of(answer);
@@ -78,7 +79,7 @@ final class HttpFile implements StoredFile {
       version = known;
     }
     if (known.size() == 0) {
-      throw new Refusal(false, answer.statusCode(), "the file is empty");
+      throw RemoteFault.lasting(answer.statusCode(), "the file is empty");
     }
     known.check(answer, offset, length);
   }
@@ -134,7 +135,9 @@ final class HttpFile implements StoredFile {
       request.completed();
       return;
     }
-    new RangeRequest(this, request).start();
+    RangeRequest asked = new RangeRequest(this, request);
+    request.whenSlow(asked::hedge);
+    asked.start();
   }
 
   @Override

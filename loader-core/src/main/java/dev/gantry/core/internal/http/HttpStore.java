@@ -5,41 +5,38 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /// Files of HTTP servers that serve ranges, read by the JDK's client over HTTP/1.1. Each request under way has
 /// a connection of its own. [RangeRequest] follows redirects. The JDK's system properties name the proxies. Thread-safe.
 public final class HttpStore implements Store {
-  /// The bounds of a request.
-  ///
-  /// @param connect how long it may take until a connection stands
-  /// @param idle how long a server may send nothing, before the first byte of an answer or between two
-  /// @param attempts how often a request is made: again after a lost connection, an answer that was cut short,
-  ///     and the statuses 429, 500, 502, 503 and 504
-  /// @param pause how long to wait before the second attempt; the wait before each later one is four times as long
-  record Limits(Duration connect, Duration idle, int attempts, Duration pause) {
-    static final Limits DEFAULT =
-        new Limits(Duration.ofSeconds(10), Duration.ofSeconds(30), 4, Duration.ofMillis(200));
-  }
+  /// How long it may take until a connection stands.
+  private static final Duration CONNECT = Duration.ofSeconds(10);
 
-  private final Limits limits;
-  private @Nullable HttpClient client;
+  /// Each client reads all of its connections by one thread.
+  private static final int MAX_CLIENTS = 8;
+
+  private final RetryLimits limits;
+  private final List<HttpClient> clients = new ArrayList<>();
+  private int turn;
   private boolean closed;
 
   /// Makes the store for [java.util.ServiceLoader].
   public HttpStore() {
-    this(Limits.DEFAULT);
+    this(RetryLimits.DEFAULT);
   }
 
-  HttpStore(Limits limits) {
+  HttpStore(RetryLimits limits) {
     this.limits = limits;
   }
 
@@ -66,35 +63,42 @@ public final class HttpStore implements Store {
   /// @throws TransferException if the file is not there or cannot be read
   public StoredFile open(
       Location.Remote file, URI source, Function<URI, Map<String, String>> headers) {
-    return HttpFile.open(client(), limits, file, source, headers);
+    requireOpen();
+    return HttpFile.open(this, limits, file, source, headers);
   }
 
-  /// The client, which follows no redirects.
+  /// The client of the next request, which follows no redirects. Several take turns.
   ///
   /// @throws MisuseException if this is closed
   public synchronized HttpClient client() {
-    if (closed) {
-      throw new MisuseException("this session is closed");
-    }
-    HttpClient present = client;
-    if (present == null) {
-      present =
+    requireOpen();
+    int most = Math.clamp(Runtime.getRuntime().availableProcessors() / 2, 1, MAX_CLIENTS);
+    if (clients.size() < most) {
+      clients.add(
           HttpClient.newBuilder()
               .version(HttpClient.Version.HTTP_1_1)
               .followRedirects(HttpClient.Redirect.NEVER)
-              .connectTimeout(limits.connect())
-              .build();
-      client = present;
+              .connectTimeout(CONNECT)
+              .build());
     }
-    return present;
+    turn = (turn + 1) % clients.size();
+    return clients.get(turn);
+  }
+
+  private synchronized void requireOpen() {
+    if (closed) {
+      throw new MisuseException("this session is closed");
+    }
+  }
+
+  synchronized boolean isClosed() {
+    return closed;
   }
 
   @Override
   public synchronized void close() {
     closed = true;
-    if (client != null) {
-      client.shutdownNow();
-      client = null;
-    }
+    clients.forEach(HttpClient::shutdownNow);
+    clients.clear();
   }
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
+import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.internal.store.RemoteRequest;
+import dev.gantry.core.internal.store.RetryLimits;
 import java.lang.foreign.MemorySegment;
 import java.net.http.HttpResponse.BodySubscriber;
 import java.nio.ByteBuffer;
@@ -23,6 +25,9 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
   private boolean stopped;
   private volatile long progressNanos = System.nanoTime();
 
+  /// How many bytes had come at the time of [#progressNanos].
+  private long progressBytes;
+
   RangeBody(MemorySegment target) {
     this.target = target;
   }
@@ -32,7 +37,7 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     progressNanos = System.nanoTime();
   }
 
-  /// Returns for how long nothing has come.
+  /// Returns for how long less has come than [RetryLimits#LEAST_BYTES].
   Duration idle() {
     return Duration.ofNanos(System.nanoTime() - progressNanos);
   }
@@ -83,7 +88,6 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
 
   @Override
   public void onNext(List<ByteBuffer> buffers) {
-    progressNanos = System.nanoTime();
     Subscription from;
     synchronized (this) {
       from = subscription;
@@ -93,11 +97,15 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
       for (ByteBuffer buffer : buffers) {
         int count = buffer.remaining();
         if (count > target.byteSize() - received) {
-          refuse(new Refusal(false, 0, "the server sent more bytes than it was asked for"));
+          refuse(RemoteFault.lasting(0, "the server sent more bytes than it was asked for"));
           break;
         }
         MemorySegment.copy(MemorySegment.ofBuffer(buffer), 0, target, received, count);
         received += count;
+      }
+      if (received - progressBytes >= RetryLimits.LEAST_BYTES || received == target.byteSize()) {
+        progressBytes = received;
+        progressNanos = System.nanoTime();
       }
     }
     if (body.isDone()) {
@@ -108,7 +116,7 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
   }
 
   /// Refuses the body.
-  void refuse(Refusal refusal) {
+  void refuse(RemoteFault refusal) {
     boolean _ = body.completeExceptionally(refusal);
   }
 
@@ -125,8 +133,8 @@ final class RangeBody implements BodySubscriber<Void>, RemoteRequest.Attempt {
     }
     if (count < target.byteSize()) {
       refuse(
-          new Refusal(
-              true, 0, "the answer ended after " + count + " of " + target.byteSize() + " bytes"));
+          RemoteFault.passing(
+              "the answer ended after " + count + " of " + target.byteSize() + " bytes"));
     } else {
       boolean _ = body.complete(null);
     }

@@ -2,8 +2,9 @@
 package dev.gantry.core.internal.http;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.internal.store.RemoteRequest;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.net.URI;
@@ -15,7 +16,6 @@ import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
@@ -36,7 +36,9 @@ final class RangeRequest extends RemoteRequest {
     super(
         "GET",
         subject(file.location, request.offset(), request.target().byteSize()),
-        request.cancellation());
+        request.cancellation(),
+        file.limits,
+        request::mayRetry);
     this.file = file;
     this.request = request;
   }
@@ -61,11 +63,15 @@ final class RangeRequest extends RemoteRequest {
     if (!begins(body)) {
       return;
     }
+    if (file.store.isClosed()) {
+      end(body, failure(new Failure.Remote(0, "its session is closed"), null));
+      return;
+    }
     CompletableFuture<HttpResponse<Void>> sent;
     try {
       sent = send(uri(), body, Redirects.MAX);
     } catch (RuntimeException | Error e) {
-      boolean _ = end(body, e);
+      end(body, e);
       return;
     }
     watch(body, sent, file.limits.idle());
@@ -74,7 +80,7 @@ final class RangeRequest extends RemoteRequest {
           if (failure == null) {
             succeed(body, answer.uri());
           } else {
-            fail(body, failure instanceof CompletionException ? failure.getCause() : failure);
+            failed(body, failure instanceof CompletionException ? failure.getCause() : failure);
           }
         });
   }
@@ -82,12 +88,14 @@ final class RangeRequest extends RemoteRequest {
   /// @param redirects how many redirects may still be followed
   private CompletableFuture<HttpResponse<Void>> send(URI from, RangeBody body, int redirects) {
     CompletableFuture<HttpResponse<Void>> sent =
-        file.client.sendAsync(
-            message(from),
-            answer ->
-                redirects > 0 && Redirects.target(from, answer).isPresent()
-                    ? BodySubscribers.discarding()
-                    : checked(answer, body));
+        file.store
+            .client()
+            .sendAsync(
+                message(from),
+                answer ->
+                    redirects > 0 && Redirects.target(from, answer).isPresent()
+                        ? BodySubscribers.discarding()
+                        : checked(answer, body));
     if (!body.comesBy(sent)) {
       return sent;
     }
@@ -104,7 +112,7 @@ final class RangeRequest extends RemoteRequest {
     body.begun();
     try {
       file.check(answer, request.offset(), request.target().byteSize());
-    } catch (Refusal refusal) {
+    } catch (RemoteFault refusal) {
       body.refuse(refusal);
     }
     return body;
@@ -138,8 +146,11 @@ final class RangeRequest extends RemoteRequest {
                 if (left.isPositive()) {
                   watch(watched, sent, left);
                 } else {
-                  String reason = "no byte came for " + file.limits.idle().toMillis() + " ms";
-                  fail(watched, new Refusal(true, 0, reason));
+                  fail(
+                      watched,
+                      RemoteFault.passing(
+                          "fewer than %d bytes came within %d ms"
+                              .formatted(RetryLimits.LEAST_BYTES, file.limits.idle().toMillis())));
                 }
               }
             });
@@ -147,51 +158,33 @@ final class RangeRequest extends RemoteRequest {
 
   private void succeed(RangeBody filled, URI from) {
     file.resolved(from);
-    boolean _ = end(filled, null);
+    succeed(filled);
   }
 
-  private void fail(RangeBody attempt, @Nullable Throwable failure) {
-    Refusal refusal =
+  private void failed(RangeBody attempt, @Nullable Throwable failure) {
+    RemoteFault fault =
         switch (failure) {
-          case Refusal known -> known;
-          case IOException e ->
-              e.getCause() instanceof Refusal known
-                  ? known
-                  : new Refusal(true, 0, "connection failed: " + describe(e));
+          case RemoteFault known -> known;
+          case IOException e -> e.getCause() instanceof RemoteFault known ? known : lost(e);
           case null, default -> null;
         };
-    if (refusal == null) {
-      boolean _ = end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
+    if (fault == null) {
+      end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
     } else if (file.isEmpty()) {
       succeed(attempt, uri());
-    } else if (refusal.isPassing()
-        && attempts() < file.limits.attempts()
-        && !file.client.isTerminated()) {
-      retry(attempt, pause(refusal));
-    } else if (EXPIRED.contains(refusal.status()) && !uri().equals(file.original)) {
+    } else if (EXPIRED.contains(fault.status()) && !uri().equals(file.original)) {
       resolvedAgain = true;
-      retry(attempt, Duration.ZERO);
+      retry(attempt, 0);
     } else {
-      boolean _ = end(attempt, exception(refusal));
+      fail(attempt, fault);
     }
   }
 
-  private static String describe(IOException e) {
+  /// The connection was lost, maybe because the session was closed.
+  private RemoteFault lost(IOException e) {
     String message = e.getMessage();
-    return message == null ? e.getClass().getSimpleName() : message;
-  }
-
-  private Duration pause(Refusal refusal) {
-    long millis = file.limits.pause().toMillis() << (2 * (attempts() - 1));
-    Duration pause =
-        Duration.ofMillis(millis + ThreadLocalRandom.current().nextLong(millis / 2 + 1));
-    return refusal.waiting().compareTo(pause) > 0 ? refusal.waiting() : pause;
-  }
-
-  private TransferException exception(Refusal refusal) {
-    String tries = attempts() > 1 ? ", after " + attempts() + " attempts" : "";
-    return failure(
-        new Failure.Remote(refusal.status(), refusal.reason() + tries),
-        refusal.status() == 0 ? refusal.getCause() : null);
+    String reason =
+        "connection failed: " + (message == null ? e.getClass().getSimpleName() : message);
+    return file.store.isClosed() ? RemoteFault.lasting(0, reason) : RemoteFault.passing(reason);
   }
 }

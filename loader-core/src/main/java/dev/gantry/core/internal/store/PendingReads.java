@@ -8,21 +8,46 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
 
 /// Reads of remote files: many are under way at once, and no thread waits for one of them. Thread-safe.
 ///
-/// Their number is that which the link needs ([LinkWindow]), and their bytes are bounded.
+/// Their number is that which the link needs ([LinkWindow]), and their bytes are bounded. So are the retries of all of them
+/// together. The slowest few are asked for a second time.
 public final class PendingReads implements AutoCloseable {
   /// The most bytes that are under way at once, unless one read has more: 10 GB/s for a tenth of a second.
   public static final long MAX_BYTES = 1L << 30;
 
+  /// How many retries may outnumber the reads that succeeded: a server that fails now and then is asked again, one that is
+  /// down is not asked for ever.
+  static final int MAX_RETRIES = 256;
+
+  /// How many of the reads under way may be asked for a second time at once: one, and one in so many.
+  private static final int HEDGED_PART = 20;
+
+  /// How often to look for slow reads.
+  private static final long LOOK_MILLIS = 100;
+
   private final Set<Pending> underWay = new HashSet<>();
   private long bytesUnderWay;
+  private int retries = MAX_RETRIES;
+
+  /// Reads under way that were asked for a second time.
+  private int hedged;
+
+  /// Whether a look for slow reads is due.
+  private boolean looks;
+
   private boolean cancelled;
 
   /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First waits until the link
@@ -57,7 +82,46 @@ public final class PendingReads implements AutoCloseable {
     }
     underWay.add(read);
     bytesUnderWay += bytes;
+    if (!looks) {
+      looks = true;
+      lookLater();
+    }
     return true;
+  }
+
+  private void lookLater() {
+    CompletableFuture.delayedExecutor(LOOK_MILLIS, TimeUnit.MILLISECONDS).execute(this::look);
+  }
+
+  /// Asks a second time for reads that take much longer than others.
+  private void look() {
+    List<Runnable> slow = new ArrayList<>();
+    synchronized (this) {
+      looks = !underWay.isEmpty();
+      if (looks) {
+        lookLater();
+      }
+      long now = System.nanoTime();
+      underWay.stream()
+          .filter(read -> read.isSlow(now))
+          .sorted(Comparator.comparingLong(read -> read.begunNanos - now))
+          .limit(Math.max(0, 1 + underWay.size() / HEDGED_PART - hedged))
+          .forEach(read -> slow.add(read.takeHedge()));
+      hedged += slow.size();
+    }
+    slow.forEach(Runnable::run);
+  }
+
+  private synchronized boolean mayRetry() {
+    if (retries == 0) {
+      return false;
+    }
+    retries--;
+    return true;
+  }
+
+  private synchronized void noteSuccess() {
+    retries = Math.min(MAX_RETRIES, retries + 1);
   }
 
   private boolean hasRoom(SourceFile file, long bytes) {
@@ -130,6 +194,8 @@ public final class PendingReads implements AutoCloseable {
     private final Consumer<Throwable> whenFailed;
     private volatile long begunNanos;
     private volatile Runnable forget = () -> {};
+    private volatile @Nullable Runnable hedge;
+    private boolean isHedged;
 
     Pending(
         SourceFile file,
@@ -150,7 +216,36 @@ public final class PendingReads implements AutoCloseable {
     }
 
     @Override
+    public boolean mayRetry() {
+      return PendingReads.this.mayRetry();
+    }
+
+    @Override
+    public void whenSlow(Runnable action) {
+      Runnable before = hedge;
+      hedge =
+          before == null
+              ? action
+              : () -> {
+                before.run();
+                action.run();
+              };
+    }
+
+    boolean isSlow(long now) {
+      return hedge != null && now - begunNanos > file.slowNanos(target().byteSize());
+    }
+
+    Runnable takeHedge() {
+      isHedged = true;
+      Runnable taken = Objects.requireNonNull(hedge);
+      hedge = null;
+      return taken;
+    }
+
+    @Override
     public void completed() {
+      noteSuccess();
       file.noteEnd(target().byteSize(), System.nanoTime() - begunNanos, isFull());
       try {
         whenDone.run();
@@ -186,6 +281,7 @@ public final class PendingReads implements AutoCloseable {
       synchronized (PendingReads.this) {
         if (underWay.remove(this)) {
           bytesUnderWay -= target().byteSize();
+          hedged -= isHedged ? 1 : 0;
         }
         PendingReads.this.notifyAll();
       }

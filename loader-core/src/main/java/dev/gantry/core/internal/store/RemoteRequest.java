@@ -4,13 +4,16 @@ package dev.gantry.core.internal.store;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
-import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// A request to the server of a remote file. It makes one attempt after another until one of them ends it, or it is
-/// cancelled. No thread waits meanwhile.
+/// A request to a server, whatever it asks for. It makes one attempt after another until one of them succeeds, the fault
+/// of one lasts, or it is cancelled. If it takes too long, it makes a second attempt beside the first. No thread waits
+/// meanwhile.
 ///
 /// The request ends once, on whichever thread that happens first. None of its attempts touches memory afterwards.
 /// Thread-safe.
@@ -24,20 +27,31 @@ public abstract class RemoteRequest {
   private final String operation;
   private final String subject;
   private final Cancellation cancellation;
+  private final RetryLimits limits;
+  private final BooleanSupplier patience;
+  private final List<Attempt> running = new ArrayList<>(2);
   private Runnable forget = () -> {};
-  private @Nullable Attempt running;
   private int attempts;
   private boolean ended;
 
   /// @param operation what is asked for, such as `GET`, for messages
   /// @param subject the file, with offset and length where they matter, for messages
-  protected RemoteRequest(String operation, String subject, Cancellation cancellation) {
+  /// @param patience asked before each further attempt whether there may be one
+  protected RemoteRequest(
+      String operation,
+      String subject,
+      Cancellation cancellation,
+      RetryLimits limits,
+      BooleanSupplier patience) {
     this.operation = operation;
     this.subject = subject;
     this.cancellation = cancellation;
+    this.limits = limits;
+    this.patience = patience;
   }
 
-  /// Makes an attempt, which calls [#begins] first. Called on any thread.
+  /// Makes an attempt, which calls [#begins] first, and [#succeed], [#fail] or [#end] at its end. Called on any
+  /// thread.
   protected abstract void attempt();
 
   /// Called once, instead of [#completed], when the request was cancelled or its last attempt failed.
@@ -58,6 +72,17 @@ public abstract class RemoteRequest {
     attempt();
   }
 
+  /// Makes a second attempt beside one that is running, since that takes too long. The first to succeed ends the
+  /// request. Both fill the same memory: they bring the same bytes, of one version of the file.
+  public final void hedge() {
+    synchronized (this) {
+      if (ended || running.size() != 1 || attempts >= limits.attempts()) {
+        return;
+      }
+    }
+    attempt();
+  }
+
   /// Notes that an attempt begins.
   ///
   /// @return whether the request goes on; if not, the attempt must end
@@ -66,68 +91,108 @@ public abstract class RemoteRequest {
       return false;
     }
     attempts++;
-    running = attempt;
+    running.add(attempt);
     return true;
   }
 
-  /// The number of attempts that have begun.
-  protected final synchronized int attempts() {
-    return attempts;
+  /// Ends the request, since an attempt succeeded.
+  protected final void succeed(Attempt attempt) {
+    if (ends(attempt)) {
+      completed();
+    }
+  }
+
+  /// Ends the request, since an attempt met a defect, which no other attempt mends.
+  protected final void end(Attempt attempt, Throwable defect) {
+    if (ends(attempt)) {
+      failed(defect);
+    }
+  }
+
+  /// Ends an attempt that failed. Another one follows after a pause if the fault passes, the limits and the load's patience
+  /// allow it, and none is running beside it.
+  protected final void fail(Attempt attempt, RemoteFault fault) {
+    int made;
+    synchronized (this) {
+      if (ended || !running.contains(attempt)) {
+        return;
+      }
+      made = attempts;
+      if (fault.isPassing() && running.size() > 1) {
+        running.remove(attempt);
+        made = -1;
+      }
+    }
+    if (made < 0) {
+      attempt.stop();
+    } else if (fault.isPassing()
+        && made < limits.attempts()
+        && fault.waiting().compareTo(RetryLimits.LONGEST_WAIT) <= 0
+        && patience.getAsBoolean()) {
+      long pause = limits.pauseAfter(made).toMillis();
+      retry(attempt, Math.max(pause, fault.waiting().toMillis()));
+    } else if (ends(attempt)) {
+      failed(exception(fault, made));
+    }
   }
 
   /// Stops an attempt, and makes another one after a pause.
-  protected final void retry(Attempt attempt, Duration pause) {
-    if (stops(attempt, false)) {
-      CompletableFuture.delayedExecutor(pause.toMillis(), TimeUnit.MILLISECONDS)
-          .execute(this::attempt);
-    }
-  }
-
-  /// Ends the request with this attempt's result, unless the request has ended or another attempt is running.
   ///
-  /// @param reason why the attempt failed; null if it succeeded
-  /// @return whether this call ended the request
-  protected final boolean end(Attempt attempt, @Nullable Throwable reason) {
-    if (!stops(attempt, true)) {
-      return false;
-    }
-    if (reason == null) {
-      completed();
-    } else {
-      failed(reason);
-    }
-    return true;
-  }
-
-  private boolean stops(Attempt attempt, boolean forGood) {
-    Runnable forgotten;
+  /// @param millis the pause
+  protected final void retry(Attempt attempt, long millis) {
     synchronized (this) {
-      if (ended || !attempt.equals(running)) {
-        return false;
+      if (ended || !running.remove(attempt)) {
+        return;
       }
-      running = null;
-      ended = forGood;
-      forgotten = forget;
     }
     attempt.stop();
-    if (forGood) {
-      forgotten.run();
+    CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::attempt);
+  }
+
+  private TransferException exception(RemoteFault fault, int made) {
+    StringBuilder reason = new StringBuilder(fault.reason());
+    if (fault.waiting().compareTo(RetryLimits.LONGEST_WAIT) > 0) {
+      reason.append(", the server asks to wait ").append(fault.waiting().toSeconds()).append(" s");
     }
+    if (made > 1) {
+      reason.append(", after ").append(made).append(" attempts");
+    } else if (fault.isPassing() && made < limits.attempts()) {
+      reason.append(", and the load has failed too often to go on");
+    }
+    return failure(new Failure.Remote(fault.status(), reason.toString()), fault.getCause());
+  }
+
+  /// Ends the request for good, and stops all of its attempts.
+  ///
+  /// @return whether this call ended it
+  private boolean ends(Attempt attempt) {
+    Runnable forgotten;
+    List<Attempt> stopped;
+    synchronized (this) {
+      if (ended || !running.contains(attempt)) {
+        return false;
+      }
+      ended = true;
+      forgotten = forget;
+      stopped = List.copyOf(running);
+      running.clear();
+    }
+    stopped.forEach(Attempt::stop);
+    forgotten.run();
     return true;
   }
 
   private void cancel() {
-    Attempt cancelled;
+    List<Attempt> cancelled;
     synchronized (this) {
       if (ended) {
         return;
       }
       ended = true;
-      cancelled = running;
+      cancelled = List.copyOf(running);
+      running.clear();
     }
-    if (cancelled != null) {
-      cancelled.stop();
-    }
+    cancelled.forEach(Attempt::stop);
     failed(failure(new Failure.Cancelled(), null));
   }
 
@@ -142,6 +207,10 @@ public abstract class RemoteRequest {
 
   protected final String subject() {
     return subject;
+  }
+
+  protected final RetryLimits limits() {
+    return limits;
   }
 
   /// Names a range of a file, for messages.

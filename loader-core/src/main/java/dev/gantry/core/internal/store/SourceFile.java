@@ -154,6 +154,11 @@ public final class SourceFile implements AutoCloseable {
     return link.requests(stored.requestsAtOnce());
   }
 
+  /// How long a request must take to count as slow, in nanoseconds.
+  long slowNanos(long bytes) {
+    return link.slowNanos(bytes);
+  }
+
   /// Notes that a request has brought its bytes, as [LinkWindow#ended] says.
   void noteEnd(long bytes, long nanos, boolean full) {
     link.ended(bytes, nanos, full, stored.requestsAtOnce());

@@ -20,6 +20,7 @@ import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
@@ -64,8 +65,7 @@ class HttpFaultTest {
   }
 
   private static GantrySession session(Duration idle) {
-    HttpStore.Limits limits =
-        new HttpStore.Limits(Duration.ofSeconds(2), idle, 3, Duration.ofMillis(10));
+    RetryLimits limits = new RetryLimits(3, Duration.ofMillis(10), idle);
     return GantrySession.open(Libc.INSTANCE, List.of(new HttpStore(limits)));
   }
 
@@ -145,8 +145,10 @@ class HttpFaultTest {
         "UNSATISFIABLE | the file ends before this range",
         "UNAVAILABLE | status 503",
         "CLOSED | connection failed",
-        "STALLS | no byte came for 400 ms",
-        "SILENT | no byte came for 400 ms"
+        "STALLS | bytes came within 400 ms",
+        "DRIPS | fewer than 16384 bytes came within 400 ms, after 3 attempts",
+        "UNAVAILABLE_FOR_LONG | the server asks to wait 300 s",
+        "SILENT | bytes came within 400 ms"
       })
   void aWrongAnswerIsAnError(Answer answer, String reason) {
     if (reason.contains(IDLE.toMillis() + " ms")) {
@@ -164,7 +166,7 @@ class HttpFaultTest {
         "NO_VALIDATOR | neither a strong ETag nor Last-Modified",
         "NO_RANGE | no Content-Range",
         "NOT_FOUND | status 404",
-        "SILENT | no byte came for 400 ms",
+        "SILENT | bytes came within 400 ms",
         "CLOSED | connection failed"
       })
   void aFileThatCannotBeOpenedIsAnError(Answer answer, String reason) {
@@ -190,9 +192,19 @@ class HttpFaultTest {
     }
   }
 
+  /// The server says nothing more to it for longer than the test may take.
   @Test
-  void aServerThatAsksForPatienceGetsIt() {
-    server.answer(number -> number == 1 ? Answer.TOO_MANY : Answer.RIGHT);
+  void theSlowestRequestIsMadeASecondTime() {
+    waitOnly(Duration.ofMinutes(5));
+    server.answer(number -> number == 9 ? Answer.STALLS : Answer.RIGHT);
+    assertThat(load().bytes()).isPositive();
+    assertThat(server.requests()).isEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + 1);
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"TOO_MANY", "UNAVAILABLE_UNTIL"})
+  void aServerThatAsksForPatienceGetsIt(Answer busy) {
+    server.answer(number -> number == 1 ? busy : Answer.RIGHT);
     long start = System.nanoTime();
     assertThat(load().bytes()).isPositive();
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isGreaterThan(Duration.ofMillis(900));

@@ -60,6 +60,21 @@ class LinkWindowTest {
   }
 
   @Test
+  void aRequestIsSlowThatTakesMuchLongerThanOthersOfItsSizeOrLargerOnes() {
+    assertThat(window.slowNanos(REQUEST)).isEqualTo(Long.MAX_VALUE);
+    for (int i = 0; i < 10; i++) {
+      window.ended(REQUEST, 1_000_000_000, true, MOST);
+    }
+    assertThat(window.slowNanos(REQUEST)).isEqualTo(4_000_000_000L);
+    assertThat(window.slowNanos(100)).isEqualTo(4_000_000_000L);
+    assertThat(window.slowNanos(4 * REQUEST)).isEqualTo(16_000_000_000L);
+    for (int i = 0; i < 10; i++) {
+      window.ended(100, 1000, true, MOST);
+    }
+    assertThat(window.slowNanos(100)).as("no less than this").isEqualTo(250_000_000);
+  }
+
+  @Test
   void aLinkThatBecomesSlowerIsAskedForLess() {
     int before = after(10e9, MOST);
     for (int i = 0; i < 100; i++) {

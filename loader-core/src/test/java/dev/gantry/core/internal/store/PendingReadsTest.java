@@ -16,6 +16,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
@@ -162,6 +163,41 @@ class PendingReadsTest {
       held.remove().completed();
       started.await();
       starting.join();
+    }
+  }
+
+  /// One that is down is not asked for ever.
+  @Test
+  void aServerIsAskedAgainAsOftenAsReadsSucceedAndSomeMore() {
+    try (PendingReads reads = new PendingReads()) {
+      start(reads, 100, () -> {});
+      start(reads, 100, () -> {});
+      ReadRequest read = held.remove();
+      for (int i = 0; i < PendingReads.MAX_RETRIES; i++) {
+        assertThat(read.mayRetry()).isTrue();
+      }
+      assertThat(read.mayRetry()).isFalse();
+      held.remove().completed();
+      assertThat(read.mayRetry()).isTrue();
+      assertThat(read.mayRetry()).isFalse();
+    }
+  }
+
+  @Test
+  void theSlowestFewAreAskedForASecondTime() throws InterruptedException {
+    CountDownLatch hedged = new CountDownLatch(1);
+    List<Integer> others = new CopyOnWriteArrayList<>();
+    try (PendingReads reads = new PendingReads()) {
+      for (int i = 0; i < 15; i++) {
+        start(reads, 100, () -> {});
+      }
+      List<ReadRequest> slow = List.of(held.remove(), held.remove(), held.remove());
+      slow.get(0).whenSlow(hedged::countDown);
+      slow.get(1).whenSlow(() -> others.add(1));
+      slow.get(2).whenSlow(() -> others.add(2));
+      held.forEach(ReadRequest::completed);
+      hedged.await();
+      assertThat(others).isEmpty();
     }
   }
 
