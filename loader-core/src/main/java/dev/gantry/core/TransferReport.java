@@ -52,7 +52,7 @@ public record TransferReport(
 
   /// How a load's bytes got to one of its devices.
   ///
-  /// @param fromHostBytes bytes that were copied to it from the host
+  /// @param fromHostBytes bytes that were copied to it from the host, or that a disk wrote to it past the CPU
   /// @param fromDevicesBytes bytes that were copied to it from other devices
   /// @param reason why bytes that another device had were copied from the host; empty if none were
   public record DeviceReport(

@@ -184,8 +184,8 @@ public final class Weights implements AutoCloseable {
   ///
   /// @return a list for each device, in their order; the manager owns them all
   /// @throws dev.gantry.core.MisuseException as [#load(NDManager, LoadOptions)], or if a tensor does not
-  ///     divide by the number of devices, or the options have a device, `optLazy`, another transport than
-  ///     `staged` or, for slices, `optSlices`
+  ///     divide by the number of devices, or the options have a device, `optLazy` or, for slices, `optSlices`
+  /// @throws dev.gantry.core.DeviceUnavailableException if a transport was asked for that does not serve these devices
   /// @throws dev.gantry.core.TransferException as [#load(NDManager, LoadOptions)]; nothing stays loaded on
   ///     any device then
   public List<NDList> load(NDManager manager, Placement placement, LoadOptions options) {

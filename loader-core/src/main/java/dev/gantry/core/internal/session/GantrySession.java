@@ -181,8 +181,8 @@ public final class GantrySession implements Session {
   /// [TransferEngine#transfer].
   ///
   /// @return one result for each device, in the devices' order, all with the report of the whole load
-  /// @throws dev.gantry.core.MisuseException if a device is named twice, none is named, or a transport was asked for
-  ///     that serves one device only; otherwise throws what [#load(List, Device, TransferOptions)] throws
+  /// @throws dev.gantry.core.MisuseException if a device is named twice, or none is named; otherwise throws what
+  ///     [#load(List, Device, TransferOptions)] throws
   public List<Loaded> loadOnEach(
       List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);

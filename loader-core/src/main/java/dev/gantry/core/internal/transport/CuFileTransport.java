@@ -20,6 +20,7 @@ import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -136,17 +137,18 @@ public final class CuFileTransport implements AutoCloseable {
             context.driver().synchronize(in.free());
           }
         }
-        MemorySegment base = registered(in).deviceSegment();
+        DeviceSlab slab = registered(in);
         read(
+            slab.context(),
             file,
             handle,
-            base,
+            slab.deviceSegment(),
             read.slabOffset(),
             read.fileOffset(),
             read.length(),
             read.required());
       }
-      case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
+      case Target.OnEach _ -> throw new IllegalStateException("a reader has a device of its own");
       case Target.Scattered(var pieces) -> {
         try (InPlace places = new InPlace(file, handle)) {
           pieces.forEach(piece -> places.read(piece, read.fileOffset()));
@@ -168,6 +170,10 @@ public final class CuFileTransport implements AutoCloseable {
     private final boolean vectors = driver.cuFile().hasVectors();
     private final List<RegistrationCache.Use> uses = new ArrayList<>();
     private final List<MemorySegment> places = new ArrayList<>();
+
+    /// The context of the device that has `places`.
+    private CudaContext of = context;
+
     private long begin;
     private long end;
 
@@ -179,7 +185,9 @@ public final class CuFileTransport implements AutoCloseable {
     /// @param at where the request begins in the file
     void read(Target.Piece piece, long at) {
       Copy2D rows = piece.rows();
-      long first = onDevice(piece.memory()).address() + rows.target();
+      Memory.OnDevice memory = onDevice(piece.memory());
+      CudaContext to = CudaContext.of(memory.device());
+      long first = memory.address() + rows.target();
       RegistrationCache.Use use = use(piece);
       uses.add(use);
       for (long row = 0; row < rows.rows(); row++) {
@@ -187,18 +195,19 @@ public final class CuFileTransport implements AutoCloseable {
         long from = at + rows.source() + row * rows.sourcePitch();
         MemorySegment place = MemorySegment.ofAddress(address).reinterpret(rows.width());
         if (vectors && rows.width() < TOGETHER_BYTES) {
-          add(place, from);
+          add(to, place, from);
         } else {
           MemorySegment base = use.refusal().isEmpty() ? use.base() : place;
           CuFileTransport.this.read(
-              file, handle, base, address - base.address(), from, rows.width(), rows.width());
+              to, file, handle, base, address - base.address(), from, rows.width(), rows.width());
         }
       }
     }
 
-    private void add(MemorySegment place, long from) {
-      if (from != end || places.size() == CuFile.MAX_PIECES) {
+    private void add(CudaContext to, MemorySegment place, long from) {
+      if (to != of || from != end || places.size() == CuFile.MAX_PIECES) {
         finish();
+        of = to;
         begin = from;
       }
       places.add(place);
@@ -210,9 +219,9 @@ public final class CuFileTransport implements AutoCloseable {
       if (places.size() == 1) {
         MemorySegment place = places.getFirst();
         CuFileTransport.this.read(
-            file, handle, place, 0, begin, place.byteSize(), place.byteSize());
+            of, file, handle, place, 0, begin, place.byteSize(), place.byteSize());
       } else if (!places.isEmpty()) {
-        readTogether(file, handle, List.copyOf(places), begin);
+        readTogether(of, file, handle, List.copyOf(places), begin);
       }
       places.clear();
     }
@@ -224,10 +233,14 @@ public final class CuFileTransport implements AutoCloseable {
   }
 
   private void readTogether(
-      SourceFile file, CuFileHandle handle, List<MemorySegment> places, long fileOffset) {
+      CudaContext to,
+      SourceFile file,
+      CuFileHandle handle,
+      List<MemorySegment> places,
+      long fileOffset) {
     long bytes = places.stream().mapToLong(MemorySegment::byteSize).sum();
     long done = 0;
-    try (var _ = context.enter()) {
+    try (var _ = to.enter()) {
       while (done < bytes) {
         long count = driver.cuFile().readTogether(handle, behind(places, done), fileOffset + done);
         if (count <= 0) {
@@ -257,6 +270,7 @@ public final class CuFileTransport implements AutoCloseable {
   /// Reads up to `length` bytes, of which the file must have the first `required`. Goes on where cuFile reads less than
   /// it is asked to.
   private void read(
+      CudaContext to,
       SourceFile file,
       CuFileHandle handle,
       MemorySegment base,
@@ -265,7 +279,7 @@ public final class CuFileTransport implements AutoCloseable {
       long length,
       long required) {
     long done = 0;
-    try (var _ = context.enter()) {
+    try (var _ = to.enter()) {
       while (done < required) {
         long count =
             driver.cuFile().read(handle, base, length - done, fileOffset + done, offset + done);
@@ -280,8 +294,30 @@ public final class CuFileTransport implements AutoCloseable {
     }
   }
 
-  /// Whether all of this memory can be registered; if not, the report gets the reason.
-  boolean registers(Target.Scattered target) {
+  /// Shorter rows that do not lie one behind the other are too small for requests to a disk.
+  private static final long MIN_ROW_BYTES = 64 << 10;
+
+  /// Whether cuFile brings these pieces to their places well: all of them go to devices, no two of them want the same
+  /// bytes, no rows are too short, and all of the memory can be registered. If memory cannot be, the report gets the
+  /// reason.
+  boolean suits(Target.Scattered target) {
+    List<Copy2D> pieces = new ArrayList<>();
+    for (Target.Piece piece : target.pieces()) {
+      Copy2D rows = piece.rows();
+      if (piece.memory() instanceof Memory.OnHost
+          || (rows.rows() > 1 && rows.width() < MIN_ROW_BYTES)) {
+        return false;
+      }
+      for (long row = 0; row < rows.rows(); row++) {
+        pieces.add(rows.rows(row, 1));
+      }
+    }
+    pieces.sort(Comparator.comparingLong(Copy2D::source));
+    for (int i = 1; i < pieces.size(); i++) {
+      if (pieces.get(i).source() < pieces.get(i - 1).sourceEnd()) {
+        return false;
+      }
+    }
     for (Target.Piece piece : target.pieces()) {
       try (RegistrationCache.Use use = use(piece)) {
         if (!use.refusal().isEmpty()) {

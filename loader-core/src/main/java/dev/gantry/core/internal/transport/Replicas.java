@@ -85,6 +85,17 @@ public final class Replicas {
         : "";
   }
 
+  /// Why no device can pass on all bytes to all others; empty if each can.
+  String refusal() {
+    return devices.stream().anyMatch(Device.Host.class::isInstance)
+        ? "the host gets all bytes, too"
+        : refusals.stream()
+            .flatMap(List::stream)
+            .filter(reason -> !reason.isEmpty())
+            .findFirst()
+            .orElse("");
+  }
+
   /// The GPUs among the devices, which have readers.
   static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
@@ -149,6 +160,25 @@ public final class Replicas {
           fromHost.get(to).add(bytes);
         }
       }
+    }
+
+    /// Notes that this reader's device passes on a read's bytes, which came into its slab past the CPU.
+    void pass(List<Slab> slabs, Read read) {
+      for (int to = 0; to < slabs.size(); to++) {
+        Slab slab = slabs.get(to);
+        if (to == place) {
+          fromHost.get(to).add(read.required());
+        } else if (devices.get(to) instanceof Device.Cuda cuda) {
+          passOn(to, cuda, slab.address() + read.slabOffset(), slabs.get(place), read);
+        } else {
+          throw new IllegalStateException("a GPU passes on to GPUs only: " + devices);
+        }
+      }
+    }
+
+    /// The slab of this reader's device.
+    Slab own(List<Slab> slabs) {
+      return slabs.get(place);
     }
 
     private void passOn(int to, Device.Cuda device, long target, Slab source, Read read) {

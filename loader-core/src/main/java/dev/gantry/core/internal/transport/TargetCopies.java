@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
@@ -65,6 +66,17 @@ final class TargetCopies implements AutoCloseable {
           Objects.requireNonNull(replicated).copy(slabs, read, buffer, at);
       case Target.Scattered(var pieces) -> pieces.forEach(piece -> copyRows(piece, buffer, at));
     }
+  }
+
+  /// The slab of the transport's own device, among those of all devices.
+  Slab own(List<Slab> slabs) {
+    return Objects.requireNonNull(replicated).own(slabs);
+  }
+
+  /// Queues the copies of a read's bytes from the own device's slab, which has them, to the other devices' slabs.
+  void passOn(List<Slab> slabs, Read read) {
+    Objects.requireNonNull(replicated).pass(slabs, read);
+    passOn();
   }
 
   /// Copies a piece to its device. Pieces of one read may go to several devices from the same buffer.

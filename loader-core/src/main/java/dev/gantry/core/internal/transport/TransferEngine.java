@@ -131,7 +131,8 @@ public final class TransferEngine implements AutoCloseable {
   /// @param devices the devices, each once
   /// @param tasks makes the reads with the memory that each fills; called once, after all files were found to be long
   ///     enough
-  /// @throws MisuseException if a device is named twice, or a transport was asked for that serves one device only
+  /// @throws MisuseException if a device is named twice
+  /// @throws DeviceUnavailableException if a transport was asked for that does not serve these devices
   public TransferReport transfer(
       List<Read> reads,
       List<Device> devices,
@@ -144,10 +145,10 @@ public final class TransferEngine implements AutoCloseable {
       if (spread == Spread.ONE_DEVICE || readers.isEmpty()) {
         return transfer(reads, first, tasks, staging(readers, options, null), options);
       }
-      TransferOptions staged = staged(options);
       Replicas replicas = spread == Spread.EACH_DEVICE ? Replicas.of(devices) : null;
+      requireServes(options.transport(), readers.size() == devices.size(), replicas);
       TransferReport report =
-          transfer(reads, first, tasks, staging(readers, staged, replicas), staged);
+          transfer(reads, first, tasks, staging(readers, options, replicas), options);
       return replicas == null ? report : report.withDevices(replicas.report());
     });
   }
@@ -165,13 +166,19 @@ public final class TransferEngine implements AutoCloseable {
         .toList();
   }
 
-  private static TransferOptions staged(TransferOptions options) {
-    Transport asked = options.transport();
-    if (asked != null && asked != Transport.STAGED) {
-      throw new MisuseException(
-          "slices, and what several devices get, are staged, and optTransport asks for " + asked);
+  /// @param onlyGpus whether no part of the load goes to host memory
+  private static void requireServes(
+      @Nullable Transport asked, boolean onlyGpus, @Nullable Replicas replicas) {
+    if (asked != Transport.GDS && asked != Transport.COMPAT) {
+      return;
     }
-    return options.withTransport(Transport.STAGED);
+    String reason =
+        onlyGpus
+            ? replicas == null ? "" : replicas.refusal()
+            : "some of the bytes go to host memory";
+    if (!reason.isEmpty()) {
+      throw TransportOracle.unavailable(asked, reason);
+    }
   }
 
   /// @param staged the staging of each device that is read to, that of `device` first; empty for the host

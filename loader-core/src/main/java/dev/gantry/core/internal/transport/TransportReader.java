@@ -29,6 +29,9 @@ final class TransportReader implements AutoCloseable {
 
   private StagedTransport.@Nullable Reader staging;
 
+  /// Passes on to other devices what cuFile has read; null before the first such read.
+  private @Nullable TargetCopies passing;
+
   /// @param staged takes reads that are staged; null if none are
   /// @param sums adds what the CPU reads to checksums; null for none
   TransportReader(
@@ -69,7 +72,7 @@ final class TransportReader implements AutoCloseable {
             }
             case MAPPED ->
                 throw new IllegalStateException("a kernel fetches, no reader: " + source.file());
-            case GDS, COMPAT -> file.transport().cuFile().read(source, read, target, direct);
+            case GDS, COMPAT -> byCuFile(file, read, target, direct);
           };
     } catch (TransferException e) {
       if (file.transport().fallBack(transport, e)) {
@@ -77,6 +80,7 @@ final class TransportReader implements AutoCloseable {
       }
       return read(file, read, target);
     }
+    passOn(read, target, transport);
     account(event, read, transport, residency, wentDirect);
     return true;
   }
@@ -115,15 +119,52 @@ final class TransportReader implements AutoCloseable {
     counter.addRead(transport, read.length(), direct, residency);
   }
 
-  /// The transport of a read. Memory that cuFile cannot register is staged, unless the caller asked for cuFile.
+  /// The transport of a read. What cuFile does not bring to its place is staged: memory that it cannot register, unless
+  /// the caller asked for cuFile; rows that are too short for a disk; and what the host gets, or a device that others
+  /// cannot reach.
   private Transport transport(OpenFile file, Target target, boolean direct) {
     Transport transport = file.transport().of(!direct);
-    return transport == Transport.GDS
-            && target instanceof Target.Scattered scattered
-            && !file.transport().isAskedFor()
-            && !file.transport().cuFile().registers(scattered)
-        ? Transport.STAGED
-        : transport;
+    return switch (transport) {
+      case STAGED, MAPPED, HOST -> transport;
+      case GDS, COMPAT ->
+          switch (target) {
+            case Target.InSlab _ -> transport;
+            case Target.OnEach _ ->
+                Objects.requireNonNull(replicas()).refusal().isEmpty()
+                    ? transport
+                    : Transport.STAGED;
+            case Target.Scattered scattered ->
+                file.transport().isAskedFor() || file.transport().cuFile().suits(scattered)
+                    ? transport
+                    : Transport.STAGED;
+          };
+    };
+  }
+
+  private @Nullable Replicas replicas() {
+    return staged == null ? null : staged.replicas();
+  }
+
+  /// Has cuFile read a range. If several devices get it, it comes to this reader's own; see [#passOn].
+  private boolean byCuFile(OpenFile file, Read read, Target target, boolean direct) {
+    Target own =
+        target instanceof Target.OnEach(var slabs) ? Target.of(passing().own(slabs)) : target;
+    return file.transport().cuFile().read(file.source(), read, own, direct);
+  }
+
+  /// Has this reader's device pass on to the others what cuFile has read for all of them.
+  private void passOn(Read read, Target target, Transport transport) {
+    boolean byCuFile = transport == Transport.GDS || transport == Transport.COMPAT;
+    if (byCuFile && target instanceof Target.OnEach(var slabs)) {
+      passing().passOn(slabs, read);
+    }
+  }
+
+  private TargetCopies passing() {
+    if (passing == null) {
+      passing = new TargetCopies(Objects.requireNonNull(staged));
+    }
+    return passing;
   }
 
   /// Waits for staging buffers, unless this reader has some.
@@ -147,12 +188,23 @@ final class TransportReader implements AutoCloseable {
     if (staging != null) {
       staging.drain();
     }
+    if (passing != null) {
+      passing.drain();
+    }
   }
 
   /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(this::closeStaging, host::close));
+    Cleanup.runAll(List.of(this::closeStaging, this::closePassing, host::close));
+  }
+
+  private void closePassing() {
+    TargetCopies closing = passing;
+    passing = null;
+    if (closing != null) {
+      Cleanup.runAll(List.of(closing::drain, closing::close));
+    }
   }
 
   private void closeStaging() {

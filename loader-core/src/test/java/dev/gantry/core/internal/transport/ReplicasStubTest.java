@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.StubControls;
@@ -295,10 +296,10 @@ class ReplicasStubTest {
         .hasMessageContaining("[cuda:0, cuda:0]");
     assertThatThrownBy(() -> gantry.loadOnEach(wanted, List.of(), options))
         .isInstanceOf(MisuseException.class);
-    assertThatThrownBy(() ->
-            gantry.loadOnEach(wanted, List.of(FIRST, SECOND), options.withTransport(Transport.GDS)))
-        .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("optTransport asks for gds");
+    TransferOptions gds = options.withTransport(Transport.GDS);
+    assertThatThrownBy(() -> gantry.loadOnEach(wanted, List.of(FIRST, Device.HOST), gds))
+        .isInstanceOf(DeviceUnavailableException.class)
+        .hasMessageContaining("some of the bytes go to host memory");
   }
 
   @Test
