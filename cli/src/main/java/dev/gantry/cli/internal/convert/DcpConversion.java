@@ -6,7 +6,6 @@ import dev.gantry.cli.internal.output.Progress;
 import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.torch.NewDcp;
 import dev.gantry.formats.internal.weights.TensorSources;
@@ -22,14 +21,9 @@ public record DcpConversion(WeightsCatalogue old, Path output) {
     try (TensorSources sources = TensorSources.of(session, old)) {
       NewDcp made = NewDcp.of(output, sources.tensors());
       try (Progress bar = new Progress("convert", made.totalBytes())) {
-        WriteReport report =
-            made.write(session, WriteOptions.defaults().withChecksums(false).withProgress(bar));
-        return new WrittenFiles(
+        return WrittenFiles.of(
             Location.of(output),
-            report.files().stream()
-                .map(file -> new WrittenFiles.WrittenFile(Location.of(file.file()), file.size()))
-                .toList(),
-            report.elapsed().toNanos() / 1e9);
+            made.write(session, WriteOptions.defaults().withChecksums(false).withProgress(bar)));
       }
     }
   }

@@ -7,7 +7,6 @@ import dev.gantry.cli.internal.output.WrittenFiles;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.commit.WriteOptions;
-import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.UploadFolder;
 import dev.gantry.formats.internal.safetensors.DataFileOptions;
@@ -61,13 +60,7 @@ public record WeightsConversion(
 
   private WrittenFiles write(GantrySession session, NewSafetensors made) {
     try (Progress bar = new Progress("convert", made.totalBytes())) {
-      WriteReport report = made.write(session, options(bar));
-      return new WrittenFiles(
-          output,
-          report.files().stream()
-              .map(file -> new WrittenFiles.WrittenFile(Location.of(file.file()), file.size()))
-              .toList(),
-          report.elapsed().toNanos() / 1e9);
+      return WrittenFiles.of(output, made.write(session, options(bar)));
     }
   }
 

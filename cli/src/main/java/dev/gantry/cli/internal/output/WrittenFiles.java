@@ -2,6 +2,7 @@
 package dev.gantry.cli.internal.output;
 
 import dev.gantry.core.Location;
+import dev.gantry.core.internal.commit.WriteReport;
 import dev.gantry.formats.shards.Shard;
 import dev.gantry.formats.shards.ShardSet;
 import java.io.IOException;
@@ -25,6 +26,15 @@ public record WrittenFiles(Location output, List<WrittenFile> files, double seco
       written.add(new WrittenFile(Location.of(file), Files.size(file)));
     }
     return new WrittenFiles(Location.of(output), written, seconds);
+  }
+
+  public static WrittenFiles of(Location output, WriteReport report) {
+    return new WrittenFiles(
+        output,
+        report.files().stream()
+            .map(file -> new WrittenFile(Location.of(file.file()), file.size()))
+            .toList(),
+        report.elapsed().toNanos() / 1e9);
   }
 
   /// The files of a set of shards, its index last.

@@ -37,7 +37,7 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
     Input.requireNoWeights(session, output);
     long start = System.nanoTime();
     try (HuggingFaceTokenizer tokenizer = tokenizer()) {
-      int end = endToken(tokenizer);
+      int end = endToken(session, tokenizer);
       ShardOptions noted =
           shards.withMetadata(
               Map.of(
@@ -127,10 +127,10 @@ public record TextToShards(List<Path> files, String column, TokenOptions options
     }
   }
 
-  private int endToken(HuggingFaceTokenizer tokenizer) throws IOException {
+  private int endToken(GantrySession session, HuggingFaceTokenizer tokenizer) {
     String text =
         options
-            .endToken()
+            .endToken(session)
             .orElseThrow(() ->
                 new MisuseException(
                     "--eos must name the token after each text: no tokenizer_config.json beside "

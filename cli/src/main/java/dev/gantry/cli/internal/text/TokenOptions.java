@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.text;
 
-import com.fasterxml.jackson.core.JacksonException;
-import com.fasterxml.jackson.core.JsonFactory;
-import com.fasterxml.jackson.core.JsonParser;
-import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.DType;
-import dev.gantry.core.MalformedFileException;
-import java.io.IOException;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.json.JsonTree;
+import dev.gantry.formats.spi.FileBytes;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -28,49 +25,23 @@ public record TokenOptions(
   private static final String END = "eos_token";
 
   /// The token after each text, as text.
-  Optional<String> endToken() throws IOException {
+  ///
+  /// @throws dev.gantry.core.MalformedFileException if a file beside the tokenizer is no JSON object
+  Optional<String> endToken(GantrySession session) {
     if (end != null) {
       return Optional.of(end);
     }
-    for (String name : BESIDE) {
-      Path file = tokenizer.resolveSibling(name);
-      if (Files.isRegularFile(file)) {
-        try (JsonParser json = new JsonFactory().createParser(file.toFile())) {
-          Optional<String> found = member(json, END);
-          if (found.isPresent()) {
-            return found;
-          }
-        } catch (JacksonException e) {
-          throw new MalformedFileException(file, 0, "invalid-json", e.getOriginalMessage());
-        }
-      }
-    }
-    return Optional.empty();
+    return BESIDE.stream()
+        .map(tokenizer::resolveSibling)
+        .filter(Files::isRegularFile)
+        .flatMap(file -> endToken(session, file).stream())
+        .findFirst();
   }
 
-  /// The value of an object's member if it is a text, or an object with a text `content`.
-  private static Optional<String> member(JsonParser json, String name) throws IOException {
-    if (json.nextToken() != JsonToken.START_OBJECT) {
-      return Optional.empty();
+  private static Optional<String> endToken(GantrySession session, Path file) {
+    try (FileBytes bytes = FileBytes.open(session, file)) {
+      JsonTree json = JsonTree.read(bytes);
+      return json.text(END).or(() -> json.object(END).text("content"));
     }
-    while (json.nextToken() == JsonToken.FIELD_NAME) {
-      boolean wanted = json.currentName().equals(name);
-      JsonToken value = json.nextToken();
-      if (wanted && value == JsonToken.VALUE_STRING) {
-        return Optional.of(json.getText());
-      }
-      if (wanted && value == JsonToken.START_OBJECT) {
-        while (json.nextToken() == JsonToken.FIELD_NAME) {
-          boolean content = json.currentName().equals("content");
-          if (json.nextToken() == JsonToken.VALUE_STRING && content) {
-            return Optional.of(json.getText());
-          }
-          json.skipChildren();
-        }
-        return Optional.empty();
-      }
-      json.skipChildren();
-    }
-    return Optional.empty();
   }
 }
