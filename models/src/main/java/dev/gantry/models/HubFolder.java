@@ -4,7 +4,9 @@ package dev.gantry.models;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.Weights;
+import dev.gantry.formats.internal.gguf.GgufHubConfig;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashSet;
@@ -48,8 +50,12 @@ final class HubFolder {
   ///
   /// @param path a folder, or a GGUF file
   static HubFolder read(Path path) {
-    return GgufConfig.find(path)
-        .map(gguf -> new HubFolder(path, GgufConfig.of(gguf), GgufConfig.stretches(gguf)))
+    return GgufHubConfig.find(GantrySession.shared(), path)
+        .map(gguf ->
+            new HubFolder(
+                path,
+                HubConfig.of(gguf.files().getFirst(), GgufHubConfig.of(gguf)),
+                GgufHubConfig.stretches(GantrySession.shared(), gguf)))
         .orElseGet(() -> {
           if (Files.isRegularFile(path)) {
             throw new MisuseException(

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.models;
+package dev.gantry.formats.internal.gguf;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
-import dev.gantry.formats.internal.gguf.GgufHubNames;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
@@ -24,7 +23,7 @@ import java.util.Optional;
 import java.util.Set;
 
 /// Makes of a GGUF file's notes and tensors what a folder of the hub says in its `config.json`.
-final class GgufConfig {
+public final class GgufHubConfig {
   /// The architecture of llama.cpp whose blocks are here.
   private static final String LLAMA = "llama";
 
@@ -71,33 +70,33 @@ final class GgufConfig {
   private final Location file;
   private final Map<String, Object> members = new LinkedHashMap<>();
 
-  private GgufConfig(WeightsCatalogue weights) {
+  private GgufHubConfig(WeightsCatalogue weights) {
     this.weights = weights;
     this.file = weights.files().getFirst();
   }
 
   /// Opens the GGUF file that a path names, or that lies in a folder without a `config.json`; empty if there is none.
-  static Optional<WeightsCatalogue> find(Path path) {
+  public static Optional<WeightsCatalogue> find(GantrySession session, Path path) {
     Location location = Location.of(path);
     boolean named =
         Files.isDirectory(path)
             ? !Files.exists(path.resolve("config.json"))
-                && Folder.at(GantrySession.shared(), location)
+                && Folder.at(session, location)
                     .filter(folder -> !folder.named(".gguf").isEmpty())
                     .isPresent()
             : Files.exists(path);
     return named
-        ? Optional.of(GgufHubNames.of(WeightsFormats.open(GantrySession.shared(), location)))
-            .filter(weights -> weights.format().equals("gguf"))
+        ? Optional.of(GgufHubNames.of(WeightsFormats.open(session, location)))
+            .filter(weights -> weights.format().equals(GgufFormat.CATALOGUE))
         : Optional.empty();
   }
 
   /// @param weights a GGUF file under the hub's names
   /// @throws MalformedFileException if the architecture is not known here, or a note means what no block here does
-  static HubConfig of(WeightsCatalogue weights) {
-    GgufConfig config = new GgufConfig(weights);
+  public static Map<String, Object> of(WeightsCatalogue weights) {
+    GgufHubConfig config = new GgufHubConfig(weights);
     config.read();
-    return HubConfig.of(config.file, config.members);
+    return config.members;
   }
 
   private void read() {
@@ -195,7 +194,7 @@ final class GgufConfig {
   /// the file has none.
   ///
   /// @param weights a GGUF file
-  static List<Float> stretches(WeightsCatalogue weights) {
+  public static List<Float> stretches(GantrySession session, WeightsCatalogue weights) {
     StoredTensor tensor = weights.tensors().get(STRETCHES);
     if (tensor == null) {
       return List.of();
@@ -204,7 +203,7 @@ final class GgufConfig {
     if (tensor.dtype() == DType.F32 && tensor.isPlain() && tensor.bytes() <= MAX_STRETCHES) {
       try (Arena arena = Arena.ofShared()) {
         MemorySegment memory = arena.allocate(Math.max(1, tensor.bytes()), Float.BYTES);
-        TensorReading.read(GantrySession.shared(), tensor, memory.asSlice(0, tensor.bytes()));
+        TensorReading.read(session, tensor, memory.asSlice(0, tensor.bytes()));
         for (long i = 0; i < tensor.bytes() / Float.BYTES; i++) {
           stretches.add(memory.getAtIndex(ValueLayout.JAVA_FLOAT, i));
         }
