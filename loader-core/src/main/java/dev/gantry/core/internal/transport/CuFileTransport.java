@@ -171,6 +171,9 @@ public final class CuFileTransport implements AutoCloseable {
     private final List<RegistrationCache.Use> uses = new ArrayList<>();
     private final List<MemorySegment> places = new ArrayList<>();
 
+    /// The registered region that has the first of `places`, or that place.
+    private MemorySegment base = MemorySegment.NULL;
+
     /// The context of the device that has `places`.
     private CudaContext of = context;
 
@@ -194,20 +197,26 @@ public final class CuFileTransport implements AutoCloseable {
         long address = first + row * rows.targetPitch();
         long from = at + rows.source() + row * rows.sourcePitch();
         MemorySegment place = MemorySegment.ofAddress(address).reinterpret(rows.width());
+        MemorySegment region = use.refusal().isEmpty() ? use.base() : place;
         if (vectors && rows.width() < TOGETHER_BYTES) {
-          add(to, place, from);
+          add(to, place, region, from);
         } else {
-          MemorySegment base = use.refusal().isEmpty() ? use.base() : place;
-          CuFileTransport.this.read(
-              to, file, handle, base, address - base.address(), from, rows.width(), rows.width());
+          readOne(to, place, region, from);
         }
       }
     }
 
-    private void add(CudaContext to, MemorySegment place, long from) {
-      if (to != of || from != end || places.size() == CuFile.MAX_PIECES) {
+    private void readOne(CudaContext to, MemorySegment place, MemorySegment region, long from) {
+      long bytes = place.byteSize();
+      long offset = place.address() - region.address();
+      CuFileTransport.this.read(to, file, handle, region, offset, from, bytes, bytes);
+    }
+
+    private void add(CudaContext to, MemorySegment place, MemorySegment region, long from) {
+      if (places.isEmpty() || to != of || from != end || places.size() == CuFile.MAX_PIECES) {
         finish();
         of = to;
+        base = region;
         begin = from;
       }
       places.add(place);
@@ -217,9 +226,7 @@ public final class CuFileTransport implements AutoCloseable {
     /// Reads the rows that were put off.
     void finish() {
       if (places.size() == 1) {
-        MemorySegment place = places.getFirst();
-        CuFileTransport.this.read(
-            of, file, handle, place, 0, begin, place.byteSize(), place.byteSize());
+        readOne(of, places.getFirst(), base, begin);
       } else if (!places.isEmpty()) {
         readTogether(of, file, handle, List.copyOf(places), begin);
       }
