@@ -14,6 +14,7 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.LoadReport;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -164,7 +165,7 @@ public final class HubModel {
   ///
   /// @throws dev.gantry.core.GantryException as [#load(Device, LoadOptions)]
   public Model load() {
-    return load(Device.fromName(""), LoadOptions.defaults());
+    return load(TorchArrays.defaultDevice(), LoadOptions.defaults());
   }
 
   /// Loads the folder's weights into a new block. The block is frozen: it has no gradients until you
@@ -175,9 +176,12 @@ public final class HubModel {
   /// @throws dev.gantry.core.MisuseException if the tensors do not fit the block
   /// @throws dev.gantry.core.MalformedFileException if a data file breaks a rule of its format
   /// @throws dev.gantry.core.TransferException if a file or device fails
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL has no PyTorch engine, or no libtorch for it
   public Model load(Device device, LoadOptions options) {
     MisuseException.requireGiven("device", device);
     MisuseException.requireGiven("options", options);
+    // Says in a line why there is no such engine.
+    var _ = TorchArrays.defaultDevice();
     Model model = Model.newInstance(architecture(), device, "PyTorch");
     return Cleanup.orUndo(
         () -> {

@@ -5,6 +5,7 @@ import ai.djl.Device;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.internal.ndarray.TorchArrays;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
@@ -12,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 public final class TextOptions {
   private static final int MAX_TOKENS = 1 << 24;
 
-  private final Device device;
+  private final @Nullable Device device;
   private final DataType type;
   private final int batchTokens;
   private final int maxLength;
@@ -37,7 +38,7 @@ public final class TextOptions {
   }
 
   Device device() {
-    return device;
+    return device == null ? TorchArrays.defaultDevice() : device;
   }
 
   /// @param partial whether tensors that no parameter needs stay in the files, such as those of a head
@@ -47,7 +48,7 @@ public final class TextOptions {
 
   /// On the CPU, what a small batch computes stays in its caches.
   int batchTokens() {
-    int usual = device.isGpu() ? 16_384 : 1_024;
+    int usual = device().isGpu() ? 16_384 : 1_024;
     return batchTokens == 0 ? usual : batchTokens;
   }
 
@@ -62,7 +63,7 @@ public final class TextOptions {
 
   /// Makes [TextOptions]; nothing is required. For one thread.
   public static final class Builder {
-    private Device device = Device.fromName("");
+    private @Nullable Device device;
     private DataType type = DataType.FLOAT32;
     private int batchTokens;
     private int maxLength;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl.internal.ndarray;
 
+import ai.djl.engine.Engine;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.NDScope;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.pytorch.engine.PtEngine;
 import ai.djl.pytorch.engine.PtNDArray;
 import ai.djl.pytorch.engine.PtNDManager;
 import dev.gantry.core.DType;
@@ -35,6 +37,14 @@ public final class TorchArrays {
       TensorShape shape,
       @Nullable String name) {
     return over(manager, region, device, dtype, shape, TorchCodes.denseStrides(shape), name);
+  }
+
+  /// The device that arrays are on unless they are asked for elsewhere.
+  ///
+  /// @throws dev.gantry.core.DeviceUnavailableException if DJL has no PyTorch engine, or no libtorch for it
+  public static ai.djl.Device defaultDevice() {
+    var _ = PyTorch.library();
+    return Engine.getEngine(PtEngine.ENGINE_NAME).defaultDevice();
   }
 
   /// Makes an array over a region whose elements do not lie end to end.

@@ -16,8 +16,11 @@ import dev.gantry.core.internal.memory.CudaContext;
 import java.nio.file.Path;
 import java.util.EnumMap;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
 
 /// DJL's PyTorch engine: its libtorch, and its names for our dtypes, devices and shapes. Thread-safe.
 public final class PyTorch {
@@ -119,22 +122,34 @@ public final class PyTorch {
     static final Supplier<TorchLibrary> FOUND = find();
 
     private static Supplier<TorchLibrary> find() {
-      Optional<String> refusal = DjlVersion.refusal();
-      if (refusal.isPresent()) {
-        return () -> {
-          throw new MisuseException(refusal.get());
-        };
-      }
       try {
+        Optional<String> refusal = DjlVersion.refusal();
+        if (refusal.isPresent()) {
+          return () -> {
+            throw new MisuseException(refusal.get());
+          };
+        }
         // The engine loads libtorch; after that its folder is known.
         Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);
         TorchLibrary library = TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
         return () -> library;
-      } catch (EngineException | IllegalArgumentException | DeviceUnavailableException absent) {
+      } catch (EngineException
+          | IllegalArgumentException
+          | NoClassDefFoundError
+          | DeviceUnavailableException absent) {
         return () -> {
-          throw new DeviceUnavailableException("DJL's PyTorch engine: " + absent.getMessage());
+          throw new DeviceUnavailableException(
+              "DJL has no PyTorch engine: %s (see docs/on-a-gpu.md)".formatted(reasons(absent)));
         };
       }
+    }
+
+    /// What DJL says of a missing libtorch is in the causes: which address it would load one from.
+    private static String reasons(Throwable absent) {
+      return Stream.iterate(absent, Objects::nonNull, Throwable::getCause)
+          .map(each -> String.valueOf(each.getMessage()))
+          .distinct()
+          .collect(Collectors.joining(": "));
     }
   }
 }
