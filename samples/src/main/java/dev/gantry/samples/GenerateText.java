@@ -7,8 +7,9 @@ import dev.gantry.models.HubModel;
 import dev.gantry.models.TextGenerator;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.Map;
 
-/// Continues a text with a Llama or a GPT-2.
+/// Continues a text with a decoder, such as a Llama.
 ///
 /// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`.
 ///
@@ -23,7 +24,9 @@ public final class GenerateText {
     String text = arguments[1];
     HubModel hub = HubModel.of(folder);
     try (HuggingFaceTokenizer tokenizer =
-            HuggingFaceTokenizer.newInstance(folder.resolve("tokenizer.json"));
+            HuggingFaceTokenizer.newInstance(
+                // DJL would cut texts off after 512 tokens.
+                folder.resolve("tokenizer.json"), Map.of("truncation", "false"));
         Model model = hub.load()) {
       long[] prompt = tokenizer.encode(text).getIds();
       TextGenerator generator =
