@@ -44,9 +44,9 @@ import picocli.CommandLine.Parameters;
 @Command(
     name = "answer",
     description =
-        "Loads a folder with config.json and weights of a known architecture (BERT, GPT-2, Llama,"
-            + " ResNet, ViT), or a GGUF file of Llama's, and prints what the model answers to a"
-            + " file of inputs. With --chat, it answers messages.")
+        "Loads a folder with config.json and weights of a known architecture, or a GGUF file of"
+            + " Llama's, and prints what the model answers to a file of inputs. With --chat, it"
+            + " answers messages.")
 final class AnswerCommand extends ReportCommand {
   /// The floating-point type that the model computes in.
   enum Type {

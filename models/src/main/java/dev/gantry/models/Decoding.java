@@ -52,7 +52,7 @@ final class Decoding implements AutoCloseable {
       return block;
     }
     throw new MisuseException(
-        "the model's block must be a CausalBlock, as of Llama and GPT-2 (was "
+        "the model's block must be a CausalBlock, as of a decoder with its head (was "
             + model.getBlock().getClass().getName()
             + ")");
   }
