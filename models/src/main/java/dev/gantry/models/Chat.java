@@ -3,16 +3,12 @@ package dev.gantry.models;
 
 import ai.djl.Model;
 import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
-import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.models.internal.chat.ChatTemplate;
 import dev.gantry.models.internal.chat.TextDecoder;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.file.Files;
-import java.nio.file.Path;
+import dev.gantry.models.internal.texts.TextTokenizer;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
@@ -66,7 +62,7 @@ public final class Chat implements AutoCloseable {
       }
     }
     ChatTemplate template = ChatTemplate.read(hub.folder());
-    HuggingFaceTokenizer tokenizer = tokenizer(hub.folder().resolve("tokenizer.json"));
+    HuggingFaceTokenizer tokenizer = TextTokenizer.library(hub.folder(), false);
     return Cleanup.orUndo(
         () -> {
           Model model = hub.load(options.device(), options.load(false));
@@ -74,21 +70,6 @@ public final class Chat implements AutoCloseable {
               () -> new Chat(hub, model, tokenizer, template, generator, stops), model::close);
         },
         tokenizer::close);
-  }
-
-  private static HuggingFaceTokenizer tokenizer(Path file) {
-    if (!Files.isRegularFile(file)) {
-      throw new MisuseException("a chat needs the file " + file);
-    }
-    try {
-      return HuggingFaceTokenizer.newInstance(
-          file, Map.of("truncation", "false", "padding", "false"));
-    } catch (IOException fault) {
-      throw new UncheckedIOException(fault);
-    } catch (RuntimeException fault) {
-      throw new MalformedFileException(
-          Location.of(file), 0, "not-a-tokenizer", String.valueOf(fault.getMessage()));
-    }
   }
 
   /// Returns the text that the model continues: the conversation, as the template writes it, and the beginning of the

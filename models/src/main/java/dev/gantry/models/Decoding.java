@@ -34,14 +34,10 @@ final class Decoding implements AutoCloseable {
   private long[][] fed;
 
   /// @param padding how many tokens before each text are none
-  Decoding(Model model, int... padding) {
+  Decoding(Model model, long... padding) {
     block = block(model);
     manager = model.getNDManager().newSubManager();
-    long[] counts = new long[padding.length];
-    for (int i = 0; i < counts.length; i++) {
-      counts[i] = padding[i];
-    }
-    cache = new KeyValueCache(manager, counts);
+    cache = new KeyValueCache(manager, padding);
     store = new ParameterStore(manager, false);
     fed = new long[padding.length][0];
   }
@@ -77,19 +73,27 @@ final class Decoding implements AutoCloseable {
     return cache;
   }
 
-  /// Feeds tokens, and chooses those that follow. Where a text becomes so long that the rotary embedding of all its tokens
-  /// changes, it is fed from its beginning.
-  ///
-  /// @param tokens of each text, as many as of the others
-  /// @param cancelled is asked between passes
-  /// @return one for each text, or none if it was cancelled
-  long[] next(long[][] tokens, TokenChooser chooser, BooleanSupplier cancelled) {
-    int held = Math.toIntExact(cache.length());
-    for (int i = 0; i < fed.length; i++) {
-      fed[i] = joined(fed[i], held, tokens[i]);
+  /// How many tokens at the beginning of each text the cache holds.
+  int known(long[]... texts) {
+    int known = Math.toIntExact(cache.length());
+    for (int i = 0; i < texts.length; i++) {
+      int differs = Arrays.mismatch(Arrays.copyOf(fed[i], known), texts[i]);
+      known = differs < 0 ? known : differs;
     }
+    return known;
+  }
+
+  /// Feeds what the cache does not hold of texts, their last tokens in any case, and chooses the tokens that follow. Where a
+  /// text becomes so long that the rotary embedding of all its tokens changes, it is fed from its beginning.
+  ///
+  /// @param texts of one length, which nobody changes
+  /// @param cancelled is asked between passes
+  /// @return one token for each text, or none if it was cancelled
+  long[] next(long[][] texts, TokenChooser chooser, BooleanSupplier cancelled) {
+    int from = Math.min(known(texts), texts[0].length - 1);
+    cache.truncate(from);
+    fed = texts.clone();
     int length = fed[0].length;
-    int from = held;
     if (block instanceof DecoderBlock decoder && decoder.turnsAnew(cache.expected(), length)) {
       cache.truncate(0);
       from = 0;
@@ -109,10 +113,11 @@ final class Decoding implements AutoCloseable {
     return new long[0];
   }
 
-  private static long[] joined(long[] before, int held, long... after) {
-    long[] all = Arrays.copyOf(before, held + after.length);
-    System.arraycopy(after, 0, all, held, after.length);
-    return all;
+  /// A text that has another token behind it.
+  static long[] with(long token, long... text) {
+    long[] longer = Arrays.copyOf(text, text.length + 1);
+    longer[text.length] = token;
+    return longer;
   }
 
   private static NDArray ids(NDManager pass, long[][] tokens, int from, int to) {

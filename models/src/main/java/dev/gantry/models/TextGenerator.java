@@ -75,8 +75,8 @@ public final class TextGenerator {
             .mapToInt(prompt -> MisuseException.requireGiven("prompt", prompt).length)
             .max()
             .getAsInt();
-    int[] padding = new int[prompts.size()];
-    long[][] next = new long[padding.length][longest];
+    long[] padding = new long[prompts.size()];
+    long[][] texts = new long[padding.length][longest];
     List<LongStream.Builder> generated = new ArrayList<>();
     int[] left = new int[padding.length];
     TokenChooser chooser = chooser(padding.length);
@@ -84,19 +84,19 @@ public final class TextGenerator {
       long[] prompt = prompts.get(i);
       left[i] = Math.min(tokens, Decoding.room(model, prompt));
       generated.add(LongStream.builder());
-      padding[i] = longest - prompt.length;
-      System.arraycopy(prompt, 0, next[i], padding[i], prompt.length);
+      padding[i] = (long) longest - prompt.length;
+      System.arraycopy(prompt, 0, texts[i], longest - prompt.length, prompt.length);
       chooser.saw(i, prompt);
     }
     try (Decoding decoding = new Decoding(model, padding)) {
       decoding.cache().reserve(longest + Math.min(1024L, tokens));
       while (IntStream.of(left).anyMatch(count -> count > 0)) {
-        long[] chosen = decoding.next(next, chooser, cancelled);
+        long[] chosen = decoding.next(texts, chooser, cancelled);
         if (chosen.length == 0) {
           break;
         }
         for (int i = 0; i < chosen.length; i++) {
-          next[i] = new long[] {chosen[i]};
+          texts[i] = Decoding.with(chosen[i], texts[i]);
           chooser.saw(i, chosen[i]);
           if (left[i] > 0) {
             generated.get(i).add(chosen[i]);

@@ -3,7 +3,6 @@ package dev.gantry.models;
 
 import ai.djl.Model;
 import dev.gantry.models.internal.sampling.TokenChooser;
-import java.util.Arrays;
 import java.util.NoSuchElementException;
 import java.util.PrimitiveIterator;
 import java.util.stream.LongStream;
@@ -20,16 +19,13 @@ public final class TextSession implements AutoCloseable {
   private final TextGenerator generator;
   private final Decoding decoding;
 
-  /// The text that was fed last; the cache holds its first tokens.
-  private long[] fed = new long[0];
-
   private Tokens latest;
 
   TextSession(Model model, TextGenerator generator) {
     this.model = model;
     this.generator = generator;
-    decoding = new Decoding(model, new int[1]);
-    latest = new Tokens(fed, 0);
+    decoding = new Decoding(model, new long[1]);
+    latest = new Tokens(new long[0], 0);
   }
 
   /// The tokens that follow a text.
@@ -48,7 +44,7 @@ public final class TextSession implements AutoCloseable {
     @Override
     public boolean hasNext() {
       if (left > 0 && next == NONE) {
-        long[] chosen = decoding.next(new long[][] {fresh(text)}, chooser, generator.cancelled());
+        long[] chosen = decoding.next(new long[][] {text}, chooser, generator.cancelled());
         if (chosen.length == 0) {
           left = 0;
         } else {
@@ -66,27 +62,15 @@ public final class TextSession implements AutoCloseable {
       long token = next;
       next = NONE;
       left = generator.isEnd(token) ? 0 : left - 1;
-      text = Arrays.copyOf(text, text.length + 1);
-      text[text.length - 1] = token;
+      text = Decoding.with(token, text);
       chooser.saw(0, token);
       return token;
     }
   }
 
-  /// The tokens of a text that the cache does not hold, the last one in any case: its scores are wanted. The cache keeps
-  /// the others.
-  private long[] fresh(long... text) {
-    int known = Math.min(known(text), text.length - 1);
-    decoding.cache().truncate(known);
-    fed = text;
-    return Arrays.copyOfRange(text, known, text.length);
-  }
-
   /// How many tokens at the beginning of a text have been computed already.
   public int known(long... text) {
-    long[] held = Arrays.copyOf(fed, Math.toIntExact(decoding.cache().length()));
-    int differs = Arrays.mismatch(held, text);
-    return differs < 0 ? held.length : differs;
+    return decoding.known(text);
   }
 
   /// Continues a text, as [TextGenerator#generate(Model, long...)] does.

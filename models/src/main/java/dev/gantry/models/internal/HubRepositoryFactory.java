@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models.internal;
 
+import ai.djl.Model;
+import ai.djl.modality.Input;
 import ai.djl.repository.LocalRepository;
 import ai.djl.repository.Metadata;
 import ai.djl.repository.Repository;
 import ai.djl.repository.RepositoryFactory;
 import ai.djl.repository.SimpleRepository;
+import ai.djl.translate.ServingTranslatorFactory;
+import ai.djl.translate.TranslateException;
+import ai.djl.translate.Translator;
+import ai.djl.translate.TranslatorFactory;
 import ai.djl.util.JsonUtils;
+import ai.djl.util.Pair;
 import com.google.gson.JsonParseException;
+import dev.gantry.models.TextTranslatorFactory;
 import java.io.IOException;
 import java.io.Reader;
 import java.io.UncheckedIOException;
+import java.lang.reflect.Type;
 import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.Properties;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -38,13 +49,36 @@ public final class HubRepositoryFactory implements RepositoryFactory {
         : new Folder(name, uri, path);
   }
 
+  /// The translators for `Criteria` that name none. DJL Serving's inputs are left to DJL, which has rules of its own for
+  /// them.
+  public static final class Translators implements TranslatorFactory {
+    private final TextTranslatorFactory texts = new TextTranslatorFactory();
+
+    @Override
+    public Set<Pair<Type, Type>> getSupportedTypes() {
+      return texts.getSupportedTypes();
+    }
+
+    @Override
+    public <I, O> Translator<I, O> newInstance(
+        Class<I> input, Class<O> output, Model model, Map<String, ?> arguments)
+        throws TranslateException {
+      if (input != Input.class) {
+        return texts.newInstance(input, output, model, arguments);
+      }
+      Map<String, Object> others = new HashMap<>(arguments);
+      others.remove("translatorFactory");
+      return new ServingTranslatorFactory().newInstance(input, output, model, others);
+    }
+  }
+
   private static final class Folder extends SimpleRepository {
     Folder(String name, URI uri, Path path) {
       super(name, uri, path);
     }
 
     Folder withTranslators() {
-      arguments.putIfAbsent("translatorFactory", FoundTranslatorFactory.class.getName());
+      arguments.putIfAbsent("translatorFactory", Translators.class.getName());
       return this;
     }
   }

@@ -152,11 +152,8 @@ public final class ChatTemplate {
       String name = tag.group(1);
       boolean chooses = name.equals("for") && CONDITION.matcher(tag.group(2)).find();
       if (chooses || (name.equals("else") && "for".equals(open.peek()))) {
-        throw new MalformedFileException(
-            Location.of(file),
-            0,
-            "chat-template",
-            "a loop with '%s' is not known here".formatted(chooses ? "if" : "else"));
+        throw malformed(
+            file, "a loop with '%s' is not known here".formatted(chooses ? "if" : "else"));
       }
       if (name.startsWith("end")) {
         open.poll();
@@ -164,6 +161,10 @@ public final class ChatTemplate {
         open.push(name);
       }
     }
+  }
+
+  private static MalformedFileException malformed(Path file, String fault) {
+    return new MalformedFileException(Location.of(file), 0, "chat-template", fault);
   }
 
   /// Takes away the blanks that blocks stand behind on their lines, and the ends of lines behind blocks, as the reference
@@ -197,11 +198,7 @@ public final class ChatTemplate {
           throw refusal;
         }
       }
-      throw new MalformedFileException(
-          Location.of(file),
-          0,
-          "chat-template",
-          "line %d: %s".formatted(error.getLineno(), error.getMessage()));
+      throw malformed(file, "line %d: %s".formatted(error.getLineno(), error.getMessage()));
     }
     requireKnown(result.getContext());
     return result.getOutput();
@@ -213,10 +210,8 @@ public final class ChatTemplate {
       String last = name.substring(name.indexOf(':') + 1);
       if ((name.startsWith("filter:") && rendered.getFilter(last) == null)
           || (name.startsWith("exptest:") && rendered.getExpTest(last) == null)) {
-        throw new MalformedFileException(
-            Location.of(file),
-            0,
-            "chat-template",
+        throw malformed(
+            file,
             "the %s '%s' is not known here"
                 .formatted(name.startsWith("filter") ? "filter" : "test", last));
       }

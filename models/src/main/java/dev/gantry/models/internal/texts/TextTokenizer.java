@@ -40,6 +40,8 @@ public final class TextTokenizer implements AutoCloseable {
   public record Settings(
       int longest, boolean lowerCase, Optional<String> padding, long vocabulary, long types) {}
 
+  private static final String FILE = "tokenizer.json";
+
   private final HuggingFaceTokenizer tokenizer;
   private final Settings settings;
   private final Path file;
@@ -67,14 +69,22 @@ public final class TextTokenizer implements AutoCloseable {
   /// @throws MisuseException if there is no `tokenizer.json`
   /// @throws MalformedFileException if it is none
   public static TextTokenizer open(Path folder, Settings settings) {
-    Path file = folder.resolve("tokenizer.json");
+    return new TextTokenizer(library(folder, settings.lowerCase()), settings, folder.resolve(FILE));
+  }
+
+  /// The tokenizer in a folder's `tokenizer.json`, which neither pads nor cuts off.
+  ///
+  /// @throws MisuseException if there is no such file
+  /// @throws MalformedFileException if it is none
+  public static HuggingFaceTokenizer library(Path folder, boolean lowerCase) {
+    Path file = folder.resolve(FILE);
     if (!Files.isRegularFile(file)) {
       throw new MisuseException(
           "texts need a tokenizer.json in " + folder + ", as fast tokenizers are saved");
     }
     Map<String, String> options = Map.of("padding", "false", "truncation", "false");
-    try (InputStream json = settings.lowerCase() ? lowering(file) : Files.newInputStream(file)) {
-      return new TextTokenizer(HuggingFaceTokenizer.newInstance(json, options), settings, file);
+    try (InputStream json = lowerCase ? lowering(file) : Files.newInputStream(file)) {
+      return HuggingFaceTokenizer.newInstance(json, options);
     } catch (IOException fault) {
       throw new UncheckedIOException(fault);
     } catch (RuntimeException fault) {
