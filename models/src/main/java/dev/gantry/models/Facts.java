@@ -59,10 +59,8 @@ final class Facts {
     read(family);
   }
 
-  /// The lines of a section with those of the sections that it uses.
   static Stream<String> lines(String section) {
-    return Objects.requireNonNull(SECTIONS.get(section), section).stream()
-        .flatMap(line -> line.startsWith("use ") ? lines(line.substring(4)) : Stream.of(line));
+    return ResourceLines.lines(SECTIONS, section).stream();
   }
 
   private void read(String section) {

@@ -13,9 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Objects;
 import java.util.stream.IntStream;
-import java.util.stream.Stream;
 
 /// Names the tensors of the hub's files that fill the parameters of blocks that are known, also of DJL's own. The rules
 /// are lists in `names.txt`.
@@ -43,22 +41,12 @@ public final class HubNames {
   /// @param words by word of the section, the text that replaces it
   private static void add(
       String section, Map<String, String> words, Head head, ParameterNames.Builder names) {
-    for (String line : Objects.requireNonNull(SECTIONS.get(section), section)) {
+    for (String line : ResourceLines.lines(SECTIONS, section)) {
       String[] part = line.split(" ", -1);
       words.forEach((word, meant) -> Arrays.setAll(part, i -> part[i].replace(word, meant)));
       switch (part[0]) {
-        case "rule" -> names.rule(part[1], part[2]);
-        case "opt" -> names.optRule(part[1], part[2]);
-        case "transposed" -> names.rule(part[1], part[2], transpose());
-        case "part" -> names.rule(part[2], part[3], third(part[1], part[2]));
-        case "piece" ->
-            names.optRule(
-                part[3], part[4], part(0, Integer.parseInt(part[1]), Integer.parseInt(part[2])));
-        case "cut" ->
-            names.optRule(
-                part[3], part[4], slice(0, Long.parseLong(part[1]), Long.parseLong(part[2])));
-        case "woven" -> names.optRule(part[2], part[3], woven(part[1], part[2], words));
-        case "shaped" -> names.rule(part[2], part[3], reshape(axes(part[1])));
+        case "rule" -> names.rule(part[1], part[2], transforms(part));
+        case "opt" -> names.optRule(part[1], part[2], transforms(part));
         case "join" ->
             names.concat(part[2], Integer.parseInt(part[1]), List.of(part).subList(3, part.length));
         case "stack" -> stack(Integer.parseInt(part[1]), part[2], part[3], names);
@@ -68,34 +56,26 @@ public final class HubNames {
         case "alias" -> names.alias(part[1], part[2]);
         case "ignore" -> names.ignore(part[1]);
         case "constant" -> names.constant(part[1], Float.parseFloat(part[2]));
-        case "use" -> add(part[1], words, head, names);
         default -> throw new IllegalStateException(line);
       }
     }
   }
 
-  /// Cuts one of query, key and value out of the one tensor that a file has of them; its weights are
-  /// `[inputs, outputs]`.
-  private static TensorTransform[] third(String number, String parameter) {
-    TensorTransform cut = part(0, Integer.parseInt(number), 3);
-    return parameter.endsWith("_weight")
-        ? new TensorTransform[] {transpose(), cut}
-        : new TensorTransform[] {cut};
+  /// What is done with the tensor of a rule, such as `part:0,1,3`, in its order.
+  private static TensorTransform[] transforms(String... rule) {
+    return Arrays.stream(rule).skip(3).map(HubNames::transform).toArray(TensorTransform[]::new);
   }
 
-  /// Cuts one of query, key and value out of a tensor in which each head has the three one after another.
-  private static TensorTransform[] woven(
-      String number, String parameter, Map<String, String> words) {
-    long heads = Long.parseLong(Objects.requireNonNull(words.get("<heads>")));
-    long size = Long.parseLong(Objects.requireNonNull(words.get("<size>")));
-    TensorTransform cut = part(1, Integer.parseInt(number), 3);
-    return parameter.endsWith("_weight")
-        ? new TensorTransform[] {reshape(heads, 3, size, -1), cut, reshape(heads * size, -1)}
-        : new TensorTransform[] {reshape(heads, 3, size), cut, reshape(heads * size)};
-  }
-
-  private static long[] axes(String written) {
-    return Stream.of(written.split(",", -1)).mapToLong(Long::parseLong).toArray();
+  private static TensorTransform transform(String written) {
+    String[] word = written.split("[:,]", -1);
+    long[] numbers = Arrays.stream(word).skip(1).mapToLong(Long::parseLong).toArray();
+    return switch (word[0]) {
+      case "transpose" -> transpose();
+      case "part" -> part((int) numbers[0], (int) numbers[1], (int) numbers[2]);
+      case "slice" -> slice((int) numbers[0], numbers[1], numbers[2]);
+      case "reshape" -> reshape(numbers);
+      default -> throw new IllegalStateException(written);
+    };
   }
 
   /// Makes a parameter of vectors, of which each head has one.

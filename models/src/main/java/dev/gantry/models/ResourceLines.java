@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.stream.Stream;
 
 /// Lists in files of the jar: their lines, without empty ones and comments.
 final class ResourceLines {
@@ -28,6 +29,14 @@ final class ResourceLines {
       }
     }
     return sections;
+  }
+
+  /// The lines of a section, with those of the sections that it uses.
+  static List<String> lines(Map<String, List<String>> sections, String name) {
+    return Objects.requireNonNull(sections.get(name), name).stream()
+        .flatMap(line ->
+            line.startsWith("use ") ? lines(sections, line.substring(4)).stream() : Stream.of(line))
+        .toList();
   }
 
   static List<String> of(String file) {
