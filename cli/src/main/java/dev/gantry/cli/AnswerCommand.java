@@ -10,6 +10,7 @@ import ai.djl.training.ParameterStore;
 import dev.gantry.cli.internal.answer.Answer;
 import dev.gantry.cli.internal.answer.Inputs;
 import dev.gantry.cli.internal.output.Report;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
@@ -63,8 +64,10 @@ final class AnswerCommand extends ReportCommand {
 
   private static final int MAX_ANSWER_TOKENS = 1024;
 
-  @Parameters(paramLabel = "FOLDER", description = "A model's folder, or its GGUF file.")
-  private Path folder;
+  @Parameters(
+      paramLabel = "FOLDER",
+      description = "A model: a folder, a GGUF file, or hf://OWNER/NAME.")
+  private Location folder;
 
   @Option(
       names = "--input",
@@ -112,7 +115,7 @@ final class AnswerCommand extends ReportCommand {
     TextOptions options =
         TextOptions.builder().optDevice(device.ofDjl()).optDtype(type.type).build();
     TextGenerator generator = TextGenerator.builder().optMaxTokens(MAX_ANSWER_TOKENS).build();
-    try (Chat model = HubModel.of(folder).chat(options, generator)) {
+    try (Chat model = hub().chat(options, generator)) {
       List<ChatMessage> conversation = new ArrayList<>();
       if (message != null) {
         answer(model, conversation, message);
@@ -125,6 +128,13 @@ final class AnswerCommand extends ReportCommand {
       }
     }
     return 0;
+  }
+
+  private HubModel hub() {
+    return switch (folder) {
+      case Location.Local(Path path, _) -> HubModel.of(path);
+      case Location.Remote remote -> HubModel.of(remote.uri().toString());
+    };
   }
 
   private void answer(Chat model, List<ChatMessage> conversation, String said) {
@@ -145,7 +155,7 @@ final class AnswerCommand extends ReportCommand {
   @Override
   Report report(GantrySession session) {
     Path file = Objects.requireNonNull(input);
-    HubModel hub = HubModel.of(folder);
+    HubModel hub = hub();
     Inputs inputs = Inputs.read(session, file, hub);
     AtomicReference<TransferReport> transfer = new AtomicReference<>(TransferReport.NOTHING);
     LoadOptions options =
@@ -159,14 +169,14 @@ final class AnswerCommand extends ReportCommand {
     try (Model model = fitting(folder, "tensors-do-not-fit", () -> hub.load(target, options))) {
       double seconds = (System.nanoTime() - start) / 1e9;
       SequencedMap<String, Answer.Output> outputs =
-          fitting(file, "wrong-input", () -> outputs(hub, model, inputs));
+          fitting(Location.of(file), "wrong-input", () -> outputs(hub, model, inputs));
       return new Answer(outputs, seconds, transfer.get());
     }
   }
 
   /// Runs `action`, and reports its misuse as a malformed file: here weights and inputs come from files, not
   /// from a caller.
-  private static <T> T fitting(Path file, String kind, Supplier<T> action) {
+  private static <T> T fitting(Location file, String kind, Supplier<T> action) {
     try {
       return action.get();
     } catch (MisuseException e) {

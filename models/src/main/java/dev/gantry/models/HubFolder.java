@@ -13,6 +13,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
@@ -34,14 +35,17 @@ final class HubFolder {
           "vision_config_dict");
 
   private final Path path;
+  private final Supplier<Weights> weights;
   private final HubConfig config;
   private final List<Float> stretches;
   private @Nullable Set<String> tensors;
 
-  /// @param path where the data files are
+  /// @param path where the files beside the weights are
+  /// @param weights opens the weights
   /// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
-  HubFolder(Path path, HubConfig config, List<Float> stretches) {
+  HubFolder(Path path, Supplier<Weights> weights, HubConfig config, List<Float> stretches) {
     this.path = path;
+    this.weights = weights;
     this.config = config;
     this.stretches = stretches;
   }
@@ -49,11 +53,13 @@ final class HubFolder {
   /// Reads what describes the model: a folder's `config.json`, or the notes of a GGUF file.
   ///
   /// @param path a folder, or a GGUF file
-  static HubFolder read(Path path) {
+  /// @param weights opens the weights, which a folder may lack
+  static HubFolder read(Path path, Supplier<Weights> weights) {
     return GgufHubConfig.find(GantrySession.shared(), path)
         .map(gguf ->
             new HubFolder(
                 path,
+                weights,
                 HubConfig.of(gguf.files().getFirst(), GgufHubConfig.of(gguf)),
                 GgufHubConfig.stretches(GantrySession.shared(), gguf)))
         .orElseGet(() -> {
@@ -61,7 +67,8 @@ final class HubFolder {
             throw new MisuseException(
                 "a model is a folder with config.json, or a GGUF file (was the file " + path + ")");
           }
-          return new HubFolder(path, HubConfig.read(path.resolve("config.json")), List.of());
+          return new HubFolder(
+              path, weights, HubConfig.read(path.resolve("config.json")), List.of());
         });
   }
 
@@ -72,7 +79,7 @@ final class HubFolder {
         config.words("architectures").stream()
             .map(name -> HEAD.matcher(name).replaceFirst("Model"))
             .toList();
-    return new HubFolder(path, config.with("architectures", bases), stretches);
+    return new HubFolder(path, weights, config.with("architectures", bases), stretches);
   }
 
   /// The same folder, read as one of the two models that its configuration describes.
@@ -100,7 +107,7 @@ final class HubFolder {
           own.with("projection_dim", config.count("projection_dim", 512, Facts.WIDEST))
               .with("architectures", List.of(name + "ModelWithProjection"));
     }
-    return new HubFolder(path, own, stretches);
+    return new HubFolder(path, weights, own, stretches);
   }
 
   List<Float> stretches() {
@@ -130,8 +137,8 @@ final class HubFolder {
   /// them.
   private Optional<Set<String>> tensors() {
     if (tensors == null) {
-      try (Weights weights = Weights.open(path)) {
-        tensors = weights.hubNames().tensors().keySet();
+      try (Weights opened = weights.get()) {
+        tensors = opened.hubNames().tensors().keySet();
       } catch (MalformedFileException | TransferException _) {
         return Optional.empty();
       }

@@ -22,10 +22,11 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
+import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A model in a folder as the Hugging Face hub has it, with `config.json` and weights, or in a GGUF file. Its
+/// A model of the Hugging Face hub, by its name or in a folder as the hub has it, with `config.json` and weights, or in a GGUF file. Its
 /// architecture must be one that is known here; `docs/models.md` lists them.
 ///
 /// ```java
@@ -56,14 +57,46 @@ public final class HubModel {
 
   private final Path root;
   private final Path folder;
+  private final Supplier<Weights> weights;
   private final @Nullable Tower tower;
   private final Architecture architecture;
 
-  private HubModel(Path root, Path folder, @Nullable Tower tower, Architecture architecture) {
+  private HubModel(
+      Path root,
+      Path folder,
+      Supplier<Weights> weights,
+      @Nullable Tower tower,
+      Architecture architecture) {
     this.root = root;
     this.folder = folder;
+    this.weights = weights;
     this.tower = tower;
     this.architecture = architecture;
+  }
+
+  /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or of a local folder or GGUF file. What
+  /// describes a model of the hub is copied to the hub's cache folder, where [#folder] is then; loads bring its weights from
+  /// the hub, and keep them there. A GGUF file is copied first.
+  ///
+  /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses, or is not reached and the cache lacks a
+  ///     file
+  public static HubModel of(String location) {
+    FetchedModel fetched = FetchedModel.of(MisuseException.requireGiven("location", location));
+    Path model = SentenceFolder.transformer(fetched.root());
+    Supplier<Weights> weights =
+        model.equals(fetched.root()) ? fetched.weights() : () -> Weights.open(model);
+    return new HubModel(fetched.root(), model, weights, null, read(model, weights, null));
+  }
+
+  /// Reads one of the two models of a location, as [#of(Path, Tower)] does of a folder.
+  ///
+  /// @throws dev.gantry.core.GantryException as [#of(String)]; also if the model is not two
+  public static HubModel of(String location, Tower tower) {
+    MisuseException.requireGiven("tower", tower);
+    FetchedModel fetched = FetchedModel.of(MisuseException.requireGiven("location", location));
+    Path folder = fetched.root();
+    Supplier<Weights> weights = fetched.weights();
+    return new HubModel(folder, folder, weights, tower, read(folder, weights, tower));
   }
 
   /// Reads and checks `config.json`, or the notes of a GGUF file.
@@ -76,7 +109,8 @@ public final class HubModel {
   public static HubModel of(Path folder) {
     MisuseException.requireGiven("folder", folder);
     Path model = SentenceFolder.transformer(folder);
-    return new HubModel(folder, model, null, read(model, null));
+    Supplier<Weights> weights = () -> Weights.open(model);
+    return new HubModel(folder, model, weights, null, read(model, weights, null));
   }
 
   /// Reads and checks one of the two models of a `config.json`, such as of `CLIPModel` or `SiglipModel`. CLIP's gives
@@ -88,17 +122,19 @@ public final class HubModel {
   public static HubModel of(Path folder, Tower tower) {
     MisuseException.requireGiven("folder", folder);
     MisuseException.requireGiven("tower", tower);
-    return new HubModel(folder, folder, tower, read(folder, tower));
+    Supplier<Weights> weights = () -> Weights.open(folder);
+    return new HubModel(folder, folder, weights, tower, read(folder, weights, tower));
   }
 
   /// The same model without its head, which computes the states of a text's tokens.
   HubModel withoutHead() {
-    return new HubModel(root, folder, tower, Architecture.of(HubFolder.read(folder).withoutHead()));
+    Architecture bare = Architecture.of(HubFolder.read(folder, weights).withoutHead());
+    return new HubModel(root, folder, weights, tower, bare);
   }
 
   /// What the folder's `config.json` says.
   HubConfig config() {
-    return HubFolder.read(folder).config();
+    return HubFolder.read(folder, weights).config();
   }
 
   /// The folder that was given.
@@ -111,8 +147,8 @@ public final class HubModel {
     return folder;
   }
 
-  private static Architecture read(Path folder, @Nullable Tower tower) {
-    HubFolder read = HubFolder.read(folder);
+  private static Architecture read(Path folder, Supplier<Weights> weights, @Nullable Tower tower) {
+    HubFolder read = HubFolder.read(folder, weights);
     return Architecture.of(tower == null ? read : read.tower(tower));
   }
 
@@ -266,7 +302,7 @@ public final class HubModel {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("options", options);
     // Read anew: the folder's files may have been replaced since this was made.
-    Architecture now = read(folder, tower);
+    Architecture now = read(folder, weights, tower);
     if (!now.design().equals(BUILT.getOrDefault(model.getBlock(), architecture.design()))) {
       throw new MisuseException(
           (Files.isDirectory(folder) ? folder.resolve("config.json") : folder)
@@ -276,8 +312,8 @@ public final class HubModel {
   }
 
   private LoadReport fill(Model model, LoadOptions options) {
-    try (Weights weights = Weights.open(folder)) {
-      return weights
+    try (Weights opened = weights.get()) {
+      return opened
           .hubNames()
           .load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());
     }

@@ -95,6 +95,11 @@ record SentenceFolder(
     return modules.isEmpty() ? root : modules.getFirst().folder();
   }
 
+  /// The folders of all modules; none where there are no modules.
+  static List<Path> folders(Path root) {
+    return modules(root).stream().map(Module::folder).distinct().toList();
+  }
+
   /// @param task of the transformer, such as `feature-extraction`
   /// @param output what newer files call what it returns
   /// @throws dev.gantry.core.MalformedFileException if a file has a key or value that is not known

@@ -23,6 +23,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
+import dev.gantry.djl.Weights;
 import dev.gantry.models.internal.blocks.DecoderBlock;
 import dev.gantry.models.spi.CausalBlock;
 import dev.gantry.models.spi.KeyValueCache;
@@ -261,7 +262,10 @@ class TextGeneratorTest {
     Counting block =
         new Counting(
             (DecoderBlock)
-                Architecture.of(new HubFolder(nowhere, read, List.of())).design().newBlock());
+                Architecture.of(
+                        new HubFolder(nowhere, () -> Weights.open(nowhere), read, List.of()))
+                    .design()
+                    .newBlock());
     long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();
     try (Model model = Model.newInstance("long", Device.cpu(), "PyTorch")) {
       block.initialize(model.getNDManager(), DataType.FLOAT32, new Shape(1, 1));

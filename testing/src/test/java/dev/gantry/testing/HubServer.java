@@ -9,6 +9,8 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.ArrayList;
@@ -27,6 +29,7 @@ import java.util.function.Function;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A hub on the loopback, as Python's `huggingface_hub` asks one, and beside it the host that has the bytes of large
@@ -61,6 +64,37 @@ public final class HubServer implements AutoCloseable {
   private final Map<String, String> commits = new ConcurrentHashMap<>();
   private final List<Request> requests = new CopyOnWriteArrayList<>();
   private volatile Function<Request, Optional<Refusal>> refusals = _ -> Optional.empty();
+
+  /// The hub that all sessions of this process ask, with an empty cache folder of its own. It ends with the process.
+  public static HubServer ofProcess() {
+    return OfProcess.SERVER;
+  }
+
+  /// Made at the first use.
+  private static final class OfProcess {
+    static final HubServer SERVER = new HubServer(5000);
+
+    static {
+      try {
+        Path cache = Files.createTempDirectory(Path.of("target").toAbsolutePath(), "hub");
+        System.setProperty("HF_HUB_CACHE", cache.toString());
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      }
+      System.setProperty("HF_ENDPOINT", SERVER.endpoint());
+    }
+  }
+
+  /// Adds the files of a folder, and of those within, to the branch `main`.
+  public void put(String repository, Path folder) {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.filter(Files::isRegularFile).toList()) {
+        put(repository, folder.relativize(file).toString(), Files.readAllBytes(file));
+      }
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
 
   /// @param largeBytes the size from which files are on another host
   public HubServer(int largeBytes) {

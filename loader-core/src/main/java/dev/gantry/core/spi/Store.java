@@ -3,6 +3,7 @@ package dev.gantry.core.spi;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import java.nio.file.Path;
 import java.util.List;
@@ -37,12 +38,17 @@ public interface Store extends AutoCloseable {
     return Optional.empty();
   }
 
+  /// Whether [#fetch] can be called.
+  default boolean keepsFiles() {
+    return false;
+  }
+
   /// Copies a whole file to a disk of this machine, where later calls find it. Files of one folder come into one folder.
   ///
-  /// @return empty if this store keeps no files
+  /// @throws MisuseException if this store keeps no files, as by default
   /// @throws TransferException if the file is not there, cannot be read, or the disk does not take it
-  default Optional<Path> fetch(Location file) {
-    return Optional.empty();
+  default Path fetch(Location file) {
+    throw new MisuseException(file + ": this store keeps no files on this machine; copy them");
   }
 
   /// Frees connections and threads. All files of the store are closed before this call.

@@ -61,7 +61,8 @@ final class HubErrors {
   private static String noRepository(boolean known, HubSettings settings) {
     return known
         ? "there is no such repository, or the token may not see it"
-        : "there is no such repository, or it is private: check the name, or " + login(settings);
+        : "there is no such repository, or it is private: check the name; for a private one, "
+            + login(settings);
   }
 
   private static String page(HubName name, HubSettings settings) {
@@ -69,7 +70,7 @@ final class HubErrors {
   }
 
   private static String login(HubSettings settings) {
-    return "set HF_TOKEN, or write the token to " + settings.tokenFile();
+    return "set HF_TOKEN or write the token to " + settings.tokenFile();
   }
 
   /// The hub did not answer.

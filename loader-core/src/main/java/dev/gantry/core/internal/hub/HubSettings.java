@@ -12,9 +12,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Where the hub and its cache are, by the variables that Python's `huggingface_hub` reads.
+/// Where the hub and its cache are, by the variables that Python's `huggingface_hub` reads; system properties of the same
+/// names come first.
 ///
 /// @param endpoint the hub's address, without a slash at its end
 /// @param cache the folder with the repositories' folders
@@ -32,32 +34,43 @@ record HubSettings(
   private static final Set<String> TRUE = Set.of("1", "ON", "YES", "TRUE");
   private static final String ENDPOINT = "HF_ENDPOINT";
 
+  /// The settings of this process.
+  ///
   /// @throws MisuseException if `HF_ENDPOINT` is no address
-  static HubSettings of(Map<String, String> environment) {
+  static HubSettings ofProcess() {
+    return of(name -> {
+      String property = System.getProperty(name);
+      return property == null ? System.getenv(name) : property;
+    });
+  }
+
+  /// @param variables gives a variable's value; null for one that is not set
+  static HubSettings of(Function<String, @Nullable String> variables) {
     Path user = Path.of(System.getProperty("user.home"));
-    Path caches = path(environment.get("XDG_CACHE_HOME"), user).orElse(user.resolve(".cache"));
-    Path home = path(environment.get("HF_HOME"), user).orElse(caches.resolve("huggingface"));
+    Path caches = path(variables.apply("XDG_CACHE_HOME"), user).orElse(user.resolve(".cache"));
+    Path home = path(variables.apply("HF_HOME"), user).orElse(caches.resolve("huggingface"));
     Path cache =
-        path(environment.get("HF_HUB_CACHE"), user)
-            .or(() -> path(environment.get("HUGGINGFACE_HUB_CACHE"), user))
+        path(variables.apply("HF_HUB_CACHE"), user)
+            .or(() -> path(variables.apply("HUGGINGFACE_HUB_CACHE"), user))
             .orElse(home.resolve("hub"));
-    Path tokenFile = path(environment.get("HF_TOKEN_PATH"), user).orElse(home.resolve("token"));
+    Path tokenFile = path(variables.apply("HF_TOKEN_PATH"), user).orElse(home.resolve("token"));
     Optional<String> token =
-        isTrue(environment.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
+        isTrue(variables.apply("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
             ? Optional.empty()
-            : given(environment.get("HF_TOKEN"))
-                .or(() -> given(environment.get("HUGGING_FACE_HUB_TOKEN")))
+            : given(variables.apply("HF_TOKEN"))
+                .or(() -> given(variables.apply("HUGGING_FACE_HUB_TOKEN")))
                 .or(() -> read(tokenFile));
     String offline =
-        given(environment.get("HF_HUB_OFFLINE"))
-            .orElse(environment.getOrDefault("TRANSFORMERS_OFFLINE", ""));
+        given(variables.apply("HF_HUB_OFFLINE"))
+            .or(() -> given(variables.apply("TRANSFORMERS_OFFLINE")))
+            .orElse("");
     return new HubSettings(
-        endpoint(given(environment.get(ENDPOINT)).orElse("https://huggingface.co")),
+        endpoint(given(variables.apply(ENDPOINT)).orElse("https://huggingface.co")),
         cache.toAbsolutePath().normalize(),
         token,
         tokenFile,
         isTrue(offline),
-        !isTrue(environment.get("HF_HUB_DISABLE_SYMLINKS")));
+        !isTrue(variables.apply("HF_HUB_DISABLE_SYMLINKS")));
   }
 
   private static URI endpoint(String text) {

@@ -59,7 +59,7 @@ public final class HubStore implements Store {
 
   /// Is called by [java.util.ServiceLoader].
   public HubStore() {
-    this(() -> HubSettings.of(System.getenv()), SMALL_BYTES);
+    this(HubSettings::ofProcess, SMALL_BYTES);
   }
 
   private HubStore(Supplier<HubSettings> settings, long smallBytes) {
@@ -71,7 +71,7 @@ public final class HubStore implements Store {
   ///
   /// @param smallBytes the size up to which files come whole by one request
   static HubStore with(Map<String, String> environment, long smallBytes) {
-    return new HubStore(() -> HubSettings.of(environment), smallBytes);
+    return new HubStore(() -> HubSettings.of(environment::get), smallBytes);
   }
 
   @Override
@@ -356,7 +356,12 @@ public final class HubStore implements Store {
   }
 
   @Override
-  public Optional<Path> fetch(Location file) {
+  public boolean keepsFiles() {
+    return true;
+  }
+
+  @Override
+  public Path fetch(Location file) {
     HubName name = HubName.of(file);
     Opening opening = opening(name, CachePolicy.BUFFERED);
     StoredFile opened = opening.open();
@@ -365,17 +370,16 @@ public final class HubStore implements Store {
     } else {
       fetch(opening.cache, file, opened);
     }
-    return Optional.of(
-        Optional.ofNullable(opening.pointer)
-            .filter(Files::isRegularFile)
-            .orElseThrow(() ->
-                HubErrors.failure(
-                    "fetch",
-                    name,
-                    0,
-                    "the cache folder "
-                        + opening.settings.cache()
-                        + " did not take the file; a warning in the log says why")));
+    return Optional.ofNullable(opening.pointer)
+        .filter(Files::isRegularFile)
+        .orElseThrow(() ->
+            HubErrors.failure(
+                "fetch",
+                name,
+                0,
+                "the cache folder "
+                    + opening.settings.cache()
+                    + " did not take the file; a warning in the log says why"));
   }
 
   /// Reads all of a file, and waits until the cache has it.

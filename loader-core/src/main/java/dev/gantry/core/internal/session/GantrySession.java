@@ -335,9 +335,12 @@ public final class GantrySession implements Session {
     return engine.list(folder);
   }
 
+  /// Whether a file's store keeps copies on this machine, as [Store#keepsFiles] says.
+  public boolean keeps(Location.Remote file) {
+    return engine.keeps(file);
+  }
+
   /// Copies a remote file to a disk of this machine, as [Store#fetch] does.
-  ///
-  /// @throws MisuseException if its store keeps no files
   public Path fetch(Location.Remote file) {
     return engine.fetch(file);
   }

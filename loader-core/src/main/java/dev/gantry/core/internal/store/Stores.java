@@ -94,15 +94,14 @@ public final class Stores implements AutoCloseable {
     return serving(folder).list(folder);
   }
 
+  /// Whether a file's store keeps copies on this machine, as [Store#keepsFiles] says.
+  public boolean keeps(Location.Remote file) {
+    return serving(file).keepsFiles();
+  }
+
   /// Copies a remote file to a disk of this machine, as [Store#fetch] does.
-  ///
-  /// @throws MisuseException if its store keeps no files
   public Path fetch(Location.Remote file) {
-    return serving(file)
-        .fetch(file)
-        .orElseThrow(() ->
-            new MisuseException(
-                file + ": files of " + file.scheme() + " are not kept on this machine; copy them"));
+    return serving(file).fetch(file);
   }
 
   private LinkWindow link(Location file) {

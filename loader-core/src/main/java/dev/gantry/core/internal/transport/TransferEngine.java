@@ -89,6 +89,12 @@ public final class TransferEngine implements AutoCloseable {
     return stores.list(folder);
   }
 
+  /// Whether a file's store keeps copies on this machine.
+  public boolean keeps(Location.Remote file) {
+    gate.requireOpen();
+    return stores.keeps(file);
+  }
+
   /// Copies a remote file to a disk of this machine, as [dev.gantry.core.spi.Store#fetch] does.
   public Path fetch(Location.Remote file) {
     gate.requireOpen();

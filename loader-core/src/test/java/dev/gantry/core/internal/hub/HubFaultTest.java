@@ -65,7 +65,7 @@ class HubFaultTest {
 
   @ParameterizedTest
   @CsvSource({
-    "401, RepoNotFound, false, 'it is private: check the name, or set HF_TOKEN'",
+    "401, RepoNotFound, false, 'check the name; for a private one, set HF_TOKEN'",
     "404, RepoNotFound, true, 'there is no such repository, or the token may not see it'",
     "401, '', true, 'the hub does not accept the token: renew it in HF_TOKEN'",
     "403, GatedRepo, false, 'the repository is gated: ask for access at'",

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.models;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.djl.Weights;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.Supplier;
+
+/// A model's folder on this machine, which may lack the weights: these are loaded from where the folder came from.
+///
+/// @param root the folder, or a GGUF file
+/// @param weights opens the weights of the folder itself
+record FetchedModel(Path root, Supplier<Weights> weights) {
+  /// The endings of names of files that describe a model and its tokenizer.
+  private static final Set<String> DESCRIBING = Set.of(".json", ".txt", ".jinja", ".model");
+
+  private static final String INDEX = ".index.json";
+  private static final String GGUF = ".gguf";
+  private static final Set<String> FIRST = Set.of("config.json", "modules.json");
+  private static final int FILES_AT_ONCE = 8;
+
+  /// Copies what describes a model to this machine, if it is not there yet.
+  ///
+  /// @param location a local folder or file, or a folder or GGUF file of a store that keeps files, such as `hf://`
+  /// @throws MisuseException if the store keeps no files, or the folder is no model
+  static FetchedModel of(String location) {
+    return switch (Location.of(location)) {
+      case Location.Local(Path path, _) -> local(path);
+      case Location.Remote remote -> of(GantrySession.shared(), remote);
+    };
+  }
+
+  private static FetchedModel local(Path path) {
+    return new FetchedModel(path, () -> Weights.open(path));
+  }
+
+  private static FetchedModel of(GantrySession session, Location.Remote location) {
+    if (!session.keeps(location)) {
+      throw new MisuseException(
+          "a model must be a local folder or one of the hub, such as hf://OWNER/NAME (was "
+              + location
+              + ")");
+    }
+    if (location.fileName().endsWith(GGUF)) {
+      return local(session.fetch(location));
+    }
+    List<Location> files = session.list(location).orElse(List.of());
+    if (files.stream().noneMatch(file -> FIRST.contains(file.fileName()))) {
+      return gguf(session, location, files);
+    }
+    Path root = fetch(session, files.stream().filter(FetchedModel::describes).toList());
+    for (Path module : SentenceFolder.folders(root)) {
+      if (!module.equals(root)) {
+        Location.Remote first = (Location.Remote) files.getFirst();
+        var folder = (Location.Remote) first.sibling(root.relativize(module) + "/");
+        List<Location> inside = session.list(folder).orElse(List.of());
+        if (!inside.isEmpty()) {
+          Path _ = fetch(session, inside);
+        }
+      }
+    }
+    String pinned = ((Location.Remote) files.getFirst()).uri().resolve(".").toString();
+    return new FetchedModel(root, () -> Weights.open(pinned));
+  }
+
+  private static boolean describes(Location file) {
+    String name = file.fileName();
+    return DESCRIBING.stream().anyMatch(name::endsWith) && !name.endsWith(INDEX);
+  }
+
+  private static FetchedModel gguf(
+      GantrySession session, Location.Remote location, List<Location> files) {
+    List<Location> found = files.stream().filter(file -> file.fileName().endsWith(GGUF)).toList();
+    if (found.size() != 1) {
+      throw new MisuseException(
+          location
+              + (found.isEmpty()
+                  ? " has no config.json, so it is no model"
+                  : " has no config.json, and several GGUF files: name one, such as "
+                      + found.getFirst().fileName()));
+    }
+    return local(session.fetch((Location.Remote) found.getFirst()));
+  }
+
+  /// Copies files of one folder, several at once.
+  ///
+  /// @return the folder with the copies
+  private static Path fetch(GantrySession session, List<Location> files) {
+    List<Path> copies = new ArrayList<>();
+    try (ExecutorService threads = Executors.newFixedThreadPool(FILES_AT_ONCE)) {
+      List<Future<Path>> under =
+          files.stream()
+              .map(file -> threads.submit(() -> session.fetch((Location.Remote) file)))
+              .toList();
+      try {
+        for (Future<Path> copy : under) {
+          copies.add(copy.get());
+        }
+      } catch (ExecutionException e) {
+        Cleanup.rethrow(e.getCause(), "a file was not copied");
+      } catch (InterruptedException _) {
+        Thread.currentThread().interrupt();
+        throw new TransferException("fetch", files.getFirst().toString(), new Failure.Cancelled());
+      } finally {
+        var _ = threads.shutdownNow();
+      }
+    }
+    return copies.getFirst().resolveSibling("");
+  }
+}
