@@ -25,6 +25,8 @@
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
 #   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
+#   run.sh cufile FILE [LIBRARY]    libcufile by its ways: threads, pieces by one call, batches and streams, in compatibility mode; FILE is made (8.6 GB)
+#                             if it is not there, LIBRARY is a libcufile.so.0 other than the host's
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -276,6 +278,15 @@ resident() {
   rm -r "$folder"
 }
 
+# cufile_ways FILE LIBRARY: each way in each size, from the page cache and from the disk
+cufile_ways() {
+  program=$(dirname "$1")/cufile-ways
+  [[ -x $program ]] || cc -O2 "$here/cufile.c" -o "$program" -ldl -lpthread || return
+  cat "$1" >/dev/null
+  "$program" "$2" "$1" compat-cached
+  "$program" "$2" "$1" compat-direct
+}
+
 case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
@@ -297,6 +308,7 @@ case ${1:-} in
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
+  cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;
