@@ -51,7 +51,7 @@ final class TokenSampler {
       float weight = weights[drawn];
       if (weight < floor) {
         keep(floor, true);
-      } else if (how.topP() == 1 || isWithin(massAbove(weight), how.topP() * total)) {
+      } else if (how.topP() == 1 || isWithin(mass(0, count, bits(weight)), how.topP() * total)) {
         return id(drawn);
       } else {
         keep(weight, false);
@@ -130,26 +130,10 @@ final class TokenSampler {
     return best;
   }
 
-  /// Adds up blocks in four parts, which a core adds at once.
   private double sum() {
     double all = 0;
     for (int from = 0; from < count; from += BLOCK) {
-      double a = 0;
-      double b = 0;
-      double c = 0;
-      double d = 0;
-      int end = Math.min(count, from + BLOCK);
-      int i = from;
-      for (; i + 3 < end; i += 4) {
-        a += weights[i];
-        b += weights[i + 1];
-        c += weights[i + 2];
-        d += weights[i + 3];
-      }
-      for (; i < end; i++) {
-        a += weights[i];
-      }
-      sums[from / BLOCK] = a + b + c + d;
+      sums[from / BLOCK] = mass(from, Math.min(count, from + BLOCK), -1);
       all += sums[from / BLOCK];
     }
     return all;
@@ -176,20 +160,20 @@ final class TokenSampler {
     return last;
   }
 
-  private double massAbove(float weight) {
-    int bits = bits(weight);
+  /// Adds up the weights above that of `bits`, in four parts, which a core adds at once.
+  private double mass(int from, int end, int bits) {
     double a = 0;
     double b = 0;
     double c = 0;
     double d = 0;
-    int i = 0;
-    for (; i + 3 < count; i += 4) {
+    int i = from;
+    for (; i + 3 < end; i += 4) {
       a += ifAbove(weights[i], bits);
       b += ifAbove(weights[i + 1], bits);
       c += ifAbove(weights[i + 2], bits);
       d += ifAbove(weights[i + 3], bits);
     }
-    for (; i < count; i++) {
+    for (; i < end; i++) {
       a += ifAbove(weights[i], bits);
     }
     return a + b + c + d;
