@@ -3,7 +3,7 @@ package dev.gantry.djl;
 
 import ai.djl.Device;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.transport.Replicas;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.djl.internal.torch.PyTorch;
 import java.util.Arrays;
 import java.util.List;

@@ -2,10 +2,10 @@
 package dev.gantry.benchmarks.harness;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.copies.CopyQueue;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;
-import dev.gantry.core.internal.transport.CopyQueue;
 
 /// The link between pinned memory and a GPU: one long copy at a time.
 public final class LinkCeiling {

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.cufile.CuFileGate;
 import dev.gantry.core.internal.cufile.CuFileHardware;
 import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.cufile.RegistrationCache;

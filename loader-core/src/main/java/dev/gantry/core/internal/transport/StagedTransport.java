@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;

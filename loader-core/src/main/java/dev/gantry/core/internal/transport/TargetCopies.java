@@ -3,6 +3,8 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
+import dev.gantry.core.internal.copies.CopyQueue;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;

@@ -12,6 +12,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.memory.Admission;

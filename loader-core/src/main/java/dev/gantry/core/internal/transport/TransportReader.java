@@ -4,6 +4,7 @@ package dev.gantry.core.internal.transport;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;

@@ -14,6 +14,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.copies.CopyQueue;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.PinnedSlab;

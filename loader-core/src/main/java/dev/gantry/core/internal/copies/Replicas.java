@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.copies;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
@@ -49,7 +49,7 @@ public final class Replicas {
   ///
   /// @throws MisuseException if a device is named twice, or none is named
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
-  static Replicas of(List<Device> devices) {
+  public static Replicas of(List<Device> devices) {
     require(devices);
     List<List<String>> refusals = new ArrayList<>();
     for (Device from : devices) {
@@ -86,7 +86,7 @@ public final class Replicas {
   }
 
   /// Why no device can pass on all bytes to all others; empty if each can.
-  String refusal() {
+  public String refusal() {
     return devices.stream().anyMatch(Device.Host.class::isInstance)
         ? "the host gets all bytes, too"
         : refusals.stream()
@@ -97,7 +97,7 @@ public final class Replicas {
   }
 
   /// The GPUs among the devices, which have readers.
-  static List<Device.Cuda> cudaDevices(List<Device> devices) {
+  public static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
         .filter(Device.Cuda.class::isInstance)
         .map(Device.Cuda.class::cast)
@@ -105,7 +105,7 @@ public final class Replicas {
   }
 
   /// Reports the bytes that each device got.
-  List<DeviceReport> report() {
+  public List<DeviceReport> report() {
     return IntStream.range(0, devices.size())
         .mapToObj(to ->
             new DeviceReport(
@@ -121,7 +121,7 @@ public final class Replicas {
   }
 
   /// The copies of one reader. For one thread.
-  final class Copies {
+  public final class Copies {
     private final int place;
     private final Function<Device.Cuda, CopyQueue> queues;
 
@@ -131,7 +131,7 @@ public final class Replicas {
 
     /// @param own the device whose reader this is
     /// @param queues gives the reader's queue of copies to a device
-    Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
+    public Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
       this.place = devices.indexOf(own);
       this.queues = queues;
     }
@@ -139,7 +139,7 @@ public final class Replicas {
     /// Copies a read's bytes from a buffer to devices, and notes what the reader's own device passes on.
     ///
     /// @param at offset of the bytes in the buffer
-    void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
+    public void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
       long bytes = read.required();
       for (int to = 0; to < slabs.size(); to++) {
         Slab slab = slabs.get(to);
@@ -163,7 +163,7 @@ public final class Replicas {
     }
 
     /// Notes that this reader's device passes on a read's bytes, which came into its slab past the CPU.
-    void pass(List<Slab> slabs, Read read) {
+    public void pass(List<Slab> slabs, Read read) {
       for (int to = 0; to < slabs.size(); to++) {
         Slab slab = slabs.get(to);
         if (to == place) {
@@ -177,7 +177,7 @@ public final class Replicas {
     }
 
     /// The slab of this reader's device.
-    Slab own(List<Slab> slabs) {
+    public Slab own(List<Slab> slabs) {
       return slabs.get(place);
     }
 
@@ -189,7 +189,7 @@ public final class Replicas {
     }
 
     /// Queues what the device passes on, after the copies to the device. This does not use the buffers.
-    void queuePassed(CopyQueue own) {
+    public void queuePassed(CopyQueue own) {
       passed.forEach(copy -> copy.accept(own));
       passed.clear();
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.cufile;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.CuFile.Flag;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.NativeStubs;
 import java.nio.file.Path;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.copies;
 
 import dev.gantry.core.internal.events.CopyEvent;
 import dev.gantry.core.internal.events.EventKind;
@@ -54,7 +54,7 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   /// @param sleepers whether threads sleep while they wait for a buffer, because its copies may take long to begin
-  CopyQueue(CudaContext context, boolean sleepers) {
+  public CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     this.sleepers = sleepers;
     own = context.streams().stream();
@@ -74,12 +74,12 @@ public final class CopyQueue implements AutoCloseable {
     return marks.get(buffer);
   }
 
-  CudaContext context() {
+  public CudaContext context() {
     return context;
   }
 
   /// Queues copies on `chosen` from now on, or on this queue's own stream if that is null.
-  void turnTo(CudaDriver.@Nullable Stream chosen) {
+  public void turnTo(CudaDriver.@Nullable Stream chosen) {
     stream = chosen == null ? own : chosen;
   }
 
@@ -102,7 +102,7 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   /// Whether the copies that [#record] marked for a buffer are done; does not wait for them.
-  boolean isDone(int buffer) {
+  public boolean isDone(int buffer) {
     if (buffer >= marks.size() || !marks.get(buffer).running) {
       return true;
     }
@@ -156,7 +156,7 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   /// Queues a copy of rows from pinned memory, which must not change until the copy is done.
-  void copyToDevice(Copy2D rows) {
+  public void copyToDevice(Copy2D rows) {
     try (var _ = context.enter()) {
       add(CopyEvent.Direction.TO_DEVICE, rows.bytes());
       context.driver().copyToDevice(rows, stream);

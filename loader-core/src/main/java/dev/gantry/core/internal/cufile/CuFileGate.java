@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.cufile;
 
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
@@ -21,7 +21,7 @@ import java.util.List;
 /// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on, `CU_FILE_P2P_SUPPORTED` and the
 /// flags of each kind of storage tell the latter; NVIDIA no longer wants `CU_FILE_NVME_P2P_SUPPORTED` asked. Older
 /// versions have only that.
-final class CuFileGate {
+public final class CuFileGate {
   private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
 
   private CuFileGate() {}
@@ -29,7 +29,7 @@ final class CuFileGate {
   /// Sets what must be set before the driver opens, or restores libcufile's defaults for other users in this process.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
-  static void configure(CuFile cuFile, Transport kind, boolean on) {
+  public static void configure(CuFile cuFile, Transport kind, boolean on) {
     if (!cuFile.hasFlags()) {
       return;
     }
@@ -55,7 +55,7 @@ final class CuFileGate {
   /// Says why the open driver cannot serve a transport; empty if it can.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
-  static String objection(CuFile cuFile, Transport kind) {
+  public static String objection(CuFile cuFile, Transport kind) {
     CuFileProperties properties = cuFile.properties();
     boolean mayUseTheCpu =
         cuFile.hasFlags()
