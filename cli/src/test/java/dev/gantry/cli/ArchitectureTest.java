@@ -367,7 +367,7 @@ class ArchitectureTest {
         Arguments.of(weights, List.of(spi, safetensors, files, json)),
         Arguments.of(npy, List.of(spi)),
         Arguments.of(SOURCE, List.of()),
-        Arguments.of(archive, List.of(weights, spi)),
+        Arguments.of(archive, List.of(weights, spi, files)),
         Arguments.of(internal + ".numpy", List.of(weights, archive, spi, files, npy)),
         Arguments.of(internal + ".torch", List.of(weights, archive, safetensors, spi, files, json)),
         Arguments.of(internal + ".gguf", List.of(weights, spi, files)),

@@ -5,6 +5,7 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.formats.internal.files.ExtentStream;
 import dev.gantry.formats.internal.weights.StridedReader;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;

@@ -1,51 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.gguf;
 
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.files.ExtentStream;
+import dev.gantry.formats.internal.files.SequentialInput;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
-/// Reads the values of a header in order, little endian, through one small buffer. For one thread.
-final class GgufInput {
-  private static final int BUFFER_BYTES = 64 << 10;
-
-  private final FileBytes file;
-  private final ByteBuffer buffer =
-      ByteBuffer.allocate(BUFFER_BYTES).order(ByteOrder.LITTLE_ENDIAN).limit(0);
-
-  /// The file offset of the byte behind the buffer.
-  private long bufferedTo;
+/// Reads the values of a header in their order. For one thread.
+final class GgufInput extends SequentialInput {
+  private final Location file;
 
   GgufInput(FileBytes file) {
-    this.file = file;
+    super(new ExtentStream(file, new Extent(file.file(), 0, file.length())), file.length());
+    this.file = file.file();
   }
 
   long offset() {
-    return bufferedTo - buffer.remaining();
-  }
-
-  /// How many bytes the file has from here on.
-  long remaining() {
-    return file.length() - offset();
+    return taken();
   }
 
   int int32() {
-    return need(Integer.BYTES).getInt();
+    return (int) number(Integer.BYTES);
   }
 
   long int64() {
-    return need(Long.BYTES).getLong();
+    return number(Long.BYTES);
   }
 
   short int16() {
-    return need(Short.BYTES).getShort();
+    return (short) number(Short.BYTES);
   }
 
   byte int8() {
-    return need(1).get();
+    return (byte) read();
   }
 
   /// Reads the count of what follows.
@@ -77,10 +69,7 @@ final class GgufInput {
           "a name of " + Long.toUnsignedString(length) + " bytes, more than " + most);
     }
     try {
-      return StandardCharsets.UTF_8
-          .newDecoder()
-          .decode(ByteBuffer.wrap(bytes((int) length)))
-          .toString();
+      return StandardCharsets.UTF_8.newDecoder().decode(ByteBuffer.wrap(bytes(length))).toString();
     } catch (CharacterCodingException _) {
       throw malformed(at + Long.BYTES, "invalid-utf8", "a name that is not UTF-8");
     }
@@ -90,12 +79,11 @@ final class GgufInput {
   ///
   /// @param most how many bytes are kept
   String text(int most) {
-    long at = offset();
     long length = int64();
     if (length < 0 || length > remaining()) {
-      throw pastEnd(at, Long.toUnsignedString(length));
+      throw pastEnd(length);
     }
-    String text = new String(bytes((int) Math.min(length, most)), StandardCharsets.UTF_8);
+    String text = new String(bytes(Math.min(length, most)), StandardCharsets.UTF_8);
     if (length <= most) {
       return text;
     }
@@ -103,55 +91,16 @@ final class GgufInput {
     return text + "…";
   }
 
-  /// Passes over bytes.
-  void skip(long count) {
-    if (count < 0 || count > remaining()) {
-      throw pastEnd(offset(), Long.toUnsignedString(count));
-    }
-    if (count <= buffer.remaining()) {
-      buffer.position(buffer.position() + (int) count);
-    } else {
-      bufferedTo = offset() + count;
-      buffer.limit(0);
-    }
-  }
-
-  private byte[] bytes(int count) {
-    if (count > remaining()) {
-      throw pastEnd(offset(), Integer.toString(count));
-    }
-    byte[] bytes = new byte[count];
-    int buffered = Math.min(count, buffer.remaining());
-    buffer.get(bytes, 0, buffered);
-    if (buffered < count) {
-      file.readFully(ByteBuffer.wrap(bytes, buffered, count - buffered), bufferedTo);
-      bufferedTo += count - buffered;
-    }
-    return bytes;
-  }
-
-  private ByteBuffer need(int count) {
-    if (buffer.remaining() < count) {
-      if (count > remaining()) {
-        throw pastEnd(offset(), Integer.toString(count));
-      }
-      long from = offset();
-      buffer.clear().limit((int) Math.min(BUFFER_BYTES, file.length() - from));
-      file.readFully(buffer, from);
-      buffer.flip();
-      bufferedTo = from + buffer.limit();
-    }
-    return buffer;
-  }
-
-  private MalformedFileException pastEnd(long at, String count) {
+  @Override
+  protected MalformedFileException pastEnd(long count) {
     return malformed(
-        at,
+        offset(),
         "header-past-end",
-        "the header needs " + count + " more bytes, and there are " + remaining());
+        "the header needs %s more bytes, and there are %s"
+            .formatted(Long.toUnsignedString(count), remaining()));
   }
 
   MalformedFileException malformed(long at, String kind, String detail) {
-    return new MalformedFileException(file.file(), at, kind, detail);
+    return new MalformedFileException(file, at, kind, detail);
   }
 }

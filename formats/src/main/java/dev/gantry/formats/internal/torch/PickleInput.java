@@ -3,18 +3,18 @@ package dev.gantry.formats.internal.torch;
 
 import dev.gantry.core.Extent;
 import dev.gantry.core.MalformedFileException;
-import dev.gantry.formats.internal.archive.ExtentStream;
 import dev.gantry.formats.internal.archive.ZipMember;
+import dev.gantry.formats.internal.files.ExtentStream;
+import dev.gantry.formats.internal.files.SequentialInput;
 import dev.gantry.formats.spi.FileBytes;
 import java.io.ByteArrayOutputStream;
-import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /// The bytes of a pickle in order, from a file or a member of an archive. For one thread.
-final class PickleInput implements AutoCloseable {
+final class PickleInput extends SequentialInput {
   /// The most memory that a pickle's values may take. State dictionaries take some thousand bytes a tensor.
   private static final long MAX_VALUE_BYTES = 192 << 20;
 
@@ -22,18 +22,7 @@ final class PickleInput implements AutoCloseable {
   private static final int MAX_LINE_BYTES = 1 << 16;
 
   private final Extent extent;
-  private final long length;
   private final boolean isDeflated;
-  private final InputStream stream;
-
-  /// The bytes that were read from the stream last, and how many of them were taken.
-  private final byte[] window = new byte[8 << 10];
-
-  private int windowBytes;
-  private int windowTaken;
-
-  /// How many bytes lie before the window.
-  private long before;
 
   /// What the values take that were made.
   private long used;
@@ -41,10 +30,9 @@ final class PickleInput implements AutoCloseable {
   private long opcodeOffset;
 
   private PickleInput(Extent extent, long length, boolean isDeflated, InputStream stream) {
+    super(stream, length);
     this.extent = extent;
-    this.length = length;
     this.isDeflated = isDeflated;
-    this.stream = stream;
   }
 
   static PickleInput of(FileBytes file, ZipMember member) {
@@ -57,12 +45,7 @@ final class PickleInput implements AutoCloseable {
 
   /// The file offset of the next byte; of compressed bytes, where they begin.
   long position() {
-    return isDeflated ? extent.offset() : extent.offset() + before + windowTaken;
-  }
-
-  /// How many bytes are left.
-  long remaining() {
-    return length - before - windowTaken;
+    return isDeflated ? extent.offset() : extent.offset() + taken();
   }
 
   /// Reads the next opcode.
@@ -84,85 +67,21 @@ final class PickleInput implements AutoCloseable {
     }
   }
 
-  int read() {
-    requireWindow();
-    return Byte.toUnsignedInt(window[windowTaken++]);
-  }
-
-  /// Reads on if all bytes of the window were taken.
-  private void requireWindow() {
-    if (windowTaken < windowBytes) {
-      return;
-    }
-    requireRemaining(1);
-    before += windowBytes;
-    windowTaken = 0;
-    try {
-      windowBytes = stream.readNBytes(window, 0, (int) Math.min(window.length, length - before));
-    } catch (IOException e) {
-      throw damaged(e);
-    }
-    if (windowBytes == 0) {
-      throw cut();
-    }
-  }
-
-  private MalformedFileException damaged(IOException cause) {
+  @Override
+  protected MalformedFileException damaged(IOException cause) {
     MalformedFileException damage =
         malformed(position(), "invalid-deflate", "compressed bytes are damaged");
     damage.initCause(cause);
     return damage;
   }
 
-  private MalformedFileException cut() {
+  @Override
+  protected MalformedFileException pastEnd(long count) {
     return malformed(position(), "pickle-past-end", "the pickle ends before its STOP");
-  }
-
-  /// Reads a little-endian number of at most eight bytes, without sign if it has fewer than eight.
-  long number(int bytes) {
-    long value = 0;
-    for (int i = 0; i < bytes; i++) {
-      value |= (long) read() << (i * Byte.SIZE);
-    }
-    return value;
   }
 
   double real() {
     return ByteBuffer.wrap(bytes(Double.BYTES)).order(ByteOrder.BIG_ENDIAN).getDouble();
-  }
-
-  /// Reads bytes of a length that the file gives.
-  byte[] bytes(long count) {
-    requireRemaining(count);
-    byte[] bytes = new byte[Math.toIntExact(count)];
-    for (int done = 0; done < bytes.length; ) {
-      requireWindow();
-      int step = Math.min(bytes.length - done, windowBytes - windowTaken);
-      System.arraycopy(window, windowTaken, bytes, done, step);
-      windowTaken += step;
-      done += step;
-    }
-    return bytes;
-  }
-
-  void skip(long count) {
-    requireRemaining(count);
-    long here = Math.min(count, windowBytes - windowTaken);
-    windowTaken += (int) here;
-    try {
-      stream.skipNBytes(count - here);
-      before += count - here;
-    } catch (EOFException _) {
-      throw cut();
-    } catch (IOException e) {
-      throw damaged(e);
-    }
-  }
-
-  private void requireRemaining(long count) {
-    if (count < 0 || count > remaining()) {
-      throw cut();
-    }
   }
 
   /// Reads to the end of a line, which is left out.
@@ -190,14 +109,5 @@ final class PickleInput implements AutoCloseable {
 
   private MalformedFileException malformed(long offset, String kind, String detail) {
     return new MalformedFileException(extent.file(), offset, kind, detail);
-  }
-
-  @Override
-  public void close() {
-    try {
-      stream.close();
-    } catch (IOException e) {
-      throw damaged(e);
-    }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.formats.internal.archive;
+package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.Extent;
 import dev.gantry.formats.spi.FileBytes;

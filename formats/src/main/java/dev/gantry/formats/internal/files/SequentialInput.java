@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.MalformedFileException;
+import java.io.EOFException;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.UncheckedIOException;
+
+/// Reads values in their order, little endian, through one small buffer. Subclasses say what a fault of their format
+/// is. For one thread.
+public abstract class SequentialInput implements AutoCloseable {
+  private final InputStream stream;
+  private final long length;
+
+  /// The bytes that were read from the stream last, and how many of them were taken.
+  private final byte[] window = new byte[8 << 10];
+
+  private int windowBytes;
+  private int windowTaken;
+
+  /// How many bytes lie before the window.
+  private long before;
+
+  /// @param length how many bytes the stream should have; no more are read
+  protected SequentialInput(InputStream stream, long length) {
+    this.stream = stream;
+    this.length = length;
+  }
+
+  /// Returns the fault of an input that ends within a value.
+  ///
+  /// @param count the size of the value in bytes, without its sign
+  protected abstract MalformedFileException pastEnd(long count);
+
+  /// Returns the fault of bytes that the stream cannot read.
+  protected RuntimeException damaged(IOException cause) {
+    return new UncheckedIOException(cause);
+  }
+
+  /// How many bytes were read or passed over.
+  protected final long taken() {
+    return before + windowTaken;
+  }
+
+  /// How many bytes are left.
+  public final long remaining() {
+    return length - taken();
+  }
+
+  /// Reads a byte, without its sign.
+  public final int read() {
+    requireWindow();
+    return Byte.toUnsignedInt(window[windowTaken++]);
+  }
+
+  /// Reads on if all bytes of the window were taken.
+  private void requireWindow() {
+    if (windowTaken < windowBytes) {
+      return;
+    }
+    requireRemaining(1);
+    before += windowBytes;
+    windowTaken = 0;
+    try {
+      windowBytes = stream.readNBytes(window, 0, (int) Math.min(window.length, length - before));
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+    if (windowBytes == 0) {
+      throw pastEnd(1);
+    }
+  }
+
+  /// Reads a number of at most eight bytes, without its sign if it has fewer than eight.
+  public final long number(int bytes) {
+    requireRemaining(bytes);
+    long value = 0;
+    for (int i = 0; i < bytes; i++) {
+      value |= (long) read() << (i * Byte.SIZE);
+    }
+    return value;
+  }
+
+  /// Reads bytes of a number that the file gives. Memory is taken only if the input should have as many.
+  public final byte[] bytes(long count) {
+    requireRemaining(count);
+    byte[] bytes = new byte[Math.toIntExact(count)];
+    for (int done = 0; done < bytes.length; ) {
+      requireWindow();
+      int step = Math.min(bytes.length - done, windowBytes - windowTaken);
+      System.arraycopy(window, windowTaken, bytes, done, step);
+      windowTaken += step;
+      done += step;
+    }
+    return bytes;
+  }
+
+  /// Passes over bytes.
+  public final void skip(long count) {
+    requireRemaining(count);
+    long here = Math.min(count, windowBytes - windowTaken);
+    windowTaken += (int) here;
+    try {
+      stream.skipNBytes(count - here);
+      before += count - here;
+    } catch (EOFException _) {
+      throw pastEnd(count);
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+
+  private void requireRemaining(long count) {
+    if (count < 0 || count > remaining()) {
+      throw pastEnd(count);
+    }
+  }
+
+  @Override
+  public final void close() {
+    try {
+      stream.close();
+    } catch (IOException e) {
+      throw damaged(e);
+    }
+  }
+}
