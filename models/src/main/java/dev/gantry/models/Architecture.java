@@ -10,7 +10,6 @@ import dev.gantry.models.internal.blocks.Description.Labels;
 import dev.gantry.models.internal.blocks.Description.Output;
 import dev.gantry.models.internal.blocks.Description.Tokens;
 import dev.gantry.models.internal.blocks.Design;
-import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -18,6 +17,7 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// The architecture that a folder's `config.json` describes.
 ///
@@ -34,6 +34,9 @@ record Architecture(
     List<String> labels,
     List<Integer> ends,
     List<Shape> shapes) {
+  /// The scores that have the configuration's labels.
+  private static final Set<String> LABELS = Set.of("labels", "tokenLabels");
+
   private static final int MAX_LABELS = 1 << 20;
 
   /// Keys of `config.json` that change no answer of a model here: they describe the file, its training, its tokens, how
@@ -58,7 +61,7 @@ record Architecture(
     boolean labelled =
         outputs.stream()
             .anyMatch(output ->
-                output.scores() instanceof Labels(String of, _, _, _) && of.endsWith("abels"));
+                output.scores() instanceof Labels(String of, _, _, _) && LABELS.contains(of));
     List<String> labels = labelled ? labels(config) : List.of();
     Design design =
         switch (facts.text("block")) {
@@ -67,35 +70,36 @@ record Architecture(
         };
     config.must("is_encoder_decoder", "false");
     config.requireAllRead(HARMLESS);
-    int vocabulary = 0;
-    int types = 0;
-    if (design instanceof Description description
-        && description.embedding() instanceof Tokens tokens) {
-      vocabulary = tokens.vocabulary();
-      types = tokens.types();
-    }
-    List<Input> inputs = new ArrayList<>();
-    if (vocabulary == 0) {
-      inputs.add(new Input("pixel_values", DataType.FLOAT32, 0, true));
-    } else {
-      inputs.add(new Input("input_ids", DataType.INT64, vocabulary, true));
-      inputs.add(new Input("attention_mask", DataType.INT64, 2, false));
-    }
-    if (types > 0) {
-      inputs.add(new Input("token_type_ids", DataType.INT64, types, false));
-    }
     return new Architecture(
         name,
         design,
         draft.names(outputs),
-        inputs,
+        inputs(design),
         outputs.stream().flatMap(output -> output.names().stream()).toList(),
         labels,
         facts.is("causal") ? folder.ends() : List.of(),
-        vocabulary == 0
-            ? List.of(
-                new Shape(1, facts.whole("channels"), facts.whole("image"), facts.whole("image")))
-            : Collections.nCopies(types == 0 ? 1 : 3, new Shape(1, 1)));
+        shapes(design, facts));
+  }
+
+  private static List<Input> inputs(Design design) {
+    if (!(design instanceof Description description
+        && description.embedding() instanceof Tokens tokens)) {
+      return List.of(new Input("pixel_values", DataType.FLOAT32, 0, true));
+    }
+    return Stream.of(
+            new Input("input_ids", DataType.INT64, tokens.vocabulary(), true),
+            new Input("attention_mask", DataType.INT64, 2, false),
+            new Input("token_type_ids", DataType.INT64, tokens.types(), false))
+        .limit(tokens.types() == 0 ? 2 : 3)
+        .toList();
+  }
+
+  private static List<Shape> shapes(Design design, Facts facts) {
+    List<Input> inputs = inputs(design);
+    int side = facts.whole("image");
+    return inputs.size() == 1
+        ? List.of(new Shape(1, facts.whole("channels"), side, side))
+        : Collections.nCopies(inputs.size() == 2 ? 1 : 3, new Shape(1, 1));
   }
 
   /// The class that `architectures` names first, or the family's usual one if it names none.
