@@ -6,14 +6,14 @@ import dev.gantry.models.ChatMessage;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextGenerator;
 import dev.gantry.models.TextOptions;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 
 /// Talks with a model: each text is answered with those before it.
 ///
-/// `FOLDER` is as the hub has it: `config.json`, safetensors, `tokenizer.json` and a chat template.
+/// `FOLDER` is as the hub has it: `config.json`, safetensors, `tokenizer.json` and a chat template; or its name
+/// there, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ChatWithModel.java FOLDER TEXT…
@@ -22,7 +22,7 @@ public final class ChatWithModel {
   private ChatWithModel() {}
 
   public static void main(String[] arguments) {
-    HubModel hub = HubModel.of(Path.of(arguments[0]));
+    HubModel hub = HubModel.of(arguments[0]);
     TextGenerator generator =
         TextGenerator.builder()
             .optMaxTokens(200)

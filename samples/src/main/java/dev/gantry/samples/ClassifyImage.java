@@ -20,7 +20,7 @@ import java.util.Locale;
 
 /// Says what an image shows, with a ViT or a ResNet and DJL's own translator.
 ///
-/// `FOLDER` is as the hub has it, with `config.json` and safetensors. The mean and deviation of the
+/// `FOLDER` is as the hub has it, with `config.json` and safetensors, or its name there, `hf://OWNER/NAME`. The mean and deviation of the
 /// pixels are those of `google/vit-base-patch16-224`; a model's `preprocessor_config.json` says its own.
 ///
 /// ```
@@ -34,7 +34,7 @@ public final class ClassifyImage {
   public static void main(String[] arguments)
       throws IOException, ModelException, TranslateException {
     Image image = ImageFactory.getInstance().fromFile(Path.of(arguments[1]));
-    HubModel hub = HubModel.of(Path.of(arguments[0]));
+    HubModel hub = HubModel.of(arguments[0]);
     Shape images = hub.inputShapes()[0];
     if (images.dimension() != 4) {
       throw new IllegalArgumentException(arguments[0] + " takes no images, but " + images);

@@ -6,12 +6,11 @@ import ai.djl.huggingface.tokenizers.HuggingFaceTokenizer;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextGenerator;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.Map;
 
 /// Continues a text with a decoder, such as a Llama.
 ///
-/// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`.
+/// `FOLDER` is as the hub has it: `config.json`, safetensors and `tokenizer.json`; or its name there, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' GenerateText.java FOLDER TEXT
@@ -20,13 +19,13 @@ public final class GenerateText {
   private GenerateText() {}
 
   public static void main(String[] arguments) throws IOException {
-    Path folder = Path.of(arguments[0]);
+    String folder = arguments[0];
     String text = arguments[1];
     HubModel hub = HubModel.of(folder);
     try (HuggingFaceTokenizer tokenizer =
             HuggingFaceTokenizer.newInstance(
                 // DJL would cut texts off after 512 tokens.
-                folder.resolve("tokenizer.json"), Map.of("truncation", "false"));
+                hub.folder().resolve("tokenizer.json"), Map.of("truncation", "false"));
         Model model = hub.load()) {
       long[] prompt = tokenizer.encode(text).getIds();
       TextGenerator generator =

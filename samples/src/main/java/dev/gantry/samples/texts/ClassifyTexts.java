@@ -5,13 +5,12 @@ import ai.djl.modality.Classifications;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextClassifier;
 import dev.gantry.models.TextOptions;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 
 /// Tells the most probable label of each text.
 ///
-/// `FOLDER` is a model that classifies sequences.
+/// `FOLDER` is a model that classifies sequences, also by its name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ClassifyTexts.java FOLDER TEXT …
@@ -20,7 +19,7 @@ public final class ClassifyTexts {
   private ClassifyTexts() {}
 
   public static void main(String[] arguments) {
-    Path folder = Path.of(arguments[0]);
+    String folder = arguments[0];
     List<String> texts = List.of(arguments).subList(1, arguments.length);
     TextOptions options =
         TextOptions.builder()

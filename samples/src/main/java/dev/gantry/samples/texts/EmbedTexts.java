@@ -3,13 +3,13 @@ package dev.gantry.samples.texts;
 
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextEmbedder;
-import java.nio.file.Path;
 import java.util.List;
 import java.util.Locale;
 
 /// Turns texts into vectors, and tells how much each is like the first.
 ///
-/// `FOLDER` is one that sentence-transformers wrote, or an encoder with `config.json`, safetensors and `tokenizer.json`.
+/// `FOLDER` is one that sentence-transformers wrote, or an encoder with `config.json`, safetensors and `tokenizer.json`;
+/// also by its name on the hub, `hf://OWNER/NAME`.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' EmbedTexts.java FOLDER TEXT TEXT …
@@ -18,7 +18,7 @@ public final class EmbedTexts {
   private EmbedTexts() {}
 
   public static void main(String[] arguments) {
-    Path folder = Path.of(arguments[0]);
+    String folder = arguments[0];
     List<String> texts = List.of(arguments).subList(1, arguments.length);
     try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
       float[][] vectors = embedder.embed(texts);

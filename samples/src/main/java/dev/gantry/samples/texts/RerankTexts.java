@@ -3,7 +3,6 @@ package dev.gantry.samples.texts;
 
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextScorer;
-import java.nio.file.Path;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -11,7 +10,7 @@ import java.util.stream.IntStream;
 
 /// Sorts texts by how well they answer a query.
 ///
-/// `FOLDER` is a cross-encoder: a model that classifies sequences and has one label.
+/// `FOLDER` is a cross-encoder, also by its name on the hub, `hf://OWNER/NAME`: a model that classifies sequences and has one label.
 ///
 /// ```
 /// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' RerankTexts.java FOLDER QUERY TEXT …
@@ -20,7 +19,7 @@ public final class RerankTexts {
   private RerankTexts() {}
 
   public static void main(String[] arguments) {
-    Path folder = Path.of(arguments[0]);
+    String folder = arguments[0];
     String query = arguments[1];
     List<String> texts = List.of(arguments).subList(2, arguments.length);
     try (TextScorer scorer = HubModel.of(folder).scorer()) {
