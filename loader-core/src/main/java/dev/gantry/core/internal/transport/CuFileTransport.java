@@ -16,11 +16,9 @@ import dev.gantry.core.internal.natives.CuFileHandle;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
-import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
@@ -92,7 +90,9 @@ public final class CuFileTransport implements AutoCloseable {
         long count =
             all.size() == 1
                 ? driver.cuFile().write(to, all.getFirst(), bytes - done, fileOffset + done, done)
-                : driver.cuFile().writeTogether(to, behind(all, done), fileOffset + done);
+                : driver
+                    .cuFile()
+                    .writeTogether(to, CuFileReads.behind(all, done), fileOffset + done);
         if (count <= 0) {
           throw new TransferException(
               "cuFileWrite",
@@ -138,192 +138,32 @@ public final class CuFileTransport implements AutoCloseable {
           }
         }
         DeviceSlab slab = registered(in);
-        read(
-            slab.context(),
-            file,
-            handle,
-            slab.deviceSegment(),
-            read.slabOffset(),
-            read.fileOffset(),
-            read.length(),
-            read.required());
+        new CuFileReads(driver.cuFile(), file, handle)
+            .read(
+                slab.context(),
+                slab.deviceSegment(),
+                read.slabOffset(),
+                read.fileOffset(),
+                read.length(),
+                read.required());
       }
       case Target.OnEach _ -> throw new IllegalStateException("a reader has a device of its own");
       case Target.Scattered(var pieces) -> {
-        try (InPlace places = new InPlace(file, handle)) {
-          pieces.forEach(piece -> places.read(piece, read.fileOffset()));
-          places.finish();
+        try (PlacedRows rows =
+            new PlacedRows(new CuFileReads(driver.cuFile(), file, handle), this::use)) {
+          pieces.forEach(piece -> rows.read(piece, read.fileOffset()));
+          rows.finish();
         }
       }
     }
     return handle == direct || transport() == Transport.GDS;
   }
 
-  /// Reads rows of one request to their places. Rows that are adjacent in the file and small are read together, where
-  /// libcufile can: a disk is slow at small requests. For one thread.
-  private final class InPlace implements AutoCloseable {
-    /// Larger rows are read by themselves, to their registered memory.
-    private static final long TOGETHER_BYTES = 1 << 20;
-
-    private final SourceFile file;
-    private final CuFileHandle handle;
-    private final boolean vectors = driver.cuFile().hasVectors();
-    private final List<RegistrationCache.Use> uses = new ArrayList<>();
-    private final List<MemorySegment> places = new ArrayList<>();
-
-    /// The registered region that has the first of `places`, or that place.
-    private MemorySegment base = MemorySegment.NULL;
-
-    /// The context of the device that has `places`.
-    private CudaContext of = context;
-
-    private long begin;
-    private long end;
-
-    InPlace(SourceFile file, CuFileHandle handle) {
-      this.file = file;
-      this.handle = handle;
-    }
-
-    /// @param at where the request begins in the file
-    void read(Target.Piece piece, long at) {
-      Copy2D rows = piece.rows();
-      Memory.OnDevice memory = onDevice(piece.memory());
-      CudaContext to = CudaContext.of(memory.device());
-      long first = memory.address() + rows.target();
-      RegistrationCache.Use use = use(piece);
-      uses.add(use);
-      for (long row = 0; row < rows.rows(); row++) {
-        long address = first + row * rows.targetPitch();
-        long from = at + rows.source() + row * rows.sourcePitch();
-        MemorySegment place = MemorySegment.ofAddress(address).reinterpret(rows.width());
-        MemorySegment region = use.refusal().isEmpty() ? use.base() : place;
-        if (vectors && rows.width() < TOGETHER_BYTES) {
-          add(to, place, region, from);
-        } else {
-          readOne(to, place, region, from);
-        }
-      }
-    }
-
-    private void readOne(CudaContext to, MemorySegment place, MemorySegment region, long from) {
-      long bytes = place.byteSize();
-      long offset = place.address() - region.address();
-      CuFileTransport.this.read(to, file, handle, region, offset, from, bytes, bytes);
-    }
-
-    private void add(CudaContext to, MemorySegment place, MemorySegment region, long from) {
-      if (places.isEmpty() || to != of || from != end || places.size() == CuFile.MAX_PIECES) {
-        finish();
-        of = to;
-        base = region;
-        begin = from;
-      }
-      places.add(place);
-      end = from + place.byteSize();
-    }
-
-    /// Reads the rows that were put off.
-    void finish() {
-      if (places.size() == 1) {
-        readOne(of, places.getFirst(), base, begin);
-      } else if (!places.isEmpty()) {
-        readTogether(of, file, handle, List.copyOf(places), begin);
-      }
-      places.clear();
-    }
-
-    @Override
-    public void close() {
-      uses.forEach(RegistrationCache.Use::close);
-    }
-  }
-
-  private void readTogether(
-      CudaContext to,
-      SourceFile file,
-      CuFileHandle handle,
-      List<MemorySegment> places,
-      long fileOffset) {
-    long bytes = places.stream().mapToLong(MemorySegment::byteSize).sum();
-    long done = 0;
-    try (var _ = to.enter()) {
-      while (done < bytes) {
-        long count = driver.cuFile().readTogether(handle, behind(places, done), fileOffset + done);
-        if (count <= 0) {
-          throw new TransferException(
-              "cuFileReadv",
-              file.file() + " offset " + (fileOffset + done),
-              new Failure.EndOfFile(bytes - done));
-        }
-        done += count;
-      }
-    }
-  }
-
-  /// The memory behind the first `done` bytes of `pieces`.
-  private static List<MemorySegment> behind(List<MemorySegment> pieces, long done) {
-    int first = 0;
-    long left = done;
-    while (left >= pieces.get(first).byteSize()) {
-      left -= pieces.get(first).byteSize();
-      first++;
-    }
-    List<MemorySegment> rest = new ArrayList<>(pieces.subList(first, pieces.size()));
-    rest.set(0, rest.getFirst().asSlice(left));
-    return rest;
-  }
-
-  /// Reads up to `length` bytes, of which the file must have the first `required`. Goes on where cuFile reads less than
-  /// it is asked to.
-  private void read(
-      CudaContext to,
-      SourceFile file,
-      CuFileHandle handle,
-      MemorySegment base,
-      long offset,
-      long fileOffset,
-      long length,
-      long required) {
-    long done = 0;
-    try (var _ = to.enter()) {
-      while (done < required) {
-        long count =
-            driver.cuFile().read(handle, base, length - done, fileOffset + done, offset + done);
-        if (count <= 0) {
-          throw new TransferException(
-              "cuFileRead",
-              file.file() + " offset " + (fileOffset + done),
-              new Failure.EndOfFile(required - done));
-        }
-        done += count;
-      }
-    }
-  }
-
-  /// Shorter rows that do not lie one behind the other are too small for requests to a disk.
-  private static final long MIN_ROW_BYTES = 64 << 10;
-
-  /// Whether cuFile brings these pieces to their places well: all of them go to devices, no two of them want the same
-  /// bytes, no rows are too short, and all of the memory can be registered. If memory cannot be, the report gets the
-  /// reason.
+  /// Whether cuFile brings these pieces to their places well, and all of the memory can be registered; if memory cannot
+  /// be, the report gets the reason.
   boolean suits(Target.Scattered target) {
-    List<Copy2D> pieces = new ArrayList<>();
-    for (Target.Piece piece : target.pieces()) {
-      Copy2D rows = piece.rows();
-      if (piece.memory() instanceof Memory.OnHost
-          || (rows.rows() > 1 && rows.width() < MIN_ROW_BYTES)) {
-        return false;
-      }
-      for (long row = 0; row < rows.rows(); row++) {
-        pieces.add(rows.rows(row, 1));
-      }
-    }
-    pieces.sort(Comparator.comparingLong(Copy2D::source));
-    for (int i = 1; i < pieces.size(); i++) {
-      if (pieces.get(i).source() < pieces.get(i - 1).sourceEnd()) {
-        return false;
-      }
+    if (!PlacedRows.suit(target.pieces())) {
+      return false;
     }
     for (Target.Piece piece : target.pieces()) {
       try (RegistrationCache.Use use = use(piece)) {
@@ -336,7 +176,7 @@ public final class CuFileTransport implements AutoCloseable {
   }
 
   private RegistrationCache.Use use(Target.Piece piece) {
-    Memory.OnDevice memory = onDevice(piece.memory());
+    Memory.OnDevice memory = PlacedRows.onDevice(piece.memory());
     RegistrationCache.Use use = load.use(memory.device(), memory.address(), memory.length());
     noteRefusal(use.refusal());
     return use;
@@ -346,13 +186,6 @@ public final class CuFileTransport implements AutoCloseable {
     if (!refusal.isEmpty()) {
       bounced = refusal;
     }
-  }
-
-  private static Memory.OnDevice onDevice(Memory memory) {
-    return switch (memory) {
-      case Memory.OnDevice device -> device;
-      case Memory.OnHost _ -> throw new MisuseException("cuFile cannot fill host memory");
-    };
   }
 
   private DeviceSlab registered(Target.InSlab target) {
