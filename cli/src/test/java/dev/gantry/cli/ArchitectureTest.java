@@ -507,14 +507,16 @@ class ArchitectureTest {
             .resideInAPackage(SESSION));
   }
 
-  /// The wall clock may be set while a program runs. Files have its time, and chat templates tell a model the date; all
-  /// else measures by `System.nanoTime`.
+  /// The wall clock may be set while a program runs. Files have its time, chat templates tell a model the date, and servers
+  /// name one until which to wait; all else measures by `System.nanoTime`.
   @Test
   void librariesDoNotAskTheWallClock() {
     DescribedPredicate<JavaClass> files =
         DescribedPredicate.describe(
-            "which sets the times of files, or tells the date",
-            type -> Set.of("CacheFolder", "ChatTemplate").contains(type.getSimpleName()));
+            "which sets the times of files, tells the date, or waits until a server's",
+            type ->
+                Set.of("CacheFolder", "ChatTemplate", "RemoteFault")
+                    .contains(type.getSimpleName()));
     check(
         noClasses()
             .that(
