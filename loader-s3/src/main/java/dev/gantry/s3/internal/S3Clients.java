@@ -38,6 +38,7 @@ import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
+import software.amazon.awssdk.services.s3.model.Part;
 import software.amazon.awssdk.services.s3.model.S3Object;
 
 /// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
@@ -226,14 +227,29 @@ final class S3Clients implements AutoCloseable {
     return found;
   }
 
-  void abort(Location location, String bucket, MultipartUpload upload) {
+  /// The parts of an upload that are there.
+  List<Part> parts(Location file, S3Name name, String uploadId) {
+    List<Part> found = new ArrayList<>();
+    var _ =
+        await(
+            "LIST",
+            file,
+            () ->
+                names
+                    .listPartsPaginator(
+                        list -> list.bucket(name.bucket()).key(name.key()).uploadId(uploadId))
+                    .parts()
+                    .subscribe(found::add));
+    return found;
+  }
+
+  void abort(Location location, String bucket, String key, String uploadId) {
     var _ =
         await(
             "ABORT",
             location,
             () ->
-                names.abortMultipartUpload(
-                    end -> end.bucket(bucket).key(upload.key()).uploadId(upload.uploadId())));
+                names.abortMultipartUpload(end -> end.bucket(bucket).key(key).uploadId(uploadId)));
   }
 
   private static Location location(String bucket, String key) {

@@ -91,6 +91,11 @@ final class S3Errors {
     return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end));
   }
 
+  /// The fault of an answer that has an error in its body in spite of its status.
+  static RemoteFault fault(int status, String code) {
+    return RemoteFault.of(PASSING_CODES.contains(code), 0, reason(status, code, ""), "");
+  }
+
   private static String retryAfter(S3FinishedResponseContext end) {
     HttpHeader[] headers = end.getErrorHeaders();
     return headers == null

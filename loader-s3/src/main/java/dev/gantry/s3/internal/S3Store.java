@@ -4,11 +4,8 @@ package dev.gantry.s3.internal;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
@@ -59,16 +56,7 @@ public final class S3Store implements WritableStore {
 
   @Override
   public void upload(Path file, Location target) {
-    S3Name name = S3Name.ofObject(target);
-    S3Clients present = clients();
-    long size;
-    try {
-      size = Files.size(file);
-    } catch (IOException e) {
-      throw FileErrors.of("stat", file.toString(), e);
-    }
-    present.await(
-        "PUT", target, () -> S3Upload.start(present, file, size, target, present.url(name)));
+    S3Upload.run(clients(), file, target);
   }
 
   @Override
@@ -81,7 +69,7 @@ public final class S3Store implements WritableStore {
     S3Name name = S3Name.of(folder).folder();
     for (MultipartUpload upload : clients().begun(folder, name)) {
       if (names.test(upload.key().substring(name.key().length()))) {
-        clients().abort(folder, name.bucket(), upload);
+        clients().abort(folder, name.bucket(), upload.key(), upload.uploadId());
       }
     }
   }

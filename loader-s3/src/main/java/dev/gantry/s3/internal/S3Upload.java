@@ -2,75 +2,303 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.store.FileErrors;
+import dev.gantry.s3.internal.S3Call.Answer;
+import dev.gantry.s3.internal.S3Call.Body;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
+import java.net.URLEncoder;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
+import java.util.ArrayDeque;
+import java.util.Comparator;
+import java.util.Deque;
+import java.util.HexFormat;
 import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
-import software.amazon.awssdk.crt.http.HttpHeader;
-import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
+import java.util.stream.Collectors;
+import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
+import software.amazon.awssdk.services.s3.model.Part;
 
-/// A file on its way to S3. The CRT client reads it, sends a larger one as a multipart upload, retries parts,
-/// and aborts the upload when it fails. It is not sent by the SDK's client, which sends `Expect:
-/// 100-continue` even with an empty body, and does not understand s3proxy's answers to that.
-final class S3Upload extends S3Request {
-  private final Path file;
-  private final long bytes;
-  private final CompletableFuture<Void> done = new CompletableFuture<>();
+/// A file on its way to S3, for one thread:
+///
+/// 1. A file of one part at most is one request.
+/// 2. Otherwise an upload of the same object that was begun and not ended is taken up, or else one is begun.
+/// 3. The parts that are missing are sent, many at once. A part is there if its MD5 is that of the file's bytes.
+/// 4. The upload is completed; before that, the object is as it was.
+///
+/// A failure aborts the upload. A process that is killed, or interrupted, leaves it for step 2 of the next one.
+final class S3Upload {
+  private static final long SMALLEST_PART = 8L << 20;
 
-  private S3Upload(
-      S3Clients clients,
-      Path file,
-      long bytes,
-      Location target,
-      URI url,
-      Cancellation cancellation) {
-    super(clients, "PUT", target.toString(), url, cancellation, () -> true);
+  /// S3's bound.
+  private static final int MAX_PARTS = 10_000;
+
+  private static final int PARTS_AT_ONCE = 64;
+  private static final int HASHED_BYTES = 1 << 20;
+
+  private final S3Clients clients;
+  private final FileChannel file;
+  private final Path path;
+  private final long size;
+  private final Location target;
+  private final S3Name name;
+  private final URI url;
+  private final long partBytes;
+  private final Cancellation cancellation = new Cancellation();
+
+  private S3Upload(S3Clients clients, Path path, FileChannel file, Location target)
+      throws IOException {
+    this.clients = clients;
+    this.path = path;
     this.file = file;
-    this.bytes = bytes;
+    this.size = file.size();
+    this.target = target;
+    this.name = S3Name.ofObject(target);
+    this.url = clients.url(name);
+    long least = Math.ceilDiv(size, MAX_PARTS);
+    this.partBytes = Math.max(SMALLEST_PART, Math.ceilDiv(least, SMALLEST_PART) * SMALLEST_PART);
   }
 
-  /// @param url of the object
-  static CompletableFuture<Void> start(
-      S3Clients clients, Path file, long bytes, Location target, URI url) {
-    Cancellation cancellation = new Cancellation();
-    S3Upload upload = new S3Upload(clients, file, bytes, target, url, cancellation);
-    var _ =
-        upload.done.whenComplete((_, _) -> {
-          if (upload.done.isCancelled()) {
-            cancellation.cancel();
+  /// Uploads a file, and returns when the object is there.
+  static void run(S3Clients clients, Path path, Location target) {
+    try (FileChannel file = FileChannel.open(path)) {
+      new S3Upload(clients, path, file, target).run();
+    } catch (IOException e) {
+      throw FileErrors.of("read", path.toString(), e);
+    }
+  }
+
+  private void run() {
+    if (size <= partBytes) {
+      Answer _ = await(call("PutObject", "PUT", "", part(0)));
+      return;
+    }
+    SortedMap<Integer, String> there = new TreeMap<>();
+    String id = resumable(there).orElseGet(this::begin);
+    try {
+      sendMissing(id, there);
+      complete(id, there);
+    } catch (GantryException e) {
+      if (!(e instanceof TransferException failed
+          && failed.failure() instanceof Failure.Cancelled)) {
+        abort(id, e);
+      }
+      throw e;
+    }
+  }
+
+  private int parts() {
+    return Math.toIntExact(Math.ceilDiv(size, partBytes));
+  }
+
+  /// Finds an upload of this object with parts of this file; the one that was begun last, if there are several.
+  ///
+  /// @param there gets the ETag of each part that need not be sent, by number
+  private Optional<String> resumable(Map<Integer, String> there) {
+    List<MultipartUpload> begun =
+        clients.begun(target, name).stream()
+            .filter(upload -> upload.key().equals(name.key()))
+            .sorted(Comparator.comparing(MultipartUpload::initiated).reversed())
+            .toList();
+    for (MultipartUpload upload : begun) {
+      for (Part part : clients.parts(target, name, upload.uploadId())) {
+        if (part.partNumber() <= parts() && isSame(part)) {
+          there.put(part.partNumber(), part.eTag());
+        }
+      }
+      if (!there.isEmpty()) {
+        return Optional.of(upload.uploadId());
+      }
+    }
+    return Optional.empty();
+  }
+
+  private boolean isSame(Part part) {
+    long from = (part.partNumber() - 1) * partBytes;
+    long bytes = Math.min(partBytes, size - from);
+    return part.size() == bytes && part.eTag().replace("\"", "").equals(md5(from, bytes));
+  }
+
+  private String md5(long from, long bytes) {
+    try {
+      MessageDigest digest = MessageDigest.getInstance("MD5");
+      ByteBuffer piece = ByteBuffer.allocate(HASHED_BYTES);
+      for (long at = from; at < from + bytes; at += piece.limit()) {
+        piece.clear().limit((int) Math.min(HASHED_BYTES, from + bytes - at));
+        while (piece.hasRemaining()) {
+          if (file.read(piece, at + piece.position()) < 0) {
+            return "";
           }
-        });
-    upload.start();
-    return upload.done;
+        }
+        digest.update(piece.flip());
+      }
+      return HexFormat.of().formatHex(digest.digest());
+    } catch (IOException e) {
+      throw FileErrors.of("read", path.toString(), e);
+    } catch (NoSuchAlgorithmException e) {
+      throw new IllegalStateException(e);
+    }
   }
 
-  @Override
-  Sent newAttempt() {
-    return new Sent() {
+  private String begin() {
+    String id =
+        await(call("CreateMultipartUpload", "POST", "?uploads", Body.of(new byte[0])))
+            .element("UploadId");
+    if (id.isEmpty()) {
+      throw new TransferException(
+          "POST", target.toString(), new Failure.Remote(0, "the server named no upload"));
+    }
+    return id;
+  }
+
+  /// @param etags gets the ETags of the parts that are sent
+  private void sendMissing(String id, Map<Integer, String> etags) {
+    record Sending(int number, CompletableFuture<Answer> end) {}
+    Deque<Sending> sending = new ArrayDeque<>();
+    try {
+      for (int number = 1; number <= parts() || !sending.isEmpty(); number++) {
+        if (number <= parts() && !etags.containsKey(number)) {
+          String query = "?partNumber=" + number + "&uploadId=" + encoded(id);
+          sending.add(
+              new Sending(
+                  number, call("UploadPart", "PUT", query, part((number - 1) * partBytes))));
+        }
+        if (sending.size() >= PARTS_AT_ONCE || (number >= parts() && !sending.isEmpty())) {
+          Sending first = sending.remove();
+          etags.put(first.number(), await(first.end()).etag());
+        }
+      }
+    } finally {
+      cancellation.cancel();
+      // Nothing reads the file any more when all have ended.
+      sending.forEach(part -> part.end().exceptionally(_ -> new Answer("", "")).join());
+    }
+  }
+
+  private void complete(String id, SortedMap<Integer, String> etags) {
+    String parts =
+        etags.entrySet().stream()
+            .map(part ->
+                "<Part><PartNumber>%d</PartNumber><ETag>%s</ETag></Part>"
+                    .formatted(part.getKey(), part.getValue().replace("\"", "&quot;")))
+            .collect(
+                Collectors.joining("", "<CompleteMultipartUpload>", "</CompleteMultipartUpload>"));
+    try {
+      Answer _ =
+          await(
+              S3Call.start(
+                  clients,
+                  "CompleteMultipartUpload",
+                  "POST",
+                  target.toString(),
+                  URI.create(url + "?uploadId=" + encoded(id)),
+                  Body.of(parts.getBytes(StandardCharsets.UTF_8)),
+                  new Cancellation()));
+    } catch (TransferException e) {
+      // An attempt whose answer was lost may have completed it.
+      if (!e.isNotFound() || !isThere()) {
+        throw e;
+      }
+    }
+  }
+
+  private boolean isThere() {
+    Long bytes = clients.head(target, name).contentLength();
+    return bytes != null && bytes == size;
+  }
+
+  private void abort(String id, GantryException failure) {
+    try {
+      clients.abort(target, name.bucket(), name.key(), id);
+    } catch (TransferException besides) {
+      failure.addSuppressed(besides);
+    }
+  }
+
+  private CompletableFuture<Answer> call(String operation, String method, String query, Body body) {
+    return S3Call.start(
+        clients, operation, method, target.toString(), URI.create(url + query), body, cancellation);
+  }
+
+  private static String encoded(String id) {
+    return URLEncoder.encode(id, StandardCharsets.UTF_8);
+  }
+
+  /// Waits for an answer. An interruption ends the whole upload, which stays to be taken up.
+  private Answer await(CompletableFuture<Answer> answer) {
+    return clients.await("PUT", target, () -> answer);
+  }
+
+  /// The bytes of a part, which are read as they are sent.
+  private Body part(long from) {
+    long bytes = Math.min(partBytes, size - from);
+    return new Body() {
       @Override
-      S3MetaRequestOptions options() {
-        return new S3MetaRequestOptions()
-            .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.PUT_OBJECT)
-            .withRequestFilePath(file);
+      public HttpRequestBodyStream open() {
+        return new FilePart(from, bytes);
+      }
+
+      @Override
+      public long length() {
+        return bytes;
       }
     };
   }
 
-  @Override
-  List<HttpHeader> headers() {
-    return List.of(
-        new HttpHeader("Content-Length", Long.toString(bytes)),
-        new HttpHeader("Content-Type", "application/octet-stream"));
-  }
+  private final class FilePart implements HttpRequestBodyStream {
+    private final long from;
+    private final long bytes;
+    private long done;
 
-  @Override
-  protected void completed() {
-    boolean _ = done.complete(null);
-  }
+    FilePart(long from, long bytes) {
+      this.from = from;
+      this.bytes = bytes;
+    }
 
-  @Override
-  protected void failed(Throwable reason) {
-    boolean _ = done.completeExceptionally(reason);
+    @Override
+    public boolean sendRequestBody(ByteBuffer target) {
+      int limit = target.limit();
+      target.limit((int) Math.min(limit, target.position() + bytes - done));
+      try {
+        while (target.hasRemaining()) {
+          int count = file.read(target, from + done);
+          if (count < 0) {
+            throw new IOException("the file ends before its size");
+          }
+          done += count;
+        }
+      } catch (IOException e) {
+        throw new UncheckedIOException(e);
+      } finally {
+        target.limit(limit);
+      }
+      return done == bytes;
+    }
+
+    @Override
+    public boolean resetPosition() {
+      done = 0;
+      return true;
+    }
+
+    @Override
+    public long getLength() {
+      return bytes;
+    }
   }
 }

@@ -5,21 +5,34 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
 import dev.gantry.s3.testing.FaultProxy;
 import dev.gantry.s3.testing.FaultProxy.Answer;
 import dev.gantry.s3.testing.S3Server;
+import dev.gantry.testing.ChildJvm;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
+import java.lang.ProcessBuilder.Redirect;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -38,6 +51,11 @@ import software.amazon.awssdk.services.s3.S3AsyncClient;
 class S3UploadFaultTest {
   /// Three parts.
   private static final int LARGE = 17_000_003;
+
+  private static final int PART = 8 << 20;
+
+  /// Eight parts.
+  private static final int MANY = 7 * PART + 3;
 
   private static final int SMALL = 100_003;
 
@@ -145,6 +163,154 @@ class S3UploadFaultTest {
     }
     upload(LARGE);
     assertThat(size()).isEqualTo(LARGE);
+  }
+
+  private static byte[] part(byte[] bytes, int number) {
+    int from = (number - 1) * PART;
+    return Arrays.copyOfRange(bytes, from, Math.min(bytes.length, from + PART));
+  }
+
+  /// Begins an upload as another process did that was killed.
+  private void begin(byte[] bytes, int... numbers) {
+    S3Settings settings =
+        new S3Settings(new RetryLimits(1, Duration.ofMillis(10), Duration.ofSeconds(20)));
+    try (S3Clients clients = S3Clients.open(settings)) {
+      String id =
+          call(clients, "CreateMultipartUpload", "POST", "?uploads", new byte[0])
+              .element("UploadId");
+      for (int number : numbers) {
+        S3Call.Answer _ =
+            call(
+                clients,
+                "UploadPart",
+                "PUT",
+                "?partNumber=" + number + "&uploadId=" + id,
+                part(bytes, number));
+      }
+    }
+  }
+
+  private S3Call.Answer call(
+      S3Clients clients, String name, String method, String query, byte[] body) {
+    URI url = URI.create(clients.url(S3Name.ofObject(object)) + query);
+    return S3Call.start(
+            clients, name, method, "test", url, S3Call.Body.of(body), new Cancellation())
+        .join();
+  }
+
+  private byte[] content() {
+    try (StoredFile opened = store.open(object, CachePolicy.BUFFERED);
+        SourceFile file = new SourceFile(object, opened);
+        Arena arena = Arena.ofShared()) {
+      MemorySegment bytes = arena.allocate(file.size());
+      boolean _ = file.read(bytes, 0, bytes.byteSize(), false);
+      return bytes.toArray(ValueLayout.JAVA_BYTE);
+    }
+  }
+
+  @Test
+  void onlyThePartsThatAreMissingAreSent() {
+    byte[] bytes = TestFiles.bytes(3, LARGE);
+    begin(bytes, 1, 3);
+    proxy.answerUploads(_ -> Answer.RIGHT);
+    upload(LARGE);
+    assertThat(proxy.uploads()).as("a part, and the end").isEqualTo(2);
+    assertThat(Arrays.equals(content(), bytes)).isTrue();
+  }
+
+  @Test
+  void partsOfAnotherFileAreSentAnew() {
+    byte[] bytes = TestFiles.bytes(3, LARGE);
+    byte[] other = bytes.clone();
+    other[PART + 5]++;
+    begin(other, 1, 2);
+    proxy.answerUploads(_ -> Answer.RIGHT);
+    upload(LARGE);
+    assertThat(proxy.uploads()).as("two parts, and the end").isEqualTo(3);
+    assertThat(Arrays.equals(content(), bytes)).isTrue();
+  }
+
+  @Test
+  void anUploadOfWhichNothingFitsIsNotTakenUp() {
+    begin(TestFiles.bytes(4, LARGE), 1, 2, 3);
+    proxy.answerUploads(_ -> Answer.RIGHT);
+    upload(LARGE);
+    assertThat(proxy.uploads()).as("a beginning, three parts, and the end").isEqualTo(5);
+    assertThat(Arrays.equals(content(), TestFiles.bytes(3, LARGE))).isTrue();
+  }
+
+  @Test
+  void aFileOfNoBytesIsUploaded() {
+    upload(0);
+    assertThat(size()).isZero();
+  }
+
+  /// Uploads a file, for a process that is killed meanwhile.
+  static void main(String[] arguments) {
+    try (S3Store store = new S3Store()) {
+      store.upload(Path.of(arguments[0]), Location.of(arguments[1]));
+    }
+  }
+
+  @Test
+  void anUploadThatWasCutByAKillGoesOnWhereItWas() throws Exception {
+    byte[] bytes = TestFiles.bytes(3, MANY);
+    Path file = Files.write(folder.resolve("model.safetensors"), bytes);
+    List<String> options = new ArrayList<>(List.of("-Xmx256m"));
+    for (String property : System.getProperties().stringPropertyNames()) {
+      if (property.startsWith("aws.")) {
+        options.add("-D" + property + "=" + System.getProperty(property));
+      }
+    }
+    CountDownLatch killed = new CountDownLatch(1);
+    CountDownLatch some = new CountDownLatch(5);
+    // What comes after the fourth part waits for the kill, and then fails with its connection.
+    proxy.answerUploads(number -> {
+      some.countDown();
+      if (number > 4) {
+        Latches.await(killed);
+        return Answer.CUT_UPLOAD;
+      }
+      return Answer.RIGHT;
+    });
+    Process child =
+        ChildJvm.command(options, S3UploadFaultTest.class, file, object)
+            .redirectErrorStream(true)
+            .redirectOutput(Redirect.DISCARD)
+            .start();
+    Latches.await(some);
+    while (partsThere() < 4) {
+      assertThat(child.isAlive()).isTrue();
+      Thread.onSpinWait();
+    }
+    var _ = child.toHandle().destroyForcibly();
+    child.onExit().join();
+    killed.countDown();
+    assertThat(size()).as("the old object").isEqualTo(7);
+    proxy.answerUploads(_ -> Answer.RIGHT);
+    store.upload(file, object);
+    assertThat(proxy.uploads())
+        .as("the other parts, and the end")
+        .isEqualTo(Math.ceilDiv(MANY, PART) - 4 + 1);
+    assertThat(Arrays.equals(content(), bytes)).isTrue();
+  }
+
+  private static int partsThere() {
+    try (S3AsyncClient client = S3AsyncClient.crtBuilder().forcePathStyle(true).build()) {
+      return client
+          .listMultipartUploads(list -> list.bucket(S3Server.BUCKET))
+          .join()
+          .uploads()
+          .stream()
+          .mapToInt(upload ->
+              client
+                  .listParts(list ->
+                      list.bucket(S3Server.BUCKET).key(upload.key()).uploadId(upload.uploadId()))
+                  .join()
+                  .parts()
+                  .size())
+          .sum();
+    }
   }
 
   @Test

@@ -32,6 +32,7 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.BiPredicate;
 import java.util.function.Predicate;
+import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -74,7 +75,8 @@ final class RemoteFolder {
     this.scan = new RemoteScan(session, store, location, local.root());
   }
 
-  /// Takes a folder for this saver, and removes what unfinished uploads have left there.
+  /// Takes a folder for this saver, and removes what unfinished uploads have left there, but for those of checkpoints that
+  /// this saver will copy.
   ///
   /// @param here the checkpoints of the local folder
   /// @param name the saver's name, 16 hexadecimal digits
@@ -96,9 +98,19 @@ final class RemoteFolder {
     }
     RemoteFolder folder = new RemoteFolder(session, remote, local, here, name);
     folder.take();
-    folder.store.endUploads(remote, StoreFolder::isOfCheckpoint);
-    folder.removeLeftovers();
     folder.refresh();
+    long last = folder.last().map(CheckpointFolder::sequence).orElse(0L);
+    Set<String> resumed =
+        here.stream()
+            .filter(one -> one.sequence() > last)
+            .map(one -> StoreFolder.copyName(one, name))
+            .collect(Collectors.toSet());
+    folder.store.endUploads(
+        remote,
+        file ->
+            StoreFolder.isOfCheckpoint(file)
+                && !resumed.contains(file.substring(0, file.indexOf('/'))));
+    folder.removeLeftovers(resumed);
     return folder;
   }
 
@@ -112,9 +124,11 @@ final class RemoteFolder {
     store.upload(file, scan.at(SAVER));
   }
 
-  private void removeLeftovers() {
+  /// @param resumed the names of copies that this saver will go on with
+  private void removeLeftovers(Set<String> resumed) {
     SequencedMap<String, Map<String, Long>> unfinished = scan.folders();
     unfinished.values().removeIf(sizes -> sizes.containsKey(StoreFolder.MANIFEST));
+    unfinished.keySet().removeAll(resumed);
     if (!unfinished.isEmpty()) {
       // If this saver still has the folder, no other one began an upload before this listing.
       requireOurs();
@@ -245,7 +259,7 @@ final class RemoteFolder {
     }
   }
 
-  /// Copies a checkpoint to the store, and removes the copies that the retention does not keep.
+  /// Copies a checkpoint to the store, without what an earlier process has copied of it, and removes the copies that the retention does not keep.
   ///
   /// @throws MalformedFileException if the checkpoint is damaged on the disk
   /// @throws TransferException if a file cannot be read, the store fails, or another saver has taken the
@@ -254,8 +268,12 @@ final class RemoteFolder {
     checkpoint.checkSizes();
     requireOurs();
     String folder = StoreFolder.copyName(checkpoint, name);
+    Map<String, Long> there = scan.folders().getOrDefault(folder, Map.of());
     for (Manifest.FileEntry file : checkpoint.manifest().files()) {
-      store.upload(checkpoint.folder().resolve(file.name()), scan.at(folder + "/" + file.name()));
+      // The name tells which save it is of, so a file of this name and size has the same bytes.
+      if (!Long.valueOf(file.size()).equals(there.get(file.name()))) {
+        store.upload(checkpoint.folder().resolve(file.name()), scan.at(folder + "/" + file.name()));
+      }
     }
     requireOurs();
     store.upload(

@@ -15,6 +15,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
+import java.util.SequencedMap;
 import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -102,11 +103,14 @@ public final class StoreFolder {
     return CHECKPOINT.matcher(folderName).matches();
   }
 
-  /// The name of a checkpoint's copy in another store: unique among all savers' copies.
+  /// The name of a checkpoint's copy in another store: unique among all savers' copies, and the same for every process
+  /// that copies this save.
   ///
-  /// @param saver the saver's name, 16 hexadecimal digits
+  /// @param saver the name of the saver that copies it, 16 hexadecimal digits, for a save that names none
   static String copyName(CheckpointFolder checkpoint, String saver) {
-    return "gantry-step-" + checkpoint.step() + "-" + checkpoint.sequence() + "-" + saver;
+    SequencedMap<String, Long> saves = checkpoint.head().history().saves();
+    String origin = saves.isEmpty() ? saver : saves.lastEntry().getKey();
+    return "gantry-step-" + checkpoint.step() + "-" + checkpoint.sequence() + "-" + origin;
   }
 
   /// Finds a free name for a checkpoint's folder: `gantry-step-N`, else `gantry-step-N-SEQUENCE` or the

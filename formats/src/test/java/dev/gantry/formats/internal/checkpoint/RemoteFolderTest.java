@@ -35,6 +35,7 @@ import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
 import java.util.UUID;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -208,6 +209,34 @@ class RemoteFolderTest {
     // The folder is free, and the next saver uploads it.
     open("a", Retention.ALL, Retention.ALL).close();
     assertThat(there()).containsExactly(1L);
+  }
+
+  /// As if the process had been killed before the last of three files.
+  @Test
+  void theNextSaverSendsOnlyTheFilesThatAreMissing() {
+    List<String> first = new CopyOnWriteArrayList<>();
+    CheckpointStore store = open("a", Retention.ALL, Retention.ALL);
+    MemoryStore.beforeEachWrite(call -> {
+      if (call.contains("00002-of")) {
+        throw new TransferException("upload", "x", new Failure.Remote(503, "slow down"));
+      }
+      first.add(call);
+    });
+    save(store, 1);
+    assertThatThrownBy(store::close).hasMessageContaining("slow down");
+    assertThat(first)
+        .containsExactlyInAnyOrder(
+            "upload model.safetensors.index.json", "upload model-00001-of-00002.safetensors");
+    List<String> next = new CopyOnWriteArrayList<>();
+    MemoryStore.beforeEachWrite(next::add);
+    open("a", Retention.ALL, Retention.ALL).close();
+    MemoryStore.beforeEachWrite(null);
+    assertThat(next)
+        .containsExactly(
+            "upload gantry-saver",
+            "upload model-00002-of-00002.safetensors",
+            "upload manifest.json");
+    requireFetchable("b", 1);
   }
 
   /// As if the process had been killed before each call: old or new, and the next saver finishes it.

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.internal.store.RemoteFault;
+import java.io.ByteArrayOutputStream;
+import java.net.URI;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.crt.http.HttpHeader;
+import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
+import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
+
+/// One call of S3's interface with a short answer: a step of an upload.
+final class S3Call extends S3Request {
+  /// What the server answered.
+  ///
+  /// @param etag the value of `ETag`; empty if there was none
+  record Answer(String etag, String body) {
+    /// Reads an element of the body that holds text alone.
+    ///
+    /// @return empty if the body has none
+    String element(String name) {
+      Matcher found = Pattern.compile("<" + name + ">([^<]*)</" + name + ">").matcher(body);
+      return found.find()
+          ? found
+              .group(1)
+              .replace("&quot;", "\"")
+              .replace("&lt;", "<")
+              .replace("&gt;", ">")
+              .replace("&amp;", "&")
+          : "";
+    }
+  }
+
+  /// Makes the body of each attempt.
+  interface Body {
+    HttpRequestBodyStream open();
+
+    /// In bytes.
+    long length();
+
+    /// A body in memory.
+    static Body of(byte[] bytes) {
+      return new Body() {
+        @Override
+        public HttpRequestBodyStream open() {
+          return new HttpRequestBodyStream() {
+            private final ByteBuffer left = ByteBuffer.wrap(bytes);
+
+            @Override
+            public boolean sendRequestBody(ByteBuffer target) {
+              int count = Math.min(target.remaining(), left.remaining());
+              target.put(left.slice(left.position(), count));
+              left.position(left.position() + count);
+              return !left.hasRemaining();
+            }
+
+            @Override
+            public boolean resetPosition() {
+              left.rewind();
+              return true;
+            }
+
+            @Override
+            public long getLength() {
+              return bytes.length;
+            }
+          };
+        }
+
+        @Override
+        public long length() {
+          return bytes.length;
+        }
+      };
+    }
+  }
+
+  private static final int MAX_ANSWER_BYTES = 1 << 20;
+  private static final Pattern ERROR = Pattern.compile("<Error>.*", Pattern.DOTALL);
+
+  private final String name;
+  private final Body body;
+  private final CompletableFuture<Answer> done = new CompletableFuture<>();
+  private volatile Answer answer = new Answer("", "");
+
+  private S3Call(
+      S3Clients clients,
+      String name,
+      String method,
+      String subject,
+      URI url,
+      Body body,
+      Cancellation cancellation) {
+    super(clients, method, subject, url, cancellation, () -> true);
+    this.name = name;
+    this.body = body;
+  }
+
+  /// Begins a call.
+  ///
+  /// @param name of the operation, such as `UploadPart`
+  /// @param url with its query
+  /// @return ends also when the call is cancelled
+  static CompletableFuture<Answer> start(
+      S3Clients clients,
+      String name,
+      String method,
+      String subject,
+      URI url,
+      Body body,
+      Cancellation cancellation) {
+    S3Call call = new S3Call(clients, name, method, subject, url, body, cancellation);
+    call.start();
+    return call.done;
+  }
+
+  @Override
+  List<HttpHeader> headers() {
+    return List.of(
+        new HttpHeader("Content-Length", Long.toString(body.length())),
+        new HttpHeader("Content-Type", "application/octet-stream"));
+  }
+
+  @Override
+  HttpRequestBodyStream body() {
+    return body.open();
+  }
+
+  @Override
+  protected void completed() {
+    boolean _ = done.complete(answer);
+  }
+
+  @Override
+  protected void failed(Throwable reason) {
+    boolean _ = done.completeExceptionally(reason);
+  }
+
+  @Override
+  Sent newAttempt() {
+    return new Attempted();
+  }
+
+  private final class Attempted extends Sent {
+    private final ByteArrayOutputStream received = new ByteArrayOutputStream();
+    private String etag = "";
+
+    @Override
+    S3MetaRequestOptions options() {
+      return new S3MetaRequestOptions()
+          .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.DEFAULT)
+          .withOperationName(name);
+    }
+
+    @Override
+    public void onResponseHeaders(int status, HttpHeader[] headers) {
+      etag =
+          Arrays.stream(headers)
+              .filter(header -> header.getName().equalsIgnoreCase("ETag"))
+              .map(HttpHeader::getValue)
+              .findFirst()
+              .orElse("");
+    }
+
+    @Override
+    public int onResponseBody(ByteBuffer bytes, long start, long end) {
+      byte[] copy = new byte[Math.min(bytes.remaining(), MAX_ANSWER_BYTES - received.size())];
+      bytes.get(copy);
+      received.writeBytes(copy);
+      return 0;
+    }
+
+    /// A server may answer with status 200 before it knows that it will fail.
+    @Override
+    @Nullable RemoteFault fault() {
+      String text = received.toString(StandardCharsets.UTF_8);
+      answer = new Answer(etag, text);
+      return ERROR.matcher(text).find() ? S3Errors.fault(200, answer.element("Code")) : null;
+    }
+  }
+}
