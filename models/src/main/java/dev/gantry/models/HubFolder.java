@@ -22,18 +22,6 @@ final class HubFolder {
   /// What follows the family's name in the names of models with a head.
   private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
 
-  /// Keys of a configuration of two models that are read apart, or change none of them.
-  private static final Set<String> SHARED =
-      Set.of(
-          "initializer_factor",
-          "logit_scale_init_value",
-          "model_type",
-          "projection_dim",
-          "text_config",
-          "text_config_dict",
-          "vision_config",
-          "vision_config_dict");
-
   private final Path path;
   private final Supplier<Weights> weights;
   private final HubConfig config;
@@ -91,7 +79,7 @@ final class HubFolder {
       throw config.refuse("model_type", "clip and siglip have towers");
     }
     Set<String> harmless = new HashSet<>(Architecture.HARMLESS);
-    harmless.addAll(SHARED);
+    harmless.addAll(Facts.lines("towers").toList());
     config.requireAllRead(harmless);
     String word = tower == HubModel.Tower.TEXT ? "text" : "vision";
     config.need(word + "_config");
