@@ -63,6 +63,7 @@ public final class HubServer implements AutoCloseable {
   private final Map<String, SortedMap<String, byte[]>> repositories = new ConcurrentHashMap<>();
   private final Map<String, String> commits = new ConcurrentHashMap<>();
   private final List<Request> requests = new CopyOnWriteArrayList<>();
+  private volatile boolean damaged;
   private volatile Function<Request, Optional<Refusal>> refusals = _ -> Optional.empty();
 
   /// The hub that all sessions of this process ask, with an empty cache folder of its own. It ends with the process.
@@ -142,6 +143,11 @@ public final class HubServer implements AutoCloseable {
   /// Gives the branch `main` this commit.
   public void commit(String repository, String commit) {
     commits.put(repository, commit);
+  }
+
+  /// Sends other bytes than those of the ETag from now on.
+  public void damage() {
+    damaged = true;
   }
 
   /// Refuses requests from now on as `refusals` says.
@@ -269,7 +275,7 @@ public final class HubServer implements AutoCloseable {
     }
     if (bytes.length < largeBytes) {
       exchange.getResponseHeaders().set("ETag", "\"" + git(bytes) + "\"");
-      send(exchange, bytes);
+      send(exchange, damaged ? new byte[bytes.length] : bytes);
       return;
     }
     String sha = hash("SHA-256", bytes);

@@ -13,8 +13,6 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
-import java.nio.file.Path;
-import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -39,6 +37,9 @@ final class HubClient {
   private static final Duration SMALL_FILE = Duration.ofSeconds(60);
   private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
   private static final int MAX_PAGES = 1_000;
+  private static final long MAX_TEXT_BYTES = 64L << 20;
+  private static final BodyHandler<String> TEXT =
+      BodyHandlers.limiting(BodyHandlers.ofString(), MAX_TEXT_BYTES);
 
   /// The address of the next page in a header `Link`.
   private static final Pattern NEXT = Pattern.compile("<([^<>]+)>\\s*;\\s*rel=\"?next\"?");
@@ -118,22 +119,17 @@ final class HubClient {
     return new HubTree(entries);
   }
 
-  /// Copies a small file from the hub.
+  /// Returns the bytes of a small file.
   ///
-  /// @param target a new file
-  void download(HubName name, Path target) {
-    BodyHandler<Path> file =
-        BodyHandlers.ofFile(
-            target,
-            StandardOpenOption.CREATE,
-            StandardOpenOption.WRITE,
-            StandardOpenOption.TRUNCATE_EXISTING);
-    var _ = required("GET", name, send("GET", name, uri(name.resolve()), file, SMALL_FILE, true));
+  /// @param size in bytes; an answer that brings more is cut off
+  byte[] bytes(HubName name, long size) {
+    BodyHandler<byte[]> body = BodyHandlers.limiting(BodyHandlers.ofByteArray(), size);
+    return required("GET", name, send("GET", name, uri(name.resolve()), body, SMALL_FILE, true))
+        .body();
   }
 
   private HttpResponse<String> text(HubName name, URI uri, boolean patient) {
-    return required(
-        "GET", name, send("GET", name, uri, BodyHandlers.ofString(), METADATA, patient));
+    return required("GET", name, send("GET", name, uri, TEXT, METADATA, patient));
   }
 
   private <T> HttpResponse<T> required(String method, HubName name, HttpResponse<T> answer) {

@@ -30,16 +30,15 @@ record HubDisk(FileCalls calls, boolean links) {
         Path _ = Files.createDirectories(folder);
       }
       Path written = temporary(file);
-      write(written, text);
+      write(written, text.getBytes(StandardCharsets.UTF_8));
       Errno.check(calls.rename(written, file), "rename", file);
     } catch (IOException | GantryException _) {
       // See above.
     }
   }
 
-  private void write(Path file, String text) {
+  private void write(Path file, byte[] bytes) {
     int flags = FileCalls.O_WRONLY | FileCalls.O_CREAT | FileCalls.O_EXCL;
-    byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     RegularFile made = RegularFile.open(calls, file, flags, MODE, file);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment source = arena.allocate(Math.max(1, bytes.length));
@@ -56,17 +55,24 @@ record HubDisk(FileCalls calls, boolean links) {
     return file.resolveSibling(file.getFileName() + "." + random + ".incomplete");
   }
 
-  /// Gives a new whole file its name.
+  /// Writes a small file, which lasts when this returns.
   ///
-  /// @throws dev.gantry.core.TransferException if the disk fails
-  void install(Path whole, Path file) {
-    int descriptor = Errno.require(calls.open(whole, FileCalls.O_RDONLY, 0), "open", whole);
+  /// @throws dev.gantry.core.TransferException if the disk fails, or is full
+  void install(Path file, byte[] bytes) {
+    Path written = temporary(file);
     try {
-      Errno.check(FileCalls.retried(() -> calls.fsync(descriptor)), "fsync", whole);
-    } finally {
-      int _ = calls.close(descriptor);
+      write(written, bytes);
+      int descriptor = Errno.require(calls.open(written, FileCalls.O_RDONLY, 0), "open", written);
+      try {
+        Errno.check(FileCalls.retried(() -> calls.fsync(descriptor)), "fsync", written);
+      } finally {
+        int _ = calls.close(descriptor);
+      }
+      Errno.check(calls.rename(written, file), "rename", file);
+    } catch (RuntimeException | Error e) {
+      int _ = calls.unlink(written);
+      throw e;
     }
-    Errno.check(calls.rename(whole, file), "rename", file);
   }
 
   /// Publishes a file that is on the disk under a second name, with the permissions of a new file: the first name stays,
@@ -76,7 +82,7 @@ record HubDisk(FileCalls calls, boolean links) {
   void publish(Path whole, Path file) {
     try {
       Path second = temporary(file);
-      write(second, "");
+      write(second, new byte[0]);
       Files.setPosixFilePermissions(whole, Files.getPosixFilePermissions(second));
       Files.delete(second);
       if (!linked(whole, file)) {

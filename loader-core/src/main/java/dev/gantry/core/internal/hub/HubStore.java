@@ -11,7 +11,6 @@ import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
-import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.StoredFile;
@@ -241,27 +240,11 @@ public final class HubStore implements Store {
 
     /// Copies a small file to the cache.
     private void copy(HubName at, HubVersion state, Path blob) {
-      Path written = HubDisk.temporary(blob);
-      try {
-        client.download(at, written);
-        long bytes = Files.size(written);
-        if (bytes != state.size()) {
-          throw HubErrors.wrong(
-              "GET", at, bytes + " bytes came of a file of " + state.size() + " bytes");
-        }
-        if (!state.matches(written)) {
-          throw HubErrors.wrong("GET", at, "the bytes that came are not those of the ETag");
-        }
-        disk.install(written, blob);
-      } catch (IOException e) {
-        throw FileErrors.of("write", written.toString(), e);
-      } finally {
-        try {
-          boolean _ = Files.deleteIfExists(written);
-        } catch (IOException _) {
-          // Python's library leaves such files, too, when it is killed.
-        }
+      byte[] bytes = client.bytes(at, state.size());
+      if (bytes.length != state.size() || !state.matches(bytes)) {
+        throw HubErrors.wrong("GET", at, "the bytes that came are not those of the ETag");
       }
+      disk.install(blob, bytes);
     }
 
     private StoredFile coming(HubName at, HubVersion state, HubLock lock) {

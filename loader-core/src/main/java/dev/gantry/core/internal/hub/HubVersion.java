@@ -6,9 +6,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.PosixFile;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
-import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
@@ -22,14 +20,11 @@ record HubVersion(String etag, long size) {
   private static final Pattern GIT = Pattern.compile("[0-9a-f]{40}");
   private static final Pattern LARGE = Pattern.compile("[0-9a-f]{64}");
 
-  /// Whether a file has the bytes of this name; yes for names that say nothing about bytes.
-  ///
-  /// @param file a small file
-  boolean matches(Path file) throws IOException {
+  /// Whether these are the bytes of this name; yes for names that say nothing about bytes.
+  boolean matches(byte[] bytes) {
     if (!GIT.matcher(etag).matches() && !LARGE.matcher(etag).matches()) {
       return true;
     }
-    byte[] bytes = Files.readAllBytes(file);
     try {
       MessageDigest digest =
           MessageDigest.getInstance(LARGE.matcher(etag).matches() ? "SHA-256" : "SHA-1");

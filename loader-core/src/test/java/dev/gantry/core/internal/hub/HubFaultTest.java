@@ -119,6 +119,19 @@ class HubFaultTest {
   }
 
   @Test
+  void bytesThatAreNotThoseOfTheirNameAreRefused() throws IOException {
+    server.put(MODEL, "small.json", new byte[] {1, 2, 3});
+    server.damage();
+    settings.put("HF_HOME", folder.toString());
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 1000)) {
+      assertThatThrownBy(() -> store.fetch(Location.of("hf://org/model/small.json")))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("the bytes that came are not those of the ETag");
+    }
+    assertThat(folder.resolve("hub/models--org--model/blobs")).isEmptyDirectory();
+  }
+
+  @Test
   void failuresThatPassAreTriedAgain() {
     AtomicInteger count = new AtomicInteger();
     server.refuse(
@@ -143,7 +156,6 @@ class HubFaultTest {
         .hasMessage("HF_ENDPOINT must be an http or https address (was " + endpoint + ")");
   }
 
-  /// The first refusal of an address to which a redirect led sends the request to the hub again.
   @Test
   void aNameOfARepositoryIsNoFile() {
     checkRefused(Location.of("hf://org/model"), "name a file in it");
