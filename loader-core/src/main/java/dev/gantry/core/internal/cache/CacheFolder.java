@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.cache;
 
+import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
@@ -45,7 +46,9 @@ final class CacheFolder implements EntryFolder {
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
   private static final FileTime NEVER = FileTime.fromMillis(0);
   private static final long LOCK_PAUSE_NANOS = 1_000_000;
-  private static final int LOCK_PAUSES = 10_000;
+
+  /// As long as for a block that another process fetches: a process that was stopped keeps its locks.
+  private static final long PATIENCE_NANOS = 5_000_000_000L;
 
   private final FileCalls calls;
   private final Path folder;
@@ -204,19 +207,23 @@ final class CacheFolder implements EntryFolder {
 
   /// Does `work` while no other process does any under the same lock.
   ///
+  /// @throws TransferException if another process has the lock for some seconds, or this thread is interrupted
   /// @param work gets the descriptor of the lock's file
   static <T extends @Nullable Object> T locked(
       FileCalls calls, Path lockFile, IntFunction<T> work) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
     int file = Errno.require(OwnFiles.open(calls, lockFile, flags), "open", lockFile);
     try {
-      for (int i = 0; ; i++) {
+      for (long begun = System.nanoTime(); ; ) {
         int result = calls.lock(file, FileCalls.F_WRLCK, 0, 1);
         if (result >= 0) {
           return work.apply(file);
         }
-        if (result != -Errno.EAGAIN.code() || i == LOCK_PAUSES) {
+        if (result != -Errno.EAGAIN.code() || System.nanoTime() - begun > PATIENCE_NANOS) {
           Errno.check(result, "fcntl", lockFile);
+        }
+        if (Thread.currentThread().isInterrupted()) {
+          throw new TransferException("fcntl", lockFile.toString(), new Failure.Cancelled());
         }
         LockSupport.parkNanos(LOCK_PAUSE_NANOS);
       }

@@ -197,6 +197,12 @@ final class FillingFile implements FileCache.Filling {
       } catch (TransferException e) {
         cache.refuse(e);
       }
+      if ((turn == Turn.WAIT || turn == Turn.WAIT_FOR_OTHERS) && cache.isClosing()) {
+        throw new TransferException(
+            "read",
+            version.file().toString(),
+            new Failure.Remote(0, "the session was closed while another had this block in hand"));
+      }
       if (turn == Turn.WAIT) {
         parts.add(bringAfter(cached.settled(block), block));
       } else if (turn == Turn.WAIT_FOR_OTHERS) {
@@ -212,10 +218,13 @@ final class FillingFile implements FileCache.Filling {
           block);
     }
 
-    /// Tries a block again at some time, or when this read is cancelled.
+    /// Tries a block again at some time, or when this read is cancelled or the cache closed.
     private CompletableFuture<Void> bringAfter(CompletableFuture<Void> time, int block) {
       Runnable forget = request.cancellation().whenCancelled(() -> time.complete(null));
-      return time.thenRun(forget).thenComposeAsync(_ -> bring(block, block + 1), cache::run);
+      Runnable forgetClosing = cache.whenClosing(() -> time.complete(null));
+      return time.thenRun(forget)
+          .thenRun(forgetClosing)
+          .thenComposeAsync(_ -> bring(block, block + 1), cache::run);
     }
 
     private long start(int block) {

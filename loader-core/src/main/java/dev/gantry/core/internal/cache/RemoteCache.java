@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.cache;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
@@ -66,6 +68,9 @@ public final class RemoteCache implements FileCache {
   private final Map<String, CachedFile> open = new HashMap<>();
   private final AtomicBoolean warned = new AtomicBoolean();
   private volatile boolean mayPut = true;
+
+  /// Cancelled by [#close].
+  private final Cancellation closing = new Cancellation();
 
   /// The versions that files had when they were last opened.
   private final Map<URI, WholeFile.Version> known =
@@ -273,9 +278,11 @@ public final class RemoteCache implements FileCache {
     return mayPut;
   }
 
-  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may pass.
+  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may pass. Neither
+  /// does a cancellation.
   void refuse(GantryException reason) {
-    if (reason instanceof TransferException failed && failed.isErrno(NO_DESCRIPTOR)) {
+    if (reason instanceof TransferException failed
+        && (failed.isErrno(NO_DESCRIPTOR) || failed.failure() instanceof Failure.Cancelled)) {
       return;
     }
     mayPut = false;
@@ -313,9 +320,23 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Waits for files that are being synchronised, then ends the cache's threads.
+  /// Whether this is being closed, so that reads which wait for others must fail.
+  boolean isClosing() {
+    return closing.isCancelled();
+  }
+
+  /// Runs `action` once when this is closed.
+  ///
+  /// @return makes this forget the action
+  Runnable whenClosing(Runnable action) {
+    return closing.whenCancelled(action);
+  }
+
+  /// Fails the reads that wait for another process, waits for files that are being synchronised, then ends the cache's
+  /// threads.
   @Override
   public void close() {
+    closing.cancel();
     threads.shutdown();
     Cleanup.awaitEnd(threads);
     buffers.free();

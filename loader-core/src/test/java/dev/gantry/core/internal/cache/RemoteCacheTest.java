@@ -3,10 +3,13 @@ package dev.gantry.core.internal.cache;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.assertj.core.api.Assertions.catchThrowable;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -14,6 +17,7 @@ import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.JdkFiles;
 import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.core.internal.natives.ipc.OwnFiles;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
@@ -302,6 +306,55 @@ class RemoteCacheTest {
         waiting.start(other, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {}, _ -> {});
       }
     }
+  }
+
+  /// The other one fetches it from a server that is silent, as a process does that was stopped.
+  @Test
+  void aReadThatWaitsForAnotherFailsWhenItsSessionIsClosed() throws Exception {
+    GantrySession session = session();
+    CompletableFuture<Throwable> failure = new CompletableFuture<>();
+    try (Arena arena = Arena.ofShared();
+        SourceFile theirs = session().openFile(file);
+        SourceFile ours = session.openFile(file);
+        PendingReads fetching = new PendingReads();
+        PendingReads waiting = new PendingReads()) {
+      server.answer(_ -> Answer.SILENT);
+      fetching.start(theirs, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {}, _ -> {});
+      waiting.start(ours, arena.allocate(BLOCK), 3L * BLOCK, BLOCK, () -> {}, failure::complete);
+      close(session);
+      assertThat(failure.get())
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("closed while another had this block in hand");
+    }
+  }
+
+  @Test
+  void aCancelledWaitForTheFoldersLockDoesNotTurnTheCacheOff() throws Exception {
+    GantrySession session = session();
+    int lock =
+        OwnFiles.open(Libc.INSTANCE, folder.resolve("lock"), FileCalls.O_RDWR | FileCalls.O_CREAT);
+    try {
+      assertThat(Libc.INSTANCE.lock(lock, FileCalls.F_WRLCK, 0, 1)).isNotNegative();
+      Cancellation cancellation = new Cancellation();
+      CompletableFuture<Throwable> ended =
+          CompletableFuture.supplyAsync(() ->
+              catchThrowable(() ->
+                  session
+                      .load(
+                          List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1)),
+                          Device.HOST,
+                          TransferOptions.defaults().withCancellation(cancellation))
+                      .close()));
+      while (server.requests() < 1) {
+        Thread.onSpinWait();
+      }
+      cancellation.cancel();
+      assertThat(((TransferException) ended.get()).failure()).isEqualTo(new Failure.Cancelled());
+    } finally {
+      int _ = Libc.INSTANCE.close(lock);
+    }
+    checkLoad(session, file);
+    assertThat(cachedBytes()).isEqualTo(CacheEntry.cost(LENGTH));
   }
 
   @Test
