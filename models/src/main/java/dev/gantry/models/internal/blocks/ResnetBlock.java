@@ -54,8 +54,7 @@ public final class ResnetBlock extends StagedBlock {
     Window first = new Window(7, 2, 3);
     Part stem = normed("stem", config.stem(), config.channels(), first);
     add(first, (x, pass) -> config.activation().apply(stem.of(x, pass)));
-    Window pool = new Window(3, 2, 1);
-    add(pool, (x, _) -> Pool.maxPool2d(x, pool.kernel(), pool.step(), pool.edge(), false));
+    add(new Window(3, 2, 1), (x, _) -> Pool.maxPool2d(x, square(3), square(2), square(1), false));
     int inputs = config.stem();
     for (int stage = 0; stage < config.filters().size(); stage++) {
       int filters = config.filters().get(stage);

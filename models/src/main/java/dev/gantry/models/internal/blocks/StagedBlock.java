@@ -23,18 +23,6 @@ public abstract class StagedBlock extends NamedBlock {
     long count(long places) {
       return (places + 2L * padding - size) / stride + 1;
     }
-
-    Shape kernel() {
-      return new Shape(size, size);
-    }
-
-    Shape step() {
-      return new Shape(stride, stride);
-    }
-
-    Shape edge() {
-      return new Shape(padding, padding);
-    }
   }
 
   private final int channels;
@@ -80,12 +68,16 @@ public abstract class StagedBlock extends NamedBlock {
               Attention.cast(x, kernels),
               kernels,
               added == null ? null : pass.value(added),
-              window.step(),
-              window.edge(),
-              new Shape(1, 1),
+              square(window.stride()),
+              square(window.padding()),
+              square(1),
               groups)
           .singletonOrThrow();
     };
+  }
+
+  static Shape square(int side) {
+    return new Shape(side, side);
   }
 
   /// What is made of the last map, `[batch, width]`.
