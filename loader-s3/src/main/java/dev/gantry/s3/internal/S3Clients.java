@@ -17,7 +17,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.auth.credentials.AnonymousCredentialsProvider;
 import software.amazon.awssdk.auth.credentials.AwsCredentials;
+import software.amazon.awssdk.auth.credentials.AwsCredentialsProvider;
 import software.amazon.awssdk.auth.credentials.AwsSessionCredentials;
 import software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider;
 import software.amazon.awssdk.core.exception.SdkException;
@@ -25,6 +27,7 @@ import software.amazon.awssdk.crt.auth.credentials.Credentials;
 import software.amazon.awssdk.crt.auth.credentials.CredentialsProvider;
 import software.amazon.awssdk.crt.auth.credentials.DelegateCredentialsProvider;
 import software.amazon.awssdk.crt.auth.signing.AwsSigningConfig;
+import software.amazon.awssdk.crt.http.HttpHeader;
 import software.amazon.awssdk.crt.http.HttpMonitoringOptions;
 import software.amazon.awssdk.crt.io.ClientBootstrap;
 import software.amazon.awssdk.crt.io.ExponentialBackoffRetryOptions;
@@ -39,7 +42,9 @@ import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.Part;
+import software.amazon.awssdk.services.s3.model.RequestPayer;
 import software.amazon.awssdk.services.s3.model.S3Object;
+import software.amazon.awssdk.utils.SdkAutoCloseable;
 
 /// The clients of a store: the SDK's asks for names and sizes; the CRT's own brings the bytes, since it
 /// hands them out in direct buffers, and the SDK's in arrays.
@@ -52,15 +57,19 @@ final class S3Clients implements AutoCloseable {
   private static final double FASTEST_LINE_GBPS = 100;
 
   private final RetryLimits limits;
-  private final DefaultCredentialsProvider credentials;
+  private final AwsCredentialsProvider credentials;
   private final S3AsyncClient names;
+
+  /// What the SDK's requests say of who pays; null if the bucket's owner does.
+  private final @Nullable RequestPayer payer;
+
   private final CredentialsProvider forSigning;
   private final AwsSigningConfig signing;
   private final TlsContext tls;
   private final S3Client bytes;
 
-  private S3Clients(
-      S3Settings settings, DefaultCredentialsProvider credentials, S3AsyncClient names) {
+  private S3Clients(S3Settings settings, AwsCredentialsProvider credentials, S3AsyncClient names) {
+    this.payer = S3Settings.requesterPays() ? RequestPayer.REQUESTER : null;
     this.limits = settings.limits();
     this.credentials = credentials;
     this.names = names;
@@ -99,16 +108,25 @@ final class S3Clients implements AutoCloseable {
 
   /// @throws dev.gantry.core.TransferException if the SDK finds no region or no credentials
   static S3Clients open(S3Settings settings) {
-    DefaultCredentialsProvider credentials = DefaultCredentialsProvider.builder().build();
+    AwsCredentialsProvider credentials =
+        S3Settings.anonymous()
+            ? AnonymousCredentialsProvider.create()
+            : DefaultCredentialsProvider.builder().build();
     return Cleanup.orUndo(
         () -> {
           S3AsyncClient names = names(settings, credentials);
           return Cleanup.orUndo(() -> new S3Clients(settings, credentials, names), names::close);
         },
-        credentials::close);
+        () -> close(credentials));
   }
 
-  private static S3AsyncClient names(S3Settings settings, DefaultCredentialsProvider credentials) {
+  private static void close(AwsCredentialsProvider credentials) {
+    if (credentials instanceof SdkAutoCloseable closing) {
+      closing.close();
+    }
+  }
+
+  private static S3AsyncClient names(S3Settings settings, AwsCredentialsProvider credentials) {
     try {
       S3AsyncClient client = names(settings, credentials, false);
       if (!S3Settings.pathStyle(url(client, new S3Name("bucket", "key")))) {
@@ -122,7 +140,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   private static S3AsyncClient names(
-      S3Settings settings, DefaultCredentialsProvider credentials, boolean pathStyle) {
+      S3Settings settings, AwsCredentialsProvider credentials, boolean pathStyle) {
     return S3AsyncClient.crtBuilder()
         .credentialsProvider(credentials)
         .forcePathStyle(pathStyle)
@@ -134,6 +152,9 @@ final class S3Clients implements AutoCloseable {
   }
 
   private static Credentials forSigning(AwsCredentials found) {
+    if (found.accessKeyId() == null) {
+      return Credentials.createAnonymousCredentials();
+    }
     byte @Nullable [] token =
         found instanceof AwsSessionCredentials session ? utf8(session.sessionToken()) : null;
     return new Credentials(utf8(found.accessKeyId()), utf8(found.secretAccessKey()), token);
@@ -146,6 +167,13 @@ final class S3Clients implements AutoCloseable {
   /// The limits of one request.
   RetryLimits limits() {
     return limits;
+  }
+
+  /// The headers of each request that [#begin] sends, beside its own.
+  List<HttpHeader> headers() {
+    return payer == null
+        ? List.of()
+        : List.of(new HttpHeader("x-amz-request-payer", payer.toString()));
   }
 
   /// Begins a download or an upload. Refuses it while this is being closed: the CRT's client would use freed
@@ -173,7 +201,11 @@ final class S3Clients implements AutoCloseable {
 
   HeadObjectResponse head(Location file, S3Name name) {
     return await(
-        "HEAD", file, () -> names.headObject(head -> head.bucket(name.bucket()).key(name.key())));
+        "HEAD",
+        file,
+        () ->
+            names.headObject(
+                head -> head.bucket(name.bucket()).key(name.key()).requestPayer(payer)));
   }
 
   /// The objects in a folder, without those in folders within.
@@ -195,7 +227,10 @@ final class S3Clients implements AutoCloseable {
             () ->
                 names
                     .listObjectsV2Paginator(list ->
-                        list.bucket(folder.bucket()).prefix(folder.key()).delimiter(delimiter))
+                        list.bucket(folder.bucket())
+                            .prefix(folder.key())
+                            .delimiter(delimiter)
+                            .requestPayer(payer))
                     .contents()
                     .subscribe(found::add));
     // Leaves out the folder itself, which some programs make as an empty object.
@@ -208,7 +243,9 @@ final class S3Clients implements AutoCloseable {
         await(
             "DELETE",
             file,
-            () -> names.deleteObject(gone -> gone.bucket(name.bucket()).key(name.key())));
+            () ->
+                names.deleteObject(
+                    gone -> gone.bucket(name.bucket()).key(name.key()).requestPayer(payer)));
   }
 
   /// The uploads in parts that were begun below a folder, and neither completed nor aborted.
@@ -220,8 +257,8 @@ final class S3Clients implements AutoCloseable {
             location,
             () ->
                 names
-                    .listMultipartUploadsPaginator(
-                        list -> list.bucket(folder.bucket()).prefix(folder.key()))
+                    .listMultipartUploadsPaginator(list ->
+                        list.bucket(folder.bucket()).prefix(folder.key()).requestPayer(payer))
                     .uploads()
                     .subscribe(found::add));
     return found;
@@ -236,8 +273,11 @@ final class S3Clients implements AutoCloseable {
             file,
             () ->
                 names
-                    .listPartsPaginator(
-                        list -> list.bucket(name.bucket()).key(name.key()).uploadId(uploadId))
+                    .listPartsPaginator(list ->
+                        list.bucket(name.bucket())
+                            .key(name.key())
+                            .uploadId(uploadId)
+                            .requestPayer(payer))
                     .parts()
                     .subscribe(found::add));
     return found;
@@ -249,7 +289,8 @@ final class S3Clients implements AutoCloseable {
             "ABORT",
             location,
             () ->
-                names.abortMultipartUpload(end -> end.bucket(bucket).key(key).uploadId(uploadId)));
+                names.abortMultipartUpload(
+                    end -> end.bucket(bucket).key(key).uploadId(uploadId).requestPayer(payer)));
   }
 
   private static Location location(String bucket, String key) {
@@ -301,6 +342,6 @@ final class S3Clients implements AutoCloseable {
             forSigning::close,
             tls::close,
             names::close,
-            credentials::close));
+            () -> close(credentials)));
   }
 }

@@ -7,10 +7,12 @@ import dev.gantry.core.internal.store.RemoteFault;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.Optional;
 import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import software.amazon.awssdk.awscore.exception.AwsErrorDetails;
 import software.amazon.awssdk.core.exception.SdkException;
 import software.amazon.awssdk.crt.CRT;
 import software.amazon.awssdk.crt.http.HttpHeader;
@@ -33,6 +35,11 @@ final class S3Errors {
       Pattern.compile(
           "AWS_IO_(SOCKET|DNS|TLS_NEGOTIATION).*|AWS_ERROR_HTTP_(CONNECTION|SERVER|CHANNEL).*"
               + "|AWS_ERROR_HTTP_RESPONSE_FIRST_BYTE_TIMEOUT|AWS_ERROR_S3_REQUEST_TIME.*");
+
+  /// The statuses by which AWS says that a bucket is in another region.
+  private static final Set<Integer> WRONG_REGION = Set.of(301, 307, 400);
+
+  private static final Pattern REGION = Pattern.compile("[a-z0-9-]{1,40}");
 
   /// How the SDK begins to say that no answer came.
   private static final String NOT_SENT = "Failed to send the request: ";
@@ -58,9 +65,17 @@ final class S3Errors {
   static TransferException of(String operation, String subject, Throwable reason) {
     return switch (reason) {
       case S3Exception e -> {
-        @Nullable String code =
-            e.awsErrorDetails() == null ? null : e.awsErrorDetails().errorCode();
-        yield of(operation, subject, e.statusCode(), code == null ? "" : code, "");
+        @Nullable AwsErrorDetails details = e.awsErrorDetails();
+        @Nullable String code = details == null ? null : details.errorCode();
+        yield region(e)
+            .map(region ->
+                new TransferException(
+                    operation,
+                    subject,
+                    new Failure.Remote(
+                        e.statusCode(),
+                        "the bucket is in region " + region + ": set AWS_REGION=" + region)))
+            .orElseGet(() -> of(operation, subject, e.statusCode(), code == null ? "" : code, ""));
       }
       case TransferException known -> known;
       case SdkException e ->
@@ -72,6 +87,16 @@ final class S3Errors {
               new Failure.Remote(0, String.valueOf(reason.getMessage())),
               reason);
     };
+  }
+
+  /// The region of a bucket, where an answer refuses a request because another region was asked.
+  private static Optional<String> region(S3Exception refused) {
+    @Nullable AwsErrorDetails details = refused.awsErrorDetails();
+    return details == null || !WRONG_REGION.contains(refused.statusCode())
+        ? Optional.empty()
+        : Optional.ofNullable(details.sdkHttpResponse())
+            .flatMap(answer -> answer.firstMatchingHeader("x-amz-bucket-region"))
+            .filter(region -> REGION.matcher(region).matches());
   }
 
   /// Why an attempt of the CRT's client failed.

@@ -64,7 +64,7 @@ abstract class S3Request extends RemoteRequest {
                 Stream.of(
                     new HttpHeader("Host", url.getRawAuthority()),
                     new HttpHeader("User-Agent", "gantry")),
-                headers().stream())
+                Stream.concat(clients.headers().stream(), headers().stream()))
             .toArray(HttpHeader[]::new);
     String query = url.getRawQuery();
     String path = url.getRawPath() + (query == null ? "" : "?" + query);

@@ -5,6 +5,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.store.RetryLimits;
 import java.net.URI;
 import java.util.Locale;
+import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
 /// What the store adds to the SDK's own settings.
@@ -17,8 +18,19 @@ record S3Settings(RetryLimits limits) {
 
   static final S3Settings DEFAULT = new S3Settings(RetryLimits.DEFAULT);
 
-  private static final String PATH_STYLE_PROPERTY = "gantry.s3.path-style";
-  private static final String PATH_STYLE_VARIABLE = "GANTRY_S3_PATH_STYLE";
+  /// Whether requests have no signature, as buckets that are open to all need none.
+  ///
+  /// @throws MisuseException if the setting is neither true nor false
+  static boolean anonymous() {
+    return flag("anonymous").orElse(false);
+  }
+
+  /// Whether this user pays for requests to buckets of others, which refuse them otherwise.
+  ///
+  /// @throws MisuseException if the setting is neither true nor false
+  static boolean requesterPays() {
+    return flag("requester-pays").orElse(false);
+  }
 
   /// Whether the bucket's name is the first part of the path rather than of the host's name: as the setting
   /// says; without one, for all hosts except those of AWS.
@@ -26,19 +38,30 @@ record S3Settings(RetryLimits limits) {
   /// @param host of a bucket's objects
   /// @throws MisuseException if the setting is neither true nor false
   static boolean pathStyle(URI host) {
-    String property = System.getProperty(PATH_STYLE_PROPERTY);
-    @Nullable String set = property == null ? System.getenv(PATH_STYLE_VARIABLE) : property;
-    if (set != null) {
-      return switch (set.toLowerCase(Locale.ROOT)) {
-        case "true" -> true;
-        case "false" -> false;
-        default ->
-            throw new MisuseException(
-                "%s must be true or false (was %s)"
-                    .formatted(property == null ? PATH_STYLE_VARIABLE : PATH_STYLE_PROPERTY, set));
-      };
+    Optional<Boolean> set = flag("path-style");
+    if (set.isPresent()) {
+      return set.get();
     }
     String name = host.getHost().toLowerCase(Locale.ROOT);
     return !name.endsWith(".amazonaws.com") && !name.endsWith(".amazonaws.com.cn");
+  }
+
+  /// Reads a setting: the system property `gantry.s3.NAME`, else the environment variable `GANTRY_S3_NAME`.
+  private static Optional<Boolean> flag(String name) {
+    String property = "gantry.s3." + name;
+    String variable = "GANTRY_S3_" + name.toUpperCase(Locale.ROOT).replace('-', '_');
+    String given = System.getProperty(property);
+    @Nullable String set = given == null ? System.getenv(variable) : given;
+    if (set == null) {
+      return Optional.empty();
+    }
+    return switch (set.toLowerCase(Locale.ROOT)) {
+      case "true" -> Optional.of(true);
+      case "false" -> Optional.of(false);
+      default ->
+          throw new MisuseException(
+              "%s must be true or false (was %s)"
+                  .formatted(given == null ? variable : property, set));
+    };
   }
 }

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import com.sun.net.httpserver.Headers;
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/// What requests to buckets that are open to all, or whose requesters pay, say of who asks: the headers that come to a
+/// server.
+@ExtendWith(NoLeaks.class)
+class S3AccessTest {
+  private static final byte[] OBJECT = "bytes of an object".getBytes(StandardCharsets.UTF_8);
+  private static final Location FILE = Location.of("s3://bucket/object");
+
+  private final List<Headers> asked = new CopyOnWriteArrayList<>();
+  private final Map<String, String> before = new LinkedHashMap<>();
+  private HttpServer server;
+
+  /// Another region than the one that is asked, in which the bucket is then; empty for the same.
+  private volatile String region = "";
+
+  @BeforeEach
+  void start() throws IOException {
+    server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+    server.createContext("/", this::answer);
+    server.start();
+    set("aws.endpointUrlS3", "http://127.0.0.1:" + server.getAddress().getPort());
+    set("aws.region", "us-east-1");
+  }
+
+  @AfterEach
+  void stop() {
+    server.stop(0);
+    before.forEach((name, value) -> {
+      if (value == null) {
+        System.clearProperty(name);
+      } else {
+        System.setProperty(name, value);
+      }
+    });
+  }
+
+  private void set(String name, String value) {
+    before.putIfAbsent(name, System.setProperty(name, value));
+  }
+
+  private void answer(HttpExchange exchange) throws IOException {
+    try (exchange) {
+      asked.add(exchange.getRequestHeaders());
+      Headers headers = exchange.getResponseHeaders();
+      if (!region.isEmpty()) {
+        headers.set("x-amz-bucket-region", region);
+        exchange.sendResponseHeaders(301, -1);
+        return;
+      }
+      if (exchange.getRequestURI().getPath().equals("/bucket")
+          || exchange.getRequestURI().getPath().equals("/bucket/")) {
+        byte[] list =
+            ("<ListBucketResult><Name>bucket</Name><KeyCount>1</KeyCount><Contents><Key>folder/a</Key>"
+                 + "<Size>3</Size></Contents></ListBucketResult>")
+                .getBytes(StandardCharsets.UTF_8);
+        exchange.sendResponseHeaders(200, list.length);
+        exchange.getResponseBody().write(list);
+        return;
+      }
+      headers.set("ETag", "\"tag\"");
+      headers.set("Last-Modified", "Tue, 24 Nov 2026 00:00:00 GMT");
+      if (exchange.getRequestMethod().equals("HEAD")) {
+        headers.set("Content-Length", String.valueOf(OBJECT.length));
+        exchange.sendResponseHeaders(200, -1);
+        return;
+      }
+      headers.set("Content-Range", "bytes 0-%d/%d".formatted(OBJECT.length - 1, OBJECT.length));
+      exchange.sendResponseHeaders(206, OBJECT.length);
+      exchange.getResponseBody().write(OBJECT);
+    }
+  }
+
+  /// Reads the object, and lists a folder.
+  private void read() {
+    try (S3Store store = new S3Store();
+        Arena arena = Arena.ofShared()) {
+      try (SourceFile file = new SourceFile(FILE, store.open(FILE, CachePolicy.BUFFERED))) {
+        MemorySegment target = arena.allocate(OBJECT.length);
+        boolean _ = file.read(target, 0, OBJECT.length, false);
+        assertThat(target.mismatch(MemorySegment.ofArray(OBJECT))).isEqualTo(-1);
+      }
+      assertThat(store.list(Location.of("s3://bucket/folder")).orElseThrow())
+          .containsExactly(Location.of("s3://bucket/folder/a"));
+    }
+    assertThat(asked).hasSizeGreaterThanOrEqualTo(3);
+  }
+
+  @Test
+  void anonymousRequestsNeedNoKeysAndHaveNoSignature() {
+    set("gantry.s3.anonymous", "true");
+    read();
+    assertThat(asked).noneMatch(headers -> headers.containsKey("Authorization"));
+    assertThat(asked).noneMatch(headers -> headers.containsKey("x-amz-request-payer"));
+  }
+
+  @Test
+  void whoPaysIsSaidAndSignedInEachRequest() {
+    set("aws.accessKeyId", "user");
+    set("aws.secretAccessKey", "secret");
+    set("gantry.s3.requester-pays", "true");
+    read();
+    assertThat(asked)
+        .allSatisfy(headers -> {
+          assertThat(headers.getFirst("x-amz-request-payer")).isEqualTo("requester");
+          assertThat(headers.getFirst("Authorization")).contains("x-amz-request-payer");
+        });
+  }
+
+  @Test
+  void aBucketOfAnotherRegionIsNamedWithIt() {
+    set("gantry.s3.anonymous", "true");
+    region = "eu-south-2";
+    assertThatThrownBy(this::read)
+        .hasMessageContaining("the bucket is in region eu-south-2: set AWS_REGION=eu-south-2");
+  }
+
+  @Test
+  void aSettingIsTrueOrFalse() {
+    set("gantry.s3.anonymous", "perhaps");
+    assertThatThrownBy(this::read)
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("gantry.s3.anonymous must be true or false (was perhaps)");
+  }
+}
