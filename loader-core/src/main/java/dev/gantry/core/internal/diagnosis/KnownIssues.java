@@ -40,12 +40,12 @@ final class KnownIssues {
       findings.add(new Finding(Remedy.SLOW_SMALL_REQUESTS, CUFILE, kernel));
     }
     boolean x86 = System.getProperty("os.arch").equals("amd64");
-    if (x86 && !host.nvidiaFs() && host.staticBar1() == State.OFF) {
+    if (x86 && !diagnosis.directAbsence().isEmpty() && host.staticBar1() == State.OFF) {
       findings.add(
           new Finding(
               Remedy.NO_STATIC_BAR1,
               CUFILE,
-              "neither nvidia-fs nor the driver's setting RMForceStaticBar1 is there"));
+              "the driver was loaded without the setting RMForceStaticBar1"));
     }
   }
 

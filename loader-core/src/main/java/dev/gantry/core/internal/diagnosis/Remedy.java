@@ -90,7 +90,18 @@ public enum Remedy {
 
   /// The file systems that cuFile serves, as the kernel names them.
   private static final Set<String> SERVED =
-      Set.of("ext4", "xfs", "nfs", "nfs4", "lustre", "beegfs", "wekafs", "gpfs", "scatefs");
+      Set.of(
+          "ext4",
+          "xfs",
+          "nfs",
+          "nfs4",
+          "lustre",
+          "beegfs",
+          "wekafs",
+          "gpfs",
+          "scatefs",
+          "virtiofs",
+          "panfs");
 
   private final String sentence;
 

@@ -142,6 +142,8 @@ class RemedyTest {
         .extracting(Remedy.Finding::remedy)
         .containsExactly(Remedy.FILE_SYSTEM);
     assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "xfs", _ -> DiskFacts.NONE)).isEmpty();
+    assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "virtiofs", _ -> DiskFacts.NONE))
+        .isEmpty();
     assertThat(Remedy.of(diagnosis, List.of(staged), _ -> "", _ -> DiskFacts.NONE)).isEmpty();
   }
 
@@ -169,8 +171,16 @@ class RemedyTest {
   @Test
   void theDriversSettingForPeerToPeer() {
     boolean x86 = System.getProperty("os.arch").equals("amd64");
-    List<Remedy> found = issues(host(false, "6.8.0", State.OFF), "libcufile.so.0 1.19", "");
-    assertThat(found).isEqualTo(x86 ? List.of(Remedy.NO_STATIC_BAR1) : List.of());
+    HostFacts off = host(false, "6.8.0", State.OFF);
+    String library = "libcufile.so.0 1.19";
+    assertThat(issues(off, library, "")).as("it works without").isEmpty();
+    assertThat(issues(off, library, NOT_DIRECT))
+        .isEqualTo(
+            x86
+                ? List.of(Remedy.NO_NVIDIA_FS, Remedy.NO_STATIC_BAR1)
+                : List.of(Remedy.NO_NVIDIA_FS));
+    assertThat(issues(host(false, "6.8.0", State.ON), library, NOT_DIRECT))
+        .containsExactly(Remedy.NO_NVIDIA_FS);
   }
 
   private List<Remedy> issues(HostFacts host, String library, String kind, DiskFacts disks) {
