@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.transport.TransferEngine;
+import java.nio.file.Path;
 
 /// Says how one file would be loaded.
 ///
@@ -15,7 +16,7 @@ import dev.gantry.core.internal.transport.TransferEngine;
 public record FileDiagnosis(
     TransferReport.FileReport prediction, String directAbsence, long size, long residentBytes) {
   /// Opens the file as a load would, and reads no more of it than one block by `gds`: whether cuFile reaches the file
-  /// past the CPU, only a read can say.
+  /// past the CPU, only a read can say. Reads nothing where such a read may hang.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
@@ -24,7 +25,9 @@ public record FileDiagnosis(
         file,
         device,
         (source, transport) -> {
-          transport.tryGds(source.size());
+          if (!HostFacts.mayHang(Path.of("/"))) {
+            transport.tryGds(source.size());
+          }
           return new FileDiagnosis(
               transport.prediction(),
               source.descriptors().directAbsence(),

@@ -61,14 +61,34 @@ public record HostFacts(
     return new HostFacts(
         iommu(root),
         acs(root.resolve("sys/bus/pci/devices")),
-        Files.exists(root.resolve("proc/driver/nvidia-fs/version")),
+        hasNvidiaFs(root),
         Files.isReadable(root.resolve("run/udev/data")),
         kernel(root),
         staticBar1(root));
   }
 
+  /// Whether reads by nvidia-fs may hang in the kernel: see [Remedy#NVME_LISTS_HANG].
+  boolean mayHang() {
+    return nvidiaFs && isKernelSince(6, 17);
+  }
+
+  /// Whether [#mayHang] is true of this machine, without a look at the rest.
+  ///
+  /// @param root the folder that has `proc`
+  static boolean mayHang(Path root) {
+    return hasNvidiaFs(root) && isSince(kernel(root), 6, 17);
+  }
+
+  private static boolean hasNvidiaFs(Path root) {
+    return Files.exists(root.resolve("proc/driver/nvidia-fs/version"));
+  }
+
   /// Whether the kernel is of version `major`.`minor` or later; false if its version is not known.
   boolean isKernelSince(int major, int minor) {
+    return isSince(kernel, major, minor);
+  }
+
+  private static boolean isSince(String kernel, int major, int minor) {
     Matcher version = VERSION.matcher(kernel);
     if (!version.lookingAt()) {
       return false;

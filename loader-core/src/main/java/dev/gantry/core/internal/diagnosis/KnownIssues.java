@@ -28,7 +28,7 @@ final class KnownIssues {
   static void ofMachine(Diagnosis diagnosis, List<Finding> findings) {
     HostFacts host = diagnosis.host();
     String kernel = "Linux " + host.kernel();
-    if (host.nvidiaFs() && host.isKernelSince(6, 17)) {
+    if (host.mayHang()) {
       findings.add(new Finding(Remedy.NVME_LISTS_HANG, CUFILE, kernel + " with nvidia-fs"));
     }
     if (host.nvidiaFs() && diagnosis.cuFileLibrary().endsWith(OF_CUDA_13_1)) {

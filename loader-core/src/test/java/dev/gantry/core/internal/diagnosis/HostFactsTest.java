@@ -106,6 +106,18 @@ class HostFactsTest {
   }
 
   @Test
+  void readsByNvidiaFsMayHangOnNewKernels() throws IOException {
+    write("proc/sys/kernel/osrelease", "6.17.1\n");
+    assertThat(HostFacts.mayHang(root)).isFalse();
+    write("proc/driver/nvidia-fs/version", "version: 2.30\n");
+    assertThat(HostFacts.mayHang(root)).isTrue();
+    assertThat(HostFacts.look(root).mayHang()).isTrue();
+    write("proc/sys/kernel/osrelease", "6.16.9\n");
+    assertThat(HostFacts.mayHang(root)).isFalse();
+    assertThat(HostFacts.look(root).mayHang()).isFalse();
+  }
+
+  @Test
   void theDriversSettings() throws IOException {
     write("proc/driver/nvidia/params", "EnableMSI: 1\nRegistryDwords: \"\"\n");
     assertThat(HostFacts.look(root).staticBar1()).isEqualTo(State.OFF);
