@@ -64,6 +64,7 @@ public final class HubServer implements AutoCloseable {
   private final Map<String, String> commits = new ConcurrentHashMap<>();
   private final List<Request> requests = new CopyOnWriteArrayList<>();
   private volatile boolean damaged;
+  private volatile boolean silent;
   private volatile Function<Request, Optional<Refusal>> refusals = _ -> Optional.empty();
 
   /// The hub that all sessions of this process ask, with an empty cache folder of its own. It ends with the process.
@@ -143,6 +144,11 @@ public final class HubServer implements AutoCloseable {
   /// Gives the branch `main` this commit.
   public void commit(String repository, String commit) {
     commits.put(repository, commit);
+  }
+
+  /// States no version of large files from now on.
+  public void stateNoVersions() {
+    silent = true;
   }
 
   /// Sends other bytes than those of the ETag from now on.
@@ -297,7 +303,9 @@ public final class HubServer implements AutoCloseable {
       refuse(exchange, new Refusal(404, ""));
       return;
     }
-    exchange.getResponseHeaders().set("ETag", "\"host-" + sha.substring(0, 8) + "\"");
+    if (!silent) {
+      exchange.getResponseHeaders().set("ETag", "\"host-" + sha.substring(0, 8) + "\"");
+    }
     send(exchange, found.get());
   }
 

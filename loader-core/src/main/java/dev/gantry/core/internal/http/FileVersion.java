@@ -13,7 +13,8 @@ import java.util.regex.Pattern;
 
 /// The version of a file, as a server states it: it shows that a file has changed.
 ///
-/// @param validator a strong ETag; where there is none, the value of `Last-Modified`
+/// @param validator a strong ETag; where there is none, the value of `Last-Modified`; empty for bytes that never change, of
+///     which the server says neither
 /// @param size the file's size in bytes
 record FileVersion(String validator, long size) {
   private static final Pattern CONTENT_RANGE =
@@ -21,7 +22,9 @@ record FileVersion(String validator, long size) {
   private static final Pattern UNSATISFIED = Pattern.compile("bytes \\*/(\\d{1,18})");
 
   /// Returns the version that the answer to a request for the first byte states.
-  static FileVersion of(ResponseInfo answer) throws RemoteFault {
+  ///
+  /// @param fixed whether the address names bytes that never change, so that the answer need not state a version
+  static FileVersion of(ResponseInfo answer, boolean fixed) throws RemoteFault {
     HttpHeaders headers = answer.headers();
     Matcher none = UNSATISFIED.matcher(headers.firstValue("Content-Range").orElse(""));
     boolean isEmpty = answer.statusCode() == 416 && none.matches() && none.group(1).equals("0");
@@ -29,7 +32,7 @@ record FileVersion(String validator, long size) {
       checkStatus(answer);
     }
     long size = isEmpty ? 0 : Long.parseLong(range(answer).group(3));
-    return new FileVersion(validator(headers), size);
+    return new FileVersion(fixed ? found(headers).orElse("") : validator(headers), size);
   }
 
   /// Checks that an answer brings this range of this version of the file.

@@ -26,6 +26,7 @@ final class HttpFile implements StoredFile {
   final Location.Remote location;
   final URI original;
   final Function<URI, Map<String, String>> headers;
+  private final boolean fixed;
 
   /// The version that the first answer stated; null before that.
   private volatile @Nullable FileVersion version;
@@ -38,12 +39,14 @@ final class HttpFile implements StoredFile {
       RetryLimits limits,
       Location.Remote location,
       URI source,
-      Function<URI, Map<String, String>> headers) {
+      Function<URI, Map<String, String>> headers,
+      boolean fixed) {
     this.store = store;
     this.limits = limits;
     this.location = location;
     this.original = source;
     this.headers = headers;
+    this.fixed = fixed;
     this.resolved = original;
   }
 
@@ -51,13 +54,15 @@ final class HttpFile implements StoredFile {
   ///
   /// @param source the address of the file
   /// @param headers what a request to an address needs beside the range
+  /// @param fixed whether the address names bytes that never change
   static HttpFile open(
       HttpStore store,
       RetryLimits limits,
       Location.Remote location,
       URI source,
-      Function<URI, Map<String, String>> headers) {
-    HttpFile file = new HttpFile(store, limits, location, source, headers);
+      Function<URI, Map<String, String>> headers,
+      boolean fixed) {
+    HttpFile file = new HttpFile(store, limits, location, source, headers, fixed);
     try (SourceFile opening = new SourceFile(location, file)) {
       boolean _ = opening.read(Arena.ofAuto().allocate(1), 0, 1, false);
     }
@@ -74,7 +79,7 @@ final class HttpFile implements StoredFile {
   void check(ResponseInfo answer, long offset, long length) throws RemoteFault {
     FileVersion known = version;
     if (known == null) {
-      known = FileVersion.of(answer);
+      known = FileVersion.of(answer, fixed);
       modified = FileVersion.modified(answer);
       version = known;
     }

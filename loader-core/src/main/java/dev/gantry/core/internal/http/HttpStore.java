@@ -53,10 +53,13 @@ public final class HttpStore implements Store {
     if (remote.uri().getHost() == null || remote.uri().getRawUserInfo() != null) {
       throw new MisuseException(file + " must be a URL with a host, and without a user name");
     }
-    return open(remote, URI.create(remote.uri().toASCIIString()), _ -> Map.of());
+    requireOpen();
+    URI source = URI.create(remote.uri().toASCIIString());
+    return HttpFile.open(this, limits, remote, source, _ -> Map.of(), false);
   }
 
-  /// Opens the file that `source` brings, for a store that knows its own names.
+  /// Opens the file that `source` brings, for a store whose addresses name bytes that never change: a server need not state
+  /// their version.
   ///
   /// @param file the file's name in messages
   /// @param headers what a request to an address needs, such as a token; asked for each address to which a redirect leads
@@ -64,7 +67,7 @@ public final class HttpStore implements Store {
   public StoredFile open(
       Location.Remote file, URI source, Function<URI, Map<String, String>> headers) {
     requireOpen();
-    return HttpFile.open(this, limits, file, source, headers);
+    return HttpFile.open(this, limits, file, source, headers, true);
   }
 
   /// The client of the next request, which follows no redirects. Several take turns.

@@ -145,6 +145,15 @@ class HubCacheTest {
     assertThat(server.takeRequests()).isEmpty();
   }
 
+  /// The commit names the bytes, so that the host of large files need not.
+  @Test
+  void largeFilesNeedNoVersionOfTheirHost() {
+    server.stateNoVersions();
+    try (GantrySession session = session()) {
+      checkLoad(session, weights(), 0, LENGTH);
+    }
+  }
+
   @Test
   void aBranchThatMovedIsReadAnew() {
     try (GantrySession session = session()) {
