@@ -77,6 +77,10 @@ public final class RangeServer implements AutoCloseable {
     REDIRECT
   }
 
+  /// A file's bytes with their ETag.
+  @SuppressWarnings("ArrayRecordComponent") // Nothing compares them as records.
+  private record Version(byte[] bytes, String tag) {}
+
   private static final Pattern RANGE = Pattern.compile("bytes=(\\d+)-(\\d+)");
   private static final int PIECE_BYTES = 64 << 10;
   private static final long DRIP_MILLIS = 10;
@@ -89,8 +93,7 @@ public final class RangeServer implements AutoCloseable {
 
   private final HttpServer server;
   private final ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
-  private final Map<String, byte[]> files = new ConcurrentHashMap<>();
-  private final Map<String, String> tags = new ConcurrentHashMap<>();
+  private final Map<String, Version> files = new ConcurrentHashMap<>();
   private final CountDownLatch closing = new CountDownLatch(1);
   private final AtomicInteger requests = new AtomicInteger();
   private final AtomicLong bytes = new AtomicLong();
@@ -112,8 +115,7 @@ public final class RangeServer implements AutoCloseable {
 
   /// Serves `bytes` from now on; another file than what had the name before.
   public Location put(String name, byte[] bytes) {
-    files.put("/" + name, bytes.clone());
-    tags.put("/" + name, "\"" + Arrays.hashCode(bytes) + "\"");
+    files.put("/" + name, new Version(bytes.clone(), "\"" + Arrays.hashCode(bytes) + "\""));
     return Location.of("http://127.0.0.1:" + server.getAddress().getPort() + "/" + name);
   }
 
@@ -175,18 +177,19 @@ public final class RangeServer implements AutoCloseable {
     String name = exchange.getRequestURI().getPath();
     boolean moved = name.startsWith(MOVED);
     name = moved ? name.substring(MOVED.length()) : name;
-    byte[] file = files.get(name);
-    if (file == null) {
+    Version version = files.get(name);
+    if (version == null) {
       exchange.sendResponseHeaders(404, -1);
       return;
     }
+    byte[] file = version.bytes();
     Matcher range = RANGE.matcher(String.valueOf(exchange.getRequestHeaders().getFirst("Range")));
     if (!range.matches()) {
       throw new IOException("no range");
     }
     int from = Integer.parseInt(range.group(1));
     int to = Math.min(Integer.parseInt(range.group(2)), file.length - 1) + 1;
-    String tag = String.valueOf(tags.get(name));
+    String tag = version.tag();
     String wanted = exchange.getRequestHeaders().getFirst("If-Range");
     boolean other = wanted != null && !wanted.equals(tag);
     exchange.getResponseHeaders().set("ETag", tag);

@@ -21,6 +21,7 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
 import dev.gantry.testing.TestFiles;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -43,6 +44,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 class RandomFaultsTest {
   private static final int LOADS = Integer.getInteger("gantry.remote.loads", 60);
   private static final long SEED = Long.getLong("gantry.remote.seed", System.nanoTime());
+  private static final int MAX_PAUSES = 3000;
   private static final int FILES = 3;
   private static final int LENGTH = 300_007;
   private static final byte[] CHANGED = new byte[LENGTH];
@@ -79,8 +81,21 @@ class RandomFaultsTest {
             .count();
   }
 
+  private static long sockets() throws IOException {
+    return NoLeaks.descriptors().stream().filter(open -> open.startsWith("socket:")).count();
+  }
+
+  private static long clients() {
+    return Thread.getAllStackTraces().keySet().stream()
+        .filter(thread -> thread.getName().matches("HttpClient-\\d+-SelectorManager"))
+        .count();
+  }
+
   @Test
   void everyLoadIsRightOrOneError() throws Exception {
+    // The JDK keeps one to close others with.
+    long sockets = sockets() + 1;
+    long clients = clients();
     try (server) {
       for (int i = 0; i < LOADS; i++) {
         long seed = random.nextLong();
@@ -99,6 +114,12 @@ class RandomFaultsTest {
       }
       assertThat(right).as("loads that were right").isGreaterThan(LOADS / 10);
     }
+    // The JDK's clients end by themselves when their sessions are closed.
+    for (int i = 0; (sockets() > sockets || clients() > clients) && i < MAX_PAUSES; i++) {
+      TimeUnit.MILLISECONDS.sleep(10);
+    }
+    assertThat(sockets()).as("connections that stay").isLessThanOrEqualTo(sockets);
+    assertThat(clients()).as("threads of HTTP clients that stay").isLessThanOrEqualTo(clients);
   }
 
   private void load(GantrySession session, Random random) throws Exception {
