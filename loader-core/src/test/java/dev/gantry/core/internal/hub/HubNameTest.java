@@ -12,7 +12,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 class HubNameTest {
-  /// The parts are those that `parse_hf_uri` of Python's `huggingface_hub` 1.33 reads.
+  /// The parts are those that `parse_hf_uri` of Python's `huggingface_hub` 1.33 reads, but that Gantry decodes paths, too.
   @ParameterizedTest
   @CsvSource({
     "hf://org/model, MODEL, org/model, main, ''",
