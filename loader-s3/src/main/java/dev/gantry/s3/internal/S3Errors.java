@@ -113,7 +113,7 @@ final class S3Errors {
             || LOST.matcher(name).matches();
     String reason =
         reason(status, code, CRT.awsErrorString(end.getErrorCode()) + " (" + name + ")");
-    return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end));
+    return RemoteFault.of(passes, status >= 300 ? status : 0, reason, retryAfter(end, name));
   }
 
   /// The fault of an answer that has an error in its body in spite of its status.
@@ -121,10 +121,12 @@ final class S3Errors {
     return RemoteFault.of(PASSING_CODES.contains(code), 0, reason(status, code, ""), "");
   }
 
-  private static String retryAfter(S3FinishedResponseContext end) {
+  /// The value of `Retry-After`. Where the CRT has itself repeated a request that was one too many, it withholds the
+  /// headers; then it is a second, as AWS's SDKs wait at least.
+  private static String retryAfter(S3FinishedResponseContext end, String name) {
     HttpHeader[] headers = end.getErrorHeaders();
-    return headers == null
-        ? ""
+    return headers == null || headers.length == 0
+        ? name.equals("AWS_ERROR_S3_SLOW_DOWN") ? "1" : ""
         : Arrays.stream(headers)
             .filter(header -> header.getName().equalsIgnoreCase("Retry-After"))
             .map(HttpHeader::getValue)
