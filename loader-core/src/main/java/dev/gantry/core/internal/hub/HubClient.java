@@ -5,6 +5,8 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.store.RemoteFault;
+import dev.gantry.core.internal.store.RetryLimits;
 import java.io.IOException;
 import java.net.ConnectException;
 import java.net.URI;
@@ -18,10 +20,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
@@ -30,12 +30,9 @@ import java.util.regex.Pattern;
 
 /// Asks the hub. A caller waits for its answer, and may be interrupted. Thread-safe.
 final class HubClient {
-  private static final int ATTEMPTS = 4;
-  private static final Duration PAUSE = Duration.ofMillis(200);
-  private static final Duration MAX_PAUSE = Duration.ofSeconds(10);
+  private static final RetryLimits LIMITS = RetryLimits.DEFAULT;
   private static final Duration METADATA = Duration.ofSeconds(10);
   private static final Duration SMALL_FILE = Duration.ofSeconds(60);
-  private static final Set<Integer> PASSING = Set.of(429, 500, 502, 503, 504);
   private static final int MAX_PAGES = 1_000;
   private static final long MAX_TEXT_BYTES = 64L << 20;
   private static final BodyHandler<String> TEXT =
@@ -150,20 +147,24 @@ final class HubClient {
   private <T> HttpResponse<T> send(
       String method, HubName name, URI uri, BodyHandler<T> body, Duration limit, boolean patient) {
     for (int attempt = 1; ; attempt++) {
-      boolean last = !patient || attempt == ATTEMPTS;
-      Duration asked = Duration.ZERO;
+      Optional<Duration> pause;
       try {
         HttpResponse<T> answer = follow(method, name, uri, body, limit);
-        if (last || !PASSING.contains(answer.statusCode())) {
+        int status = answer.statusCode();
+        String wait = answer.headers().firstValue("Retry-After").orElse("");
+        boolean passes = patient && RemoteFault.isPassing(status);
+        pause = LIMITS.pauseAfter(attempt, RemoteFault.of(passes, status, "", wait));
+        if (pause.isEmpty()) {
           return answer;
         }
-        asked = retryAfter(answer.headers());
       } catch (IOException e) {
-        if (last || e instanceof ConnectException) {
+        boolean passes = patient && !(e instanceof ConnectException);
+        pause = LIMITS.pauseAfter(attempt, RemoteFault.of(passes, 0, "", ""));
+        if (pause.isEmpty()) {
           throw HubErrors.unreached(method, name, settings, e);
         }
       }
-      pause(method, name, attempt, asked);
+      pause(method, name, pause.get());
     }
   }
 
@@ -208,18 +209,9 @@ final class HubClient {
     }
   }
 
-  private static Duration retryAfter(HttpHeaders headers) {
-    String seconds = headers.firstValue("Retry-After").orElse("");
-    return seconds.matches("\\d{1,6}")
-        ? Duration.ofSeconds(Long.parseLong(seconds))
-        : Duration.ZERO;
-  }
-
-  private static void pause(String method, HubName name, int attempt, Duration asked) {
-    long millis = PAUSE.toMillis() << (2 * (attempt - 1));
-    millis += ThreadLocalRandom.current().nextLong(millis / 2 + 1);
+  private static void pause(String method, HubName name, Duration pause) {
     try {
-      Thread.sleep(Math.min(Math.max(millis, asked.toMillis()), MAX_PAUSE.toMillis()));
+      Thread.sleep(pause);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw cancelled(method, name);

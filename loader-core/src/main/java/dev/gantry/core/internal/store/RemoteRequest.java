@@ -4,8 +4,10 @@ package dev.gantry.core.internal.store;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
@@ -125,12 +127,11 @@ public abstract class RemoteRequest {
     }
     if (made < 0) {
       attempt.stop();
-    } else if (fault.isPassing()
-        && made < limits.attempts()
-        && fault.waiting().compareTo(RetryLimits.LONGEST_WAIT) <= 0
-        && patience.getAsBoolean()) {
-      long pause = limits.pauseAfter(made).toMillis();
-      retry(attempt, Math.max(pause, fault.waiting().toMillis()));
+      return;
+    }
+    Optional<Duration> pause = limits.pauseAfter(made, fault);
+    if (pause.isPresent() && patience.getAsBoolean()) {
+      retry(attempt, pause.get().toMillis());
     } else if (ends(attempt)) {
       failed(exception(fault, made));
     }

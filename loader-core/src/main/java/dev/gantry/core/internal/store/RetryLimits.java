@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.store;
 
 import java.time.Duration;
+import java.util.Optional;
 import java.util.concurrent.ThreadLocalRandom;
 
 /// The limits of one request to a server.
@@ -23,11 +24,20 @@ public record RetryLimits(int attempts, Duration pause, Duration idle) {
   public static final RetryLimits DEFAULT =
       new RetryLimits(5, Duration.ofMillis(200), Duration.ofSeconds(30));
 
-  /// The pause before the next attempt: between half of the limit and all of it, so that requests that failed together do
-  /// not come back together.
+  /// The pause before the next attempt; empty if none follows, because the fault lasts, the server asks for too long a wait,
+  /// or all attempts were made.
   ///
   /// @param made the attempts so far, 1 or more
-  Duration pauseAfter(int made) {
+  public Optional<Duration> pauseAfter(int made, RemoteFault fault) {
+    if (!fault.isPassing() || made >= attempts || fault.waiting().compareTo(LONGEST_WAIT) > 0) {
+      return Optional.empty();
+    }
+    Duration pause = pauseAfter(made);
+    return Optional.of(pause.compareTo(fault.waiting()) > 0 ? pause : fault.waiting());
+  }
+
+  /// Between half of the limit and all of it, so that requests that failed together do not come back together.
+  private Duration pauseAfter(int made) {
     long most = pause.toMillis() << Math.min(2 * (made - 1), MAX_SHIFT);
     most = Math.min(LONGEST_PAUSE.toMillis(), most);
     return Duration.ofMillis(most / 2 + ThreadLocalRandom.current().nextLong(most / 2 + 1));
