@@ -96,6 +96,7 @@ public final class S3Bench {
               items(session, names("s3://bucket/")),
               items(session, names(server.address() + "/bucket/")),
               rounds);
+          compareUploads(session, file, rounds);
         }
       }
     } finally {
@@ -149,6 +150,18 @@ public final class S3Bench {
     }
   }
 
+  private static void compareUploads(GantrySession session, Path file, int rounds)
+      throws Exception {
+    Location.Remote target = (Location.Remote) Location.of("s3://bucket/uploaded");
+    try (Alone alone = new Alone()) {
+      new Comparison("an upload", Files.size(file))
+          .samples(1)
+          .add("CRT alone", () -> alone.upload(file, target))
+          .add("Gantry", () -> session.writable(target).upload(file, target))
+          .print(rounds);
+    }
+  }
+
   private static void load(GantrySession session, List<Item> items, Device device) {
     List<ExtentRequest> wanted =
         items.stream()
@@ -196,6 +209,24 @@ public final class S3Bench {
         ends.add(download(item, targets.computeIfAbsent(item, one -> arena.allocate(one.bytes()))));
       }
       ends.forEach(CompletableFuture::join);
+    }
+
+    void upload(Path file, Location.Remote target) throws IOException {
+      Handler handler = new Handler(MemorySegment.NULL);
+      HttpHeader[] headers = {
+        new HttpHeader("Host", endpoint.getRawAuthority()),
+        new HttpHeader("Content-Length", Long.toString(Files.size(file)))
+      };
+      S3MetaRequest request =
+          client.makeMetaRequest(
+              new S3MetaRequestOptions()
+                  .withMetaRequestType(S3MetaRequestOptions.MetaRequestType.PUT_OBJECT)
+                  .withRequestFilePath(file)
+                  .withHttpRequest(
+                      new HttpRequest("PUT", new Item(target, 0).path(), headers, null))
+                  .withEndpoint(endpoint)
+                  .withResponseHandler(handler));
+      handler.end.whenComplete((_, _) -> request.close()).join();
     }
 
     private CompletableFuture<Void> download(Item item, MemorySegment target) {

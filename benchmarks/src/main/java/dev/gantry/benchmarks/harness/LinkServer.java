@@ -20,10 +20,14 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /// A server in a process of its own whose link is that of object storage: each answer begins late, and each connection
-/// has a highest rate. It serves ranges of one file under every name, by HTTP and to clients of S3 that read.
+/// has a highest rate. It serves ranges of one file under every name, by HTTP and to clients of S3, and takes
+/// uploads to S3, which it forgets.
 public final class LinkServer implements AutoCloseable {
   private static final Pattern RANGE =
       Pattern.compile("range: *bytes=(\\d+)-(\\d+)", Pattern.CASE_INSENSITIVE);
+
+  private static final Pattern LENGTH =
+      Pattern.compile("content-length: *(\\d+)", Pattern.CASE_INSENSITIVE);
 
   /// A connection sends so much at once, and then waits as its rate wants it.
   private static final long PIECE_BYTES = 1 << 20;
@@ -99,8 +103,14 @@ public final class LinkServer implements AutoCloseable {
                     Channels.newInputStream(client), StandardCharsets.ISO_8859_1))) {
       client.setOption(StandardSocketOptions.TCP_NODELAY, true);
       for (String head = head(heads); !head.isEmpty(); head = head(heads)) {
-        TimeUnit.MILLISECONDS.sleep(delayMillis);
-        answer(head, client, bytes, bytesPerSecond);
+        if (head.startsWith("HEAD") || (head.startsWith("GET") && !head.contains("uploads"))) {
+          TimeUnit.MILLISECONDS.sleep(delayMillis);
+          answer(head, client, bytes, bytesPerSecond);
+        } else {
+          take(head, heads, bytesPerSecond);
+          TimeUnit.MILLISECONDS.sleep(delayMillis);
+          confirm(head, client);
+        }
       }
     } catch (IOException _) {
       // The client has gone.
@@ -116,6 +126,44 @@ public final class LinkServer implements AutoCloseable {
       head.append(line).append('\n');
     }
     return head.toString();
+  }
+
+  /// Reads a request's body as fast as the connection may bring it.
+  private static void take(String head, BufferedReader in, long bytesPerSecond)
+      throws IOException, InterruptedException {
+    Matcher announced = LENGTH.matcher(head);
+    long length = announced.find() ? Long.parseLong(announced.group(1)) : 0;
+    long begun = System.nanoTime();
+    for (long at = 0; at < length; ) {
+      long piece = Math.min(PIECE_BYTES, length - at);
+      for (long done = 0; done < piece; ) {
+        done += in.skip(piece - done);
+      }
+      at += piece;
+      long due = begun + at * 1_000_000_000L / bytesPerSecond;
+      TimeUnit.NANOSECONDS.sleep(due - System.nanoTime());
+    }
+  }
+
+  /// Confirms any step of an upload.
+  private static void confirm(String head, SocketChannel client) throws IOException {
+    String step = head.contains("?uploads") ? "Initiate" : "Complete";
+    String body =
+        "<%1$sMultipartUploadResult><UploadId>one</UploadId><ETag>\"one\"</ETag></%1$sMultipartUploadResult>"
+            .formatted(step);
+    String answer =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\nETag: \"one\"\r\nContent-Length: "
+            + body.length()
+            + "\r\n\r\n"
+            + body;
+    send(client, answer);
+  }
+
+  private static void send(SocketChannel client, String text) throws IOException {
+    ByteBuffer sent = ByteBuffer.wrap(text.getBytes(StandardCharsets.US_ASCII));
+    while (sent.hasRemaining()) {
+      int _ = client.write(sent);
+    }
   }
 
   private static void answer(
@@ -136,12 +184,7 @@ public final class LinkServer implements AutoCloseable {
             part
                 ? String.format(Locale.ROOT, "Content-Range: bytes %d-%d/%d%n", from, end - 1, size)
                 : "");
-    ByteBuffer sent =
-        ByteBuffer.wrap(
-            answer.replace(System.lineSeparator(), "\r\n").getBytes(StandardCharsets.US_ASCII));
-    while (sent.hasRemaining()) {
-      int _ = client.write(sent);
-    }
+    send(client, answer.replace(System.lineSeparator(), "\r\n"));
     if (head.startsWith("HEAD")) {
       return;
     }
