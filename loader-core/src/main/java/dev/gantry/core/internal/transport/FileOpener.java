@@ -7,6 +7,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.threads.SessionGate;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.util.function.BiConsumer;
 
