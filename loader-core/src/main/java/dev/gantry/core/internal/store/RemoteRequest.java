@@ -34,6 +34,7 @@ public abstract class RemoteRequest {
   private final List<Attempt> running = new ArrayList<>(2);
   private Runnable forget = () -> {};
   private int attempts;
+  private int stopping;
   private boolean ended;
 
   /// @param operation what is asked for, such as `GET`, for messages
@@ -120,13 +121,8 @@ public abstract class RemoteRequest {
         return;
       }
       made = attempts;
-      if (fault.isPassing() && running.size() > 1) {
-        running.remove(attempt);
-        made = -1;
-      }
     }
-    if (made < 0) {
-      attempt.stop();
+    if (fault.isPassing() && drop(attempt, 2)) {
       return;
     }
     Optional<Duration> pause = limits.pauseAfter(made, fault);
@@ -141,13 +137,54 @@ public abstract class RemoteRequest {
   ///
   /// @param millis the pause
   protected final void retry(Attempt attempt, long millis) {
+    if (!drop(attempt, 1)) {
+      return;
+    }
+    CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::attempt);
+  }
+
+  /// Stops an attempt of a request that goes on. Nothing ends the request before the attempt has stopped writing: its
+  /// memory may be used for something else then.
+  ///
+  /// @param least how many attempts must be running, this one included
+  /// @return false if there are fewer, or this one has been stopped
+  private boolean drop(Attempt attempt, int least) {
     synchronized (this) {
-      if (ended || !running.remove(attempt)) {
-        return;
+      if (ended || running.size() < least || !running.remove(attempt)) {
+        return false;
+      }
+      stopping++;
+    }
+    try {
+      attempt.stop();
+    } finally {
+      synchronized (this) {
+        stopping--;
+        notifyAll();
       }
     }
-    attempt.stop();
-    CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::attempt);
+    return true;
+  }
+
+  /// Ends the request, and waits until attempts that are being stopped write no more. The caller holds the lock.
+  ///
+  /// @return the attempts that must be stopped yet
+  private List<Attempt> over() {
+    ended = true;
+    boolean interrupted = false;
+    while (stopping > 0) {
+      try {
+        wait();
+      } catch (InterruptedException _) {
+        interrupted = true;
+      }
+    }
+    if (interrupted) {
+      Thread.currentThread().interrupt();
+    }
+    List<Attempt> left = List.copyOf(running);
+    running.clear();
+    return left;
   }
 
   private TransferException exception(RemoteFault fault, int made) {
@@ -173,10 +210,8 @@ public abstract class RemoteRequest {
       if (ended || !running.contains(attempt)) {
         return false;
       }
-      ended = true;
       forgotten = forget;
-      stopped = List.copyOf(running);
-      running.clear();
+      stopped = over();
     }
     stopped.forEach(Attempt::stop);
     forgotten.run();
@@ -189,9 +224,7 @@ public abstract class RemoteRequest {
       if (ended) {
         return;
       }
-      ended = true;
-      cancelled = List.copyOf(running);
-      running.clear();
+      cancelled = over();
     }
     cancelled.forEach(Attempt::stop);
     failed(failure(new Failure.Cancelled(), null));

@@ -106,7 +106,7 @@ class RandomFaultsTest {
                     new HttpStore(
                         new RetryLimits(3, Duration.ofMillis(5), Duration.ofMillis(600)))))) {
           load(session, new Random(seed));
-        } catch (AssertionError | RuntimeException e) {
+        } catch (AssertionError | Exception e) {
           throw new AssertionError(
               "load " + i + " of -Dgantry.remote.seed=" + SEED + ": " + e.getMessage(), e);
         }
@@ -179,7 +179,7 @@ class RandomFaultsTest {
         // The first file may have changed before it was opened.
         boolean same =
             Arrays.equals(there, contents.get(i)) || (i == 0 && Arrays.equals(there, CHANGED));
-        assertThat(same).as("the bytes of one version").isTrue();
+        assertThat(same).as("the bytes of one version of file " + i).isTrue();
       }
       right++;
       return null;
