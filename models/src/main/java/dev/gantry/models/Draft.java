@@ -337,7 +337,7 @@ final class Draft {
     return i -> named.isEmpty() ? every == 0 || (i + 1) % every != 0 : named.get(i) == 1;
   }
 
-  /// Which layers have a window, as `layer_types` says, or else by their place.
+  /// Tells for each layer whether it has a window, as `layer_types` says, or else by their place.
   private List<Boolean> slides(IntPredicate turned) {
     int count = facts.whole("layers");
     List<String> said = facts.is("layerTypes") ? config.words("layer_types") : List.of();

@@ -42,7 +42,8 @@ record FetchedModel(Path root, Supplier<Weights> weights) {
     };
   }
 
-  private static FetchedModel local(Path path) {
+  /// @param path a local folder or file
+  static FetchedModel local(Path path) {
     return new FetchedModel(path, () -> Weights.open(path));
   }
 

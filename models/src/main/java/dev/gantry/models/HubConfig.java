@@ -28,7 +28,7 @@ final class HubConfig {
   private final Location file;
   private final JsonTree tree;
 
-  /// Where the object begins, for errors of what it lacks.
+  /// The offset at which the object begins, for errors of what it lacks.
   private final long offset;
 
   /// The keys that lead here, each with a dot behind it.

@@ -81,7 +81,10 @@ public final class HubModel {
   /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses, or is not reached and the cache lacks a
   ///     file
   public static HubModel of(String location) {
-    FetchedModel fetched = FetchedModel.of(MisuseException.requireGiven("location", location));
+    return of(FetchedModel.of(MisuseException.requireGiven("location", location)));
+  }
+
+  private static HubModel of(FetchedModel fetched) {
     Path model = SentenceFolder.transformer(fetched.root());
     Supplier<Weights> weights =
         model.equals(fetched.root()) ? fetched.weights() : () -> Weights.open(model);
@@ -93,7 +96,10 @@ public final class HubModel {
   /// @throws dev.gantry.core.GantryException as [#of(String)]; also if the model is not two
   public static HubModel of(String location, Tower tower) {
     MisuseException.requireGiven("tower", tower);
-    FetchedModel fetched = FetchedModel.of(MisuseException.requireGiven("location", location));
+    return of(FetchedModel.of(MisuseException.requireGiven("location", location)), tower);
+  }
+
+  private static HubModel of(FetchedModel fetched, Tower tower) {
     Path folder = fetched.root();
     Supplier<Weights> weights = fetched.weights();
     return new HubModel(folder, folder, weights, tower, read(folder, weights, tower));
@@ -107,10 +113,7 @@ public final class HubModel {
   ///     breaks a rule; the message names the key, its value and what would be right
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   public static HubModel of(Path folder) {
-    MisuseException.requireGiven("folder", folder);
-    Path model = SentenceFolder.transformer(folder);
-    Supplier<Weights> weights = () -> Weights.open(model);
-    return new HubModel(folder, model, weights, null, read(model, weights, null));
+    return of(FetchedModel.local(MisuseException.requireGiven("folder", folder)));
   }
 
   /// Reads and checks one of the two models of a `config.json`, such as of `CLIPModel` or `SiglipModel`. CLIP's gives
@@ -121,13 +124,18 @@ public final class HubModel {
   /// @throws dev.gantry.core.TransferException as [#of(Path)]
   public static HubModel of(Path folder, Tower tower) {
     MisuseException.requireGiven("folder", folder);
-    MisuseException.requireGiven("tower", tower);
-    Supplier<Weights> weights = () -> Weights.open(folder);
-    return new HubModel(folder, folder, weights, tower, read(folder, weights, tower));
+    return of(FetchedModel.local(folder), MisuseException.requireGiven("tower", tower));
   }
 
   /// The same model without its head, which computes the states of a text's tokens.
+  ///
+  /// @throws MisuseException if this is a tower, whose vectors are an output of its own
   HubModel withoutHead() {
+    if (tower != null) {
+      throw new MisuseException(
+          "an embedder must be of a whole model (was of the tower %s, whose load() gives %s)"
+              .formatted(tower, String.join(" and ", outputs())));
+    }
     Architecture bare = Architecture.of(HubFolder.read(folder, weights).withoutHead());
     return new HubModel(root, folder, weights, tower, bare);
   }

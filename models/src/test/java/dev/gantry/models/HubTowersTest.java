@@ -8,6 +8,7 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.models.HubModel.Tower;
 import java.io.IOException;
@@ -56,6 +57,15 @@ class HubTowersTest {
       }
       hub.refresh(model, LoadOptions.defaults());
     }
+  }
+
+  @Test
+  void aTowerIsNoEmbedder() {
+    HubModel tower = HubModel.of(TOWERS.resolve("siglip"), Tower.TEXT);
+    assertThatThrownBy(tower::embedder)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageContaining(
+            "of the tower TEXT, whose load() gives last_hidden_state and pooler_output");
   }
 
   @Test

@@ -4,7 +4,7 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.Location;
 import java.nio.file.Path;
 
-/// Where files are put that a [RemoteCache] fills, for other programs to find them there. Thread-safe.
+/// Names the files that a [RemoteCache] fills, so that other programs find them. Thread-safe.
 public interface BlobPlace {
   /// The file that has a version's bytes while some are missing. Its folder is there.
   ///

@@ -3,7 +3,7 @@ package dev.gantry.core.internal.cache;
 
 import org.jspecify.annotations.Nullable;
 
-/// Where a cache keeps the entries of its files, by their keys. Thread-safe.
+/// The folder in which a cache keeps the entries of its files, by their keys. Thread-safe.
 interface EntryFolder {
   /// The key of a version of a file.
   String key(WholeFile.Version version);

@@ -15,7 +15,7 @@ import java.util.Set;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Where the hub and its cache are, by the variables that Python's `huggingface_hub` reads; system properties of the same
+/// The places of the hub and its cache, by the variables that Python's `huggingface_hub` reads; system properties of the same
 /// names come first.
 ///
 /// @param endpoint the hub's address, without a slash at its end

@@ -38,7 +38,7 @@ final class PlacedRows implements AutoCloseable {
   /// The context of their device; null before the first.
   private @Nullable CudaContext device;
 
-  /// Where they begin and end in the file.
+  /// The offsets in the file at which they begin and end.
   private long begin;
 
   private long end;
