@@ -181,15 +181,19 @@ class HttpFaultTest {
   @EnumSource(names = {"HALF", "HALF_WITHOUT_LENGTH", "UNAVAILABLE", "CLOSED", "STALLS"})
   void whatPassesIsAskedAgain(Answer answer) {
     server.answer(number -> number == 1 || number == 4 ? answer : Answer.RIGHT);
-    int requests = 1 + Math.ceilDiv(LENGTH, REQUEST) + 2;
     if (answer == Answer.STALLS) {
       waitOnly(Duration.ofSeconds(1));
-      assertThat(load().bytes()).isPositive();
-      assertThat(server.requests()).isGreaterThanOrEqualTo(requests);
-    } else {
-      assertThat(load().bytes()).isPositive();
-      assertThat(server.requests()).isEqualTo(requests);
     }
+    assertThat(load().bytes()).isPositive();
+    assertAsked(2);
+  }
+
+  /// A busy machine answers some requests so late that the load makes them a second time, of its own accord.
+  ///
+  /// @param again how many requests had to be made a second time, beside the one that opens the file
+  private void assertAsked(int again) {
+    assertThat(server.requests())
+        .isGreaterThanOrEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + again);
   }
 
   /// The server says nothing more to it for longer than the test may take.
@@ -198,7 +202,7 @@ class HttpFaultTest {
     waitOnly(Duration.ofMinutes(5));
     server.answer(number -> number == 9 ? Answer.STALLS : Answer.RIGHT);
     assertThat(load().bytes()).isPositive();
-    assertThat(server.requests()).isEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + 1);
+    assertAsked(1);
   }
 
   @ParameterizedTest
