@@ -3,6 +3,8 @@ package dev.gantry.testing;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import com.sun.net.httpserver.HttpsConfigurator;
+import com.sun.net.httpserver.HttpsServer;
 import dev.gantry.core.Location;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -24,6 +26,8 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.IntFunction;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
 
 /// An HTTP server on the loopback that serves ranges of files in memory, and misbehaves on request.
 public final class RangeServer implements AutoCloseable {
@@ -92,6 +96,7 @@ public final class RangeServer implements AutoCloseable {
   }
 
   private final HttpServer server;
+  private final String address;
   private final ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
   private final Map<String, Version> files = new ConcurrentHashMap<>();
   private final CountDownLatch closing = new CountDownLatch(1);
@@ -103,11 +108,24 @@ public final class RangeServer implements AutoCloseable {
   private volatile long delayMillis;
 
   public RangeServer() {
+    this(null);
+  }
+
+  /// @param tls makes this a server of `https`; null for one of `http`
+  public RangeServer(@Nullable SSLContext tls) {
+    InetSocketAddress loopback = new InetSocketAddress(InetAddress.getLoopbackAddress(), 0);
     try {
-      server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
+      if (tls == null) {
+        server = HttpServer.create(loopback, 0);
+      } else {
+        HttpsServer secure = HttpsServer.create(loopback, 0);
+        secure.setHttpsConfigurator(new HttpsConfigurator(tls));
+        server = secure;
+      }
     } catch (IOException e) {
       throw new UncheckedIOException(e);
     }
+    address = (tls == null ? "http://127.0.0.1:" : "https://127.0.0.1:") + port() + "/";
     server.setExecutor(threads);
     server.createContext("/", this::handle);
     server.start();
@@ -116,12 +134,17 @@ public final class RangeServer implements AutoCloseable {
   /// Serves `bytes` from now on; another file than what had the name before.
   public Location put(String name, byte[] bytes) {
     files.put("/" + name, new Version(bytes.clone(), "\"" + Arrays.hashCode(bytes) + "\""));
-    return Location.of("http://127.0.0.1:" + server.getAddress().getPort() + "/" + name);
+    return Location.of(address + name);
+  }
+
+  /// The port of the loopback.
+  public int port() {
+    return server.getAddress().getPort();
   }
 
   /// A file that is not there.
   public Location missing(String name) {
-    return Location.of("http://127.0.0.1:" + server.getAddress().getPort() + "/" + name);
+    return Location.of(address + name);
   }
 
   /// Counts requests anew, and answers each by its number, from 0.

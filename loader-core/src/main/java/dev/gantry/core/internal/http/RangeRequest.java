@@ -1,27 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
-import dev.gantry.core.Failure;
 import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.internal.store.RemoteRequest;
 import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpRequest;
-import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodySubscribers;
-import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Duration;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import org.jspecify.annotations.Nullable;
 
-/// Asks a server for one range of a file. Follows redirects itself, since the JDK's client would send one address's
-/// headers to the next.
+/// Asks a server for one range of a file, and follows redirects: each address gets headers of its own.
 final class RangeRequest extends RemoteRequest {
   /// The statuses by which a server says that the address to which a redirect led has expired.
   private static final Set<Integer> EXPIRED = Set.of(401, 403, 404, 410);
@@ -59,63 +54,62 @@ final class RangeRequest extends RemoteRequest {
 
   @Override
   protected void attempt() {
-    RangeBody body = new RangeBody(request.target());
-    if (!begins(body)) {
+    RangeAttempt attempt = new RangeAttempt(request.target());
+    if (!begins(attempt)) {
       return;
     }
-    if (file.store.isClosed()) {
-      end(body, failure(new Failure.Remote(0, "its session is closed"), null));
-      return;
-    }
-    CompletableFuture<HttpResponse<Void>> sent;
+    watch(attempt, file.limits.idle());
     try {
-      sent = send(uri(), body, Redirects.MAX);
+      var _ = WorkerThreads.start(1, "gantry-http-", () -> run(attempt));
+    } catch (OutOfMemoryError e) {
+      end(attempt, e);
+    }
+  }
+
+  private void run(RangeAttempt attempt) {
+    URI from;
+    try {
+      from = fetch(attempt);
+    } catch (IOException e) {
+      failed(attempt, e instanceof RemoteFault known ? known : lost(e));
+      return;
     } catch (RuntimeException | Error e) {
-      end(body, e);
+      end(attempt, e);
       return;
     }
-    watch(body, sent, file.limits.idle());
-    var _ =
-        sent.whenComplete((answer, failure) -> {
-          if (failure == null) {
-            succeed(body, answer.uri());
-          } else {
-            failed(body, failure instanceof CompletionException ? failure.getCause() : failure);
-          }
-        });
+    file.resolved(from);
+    succeed(attempt);
   }
 
-  /// @param redirects how many redirects may still be followed
-  private CompletableFuture<HttpResponse<Void>> send(URI from, RangeBody body, int redirects) {
-    CompletableFuture<HttpResponse<Void>> sent =
-        file.store
-            .client()
-            .sendAsync(
-                message(from),
-                answer ->
-                    redirects > 0 && Redirects.target(from, answer).isPresent()
-                        ? BodySubscribers.discarding()
-                        : checked(answer, body));
-    if (!body.comesBy(sent)) {
-      return sent;
+  /// @return the address that brought the range
+  private URI fetch(RangeAttempt attempt) throws IOException {
+    URI from = uri();
+    for (int redirects = 0; ; redirects++) {
+      Optional<URI> next = fetch(attempt, from, redirects < Redirects.MAX);
+      if (next.isEmpty()) {
+        return from;
+      }
+      from = next.get();
     }
-    return sent.thenCompose(answer ->
-        redirects == 0
-            ? sent
-            : Redirects.target(from, answer.statusCode(), answer.headers())
-                .map(target -> send(target, body, redirects - 1))
-                .orElse(sent));
   }
 
-  /// Returns the body, which refuses the answer's bytes if its head is wrong.
-  private RangeBody checked(ResponseInfo answer, RangeBody body) {
-    body.begun();
+  /// @return where the answer redirects to; empty if the range is there
+  private Optional<URI> fetch(RangeAttempt attempt, URI from, boolean mayRedirect)
+      throws IOException {
+    Connections connections = file.store.connections();
+    Connection connection = connections.ask(message(from), attempt);
     try {
-      file.check(answer, request.offset(), request.target().byteSize());
-    } catch (RemoteFault refusal) {
-      body.refuse(refusal);
+      AnswerHead head = connection.head();
+      Optional<URI> target = mayRedirect ? Redirects.target(from, head) : Optional.empty();
+      if (target.isEmpty()) {
+        file.check(head, request.offset(), request.target().byteSize());
+        attempt.fill(connection);
+      }
+      return target;
+    } finally {
+      attempt.leaves();
+      connections.giveBack(connection);
     }
-    return body;
   }
 
   private HttpRequest message(URI from) {
@@ -133,10 +127,10 @@ final class RangeRequest extends RemoteRequest {
     return builder.build();
   }
 
-  /// Fails the attempt if nothing comes for too long.
-  private void watch(RangeBody watched, CompletableFuture<?> sent, Duration wait) {
+  /// Fails the attempt if too little comes for too long.
+  private void watch(RangeAttempt watched, Duration wait) {
     CompletableFuture<Void> timer = new CompletableFuture<>();
-    var _ = sent.whenComplete((_, _) -> timer.complete(null));
+    var _ = watched.over().whenComplete((_, _) -> timer.complete(null));
     var _ =
         timer
             .orTimeout(wait.toNanos(), TimeUnit.NANOSECONDS)
@@ -144,7 +138,7 @@ final class RangeRequest extends RemoteRequest {
               if (late instanceof TimeoutException) {
                 Duration left = file.limits.idle().minus(watched.idle());
                 if (left.isPositive()) {
-                  watch(watched, sent, left);
+                  watch(watched, left);
                 } else {
                   fail(
                       watched,
@@ -156,22 +150,9 @@ final class RangeRequest extends RemoteRequest {
             });
   }
 
-  private void succeed(RangeBody filled, URI from) {
-    file.resolved(from);
-    succeed(filled);
-  }
-
-  private void failed(RangeBody attempt, @Nullable Throwable failure) {
-    RemoteFault fault =
-        switch (failure) {
-          case RemoteFault known -> known;
-          case IOException e -> e.getCause() instanceof RemoteFault known ? known : lost(e);
-          case null, default -> null;
-        };
-    if (fault == null) {
-      end(attempt, failure == null ? new IllegalStateException("no answer") : failure);
-    } else if (file.isEmpty()) {
-      succeed(attempt, uri());
+  private void failed(RangeAttempt attempt, RemoteFault fault) {
+    if (file.isEmpty()) {
+      succeed(attempt);
     } else if (EXPIRED.contains(fault.status()) && !uri().equals(file.original)) {
       resolvedAgain = true;
       retry(attempt, 0);

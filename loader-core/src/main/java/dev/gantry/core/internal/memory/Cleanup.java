@@ -95,7 +95,8 @@ public final class Cleanup {
     boolean once() throws InterruptedException;
   }
 
-  private static void awaitUninterruptibly(Wait wait) {
+  /// Waits for something, also if the caller is interrupted.
+  public static void awaitUninterruptibly(Wait wait) {
     boolean interrupted = false;
     boolean over = false;
     while (!over) {

@@ -20,7 +20,7 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Reads of remote files: many are under way at once, and no thread waits for one of them. Thread-safe.
+/// Reads of remote files: many are under way at once, and the threads that start them wait for none. Thread-safe.
 ///
 /// Their number is that which the link needs ([LinkWindow]), and their bytes are bounded. So are the retries of all of them
 /// together. The slowest few are asked for a second time.

@@ -14,8 +14,8 @@ import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// A request to a server, whatever it asks for. It makes one attempt after another until one of them succeeds, the fault
-/// of one lasts, or it is cancelled. If it takes too long, it makes a second attempt beside the first. No thread waits
-/// meanwhile.
+/// of one lasts, or it is cancelled. If it takes too long, it makes a second attempt beside the first. The thread that
+/// starts it does not wait.
 ///
 /// The request ends once, on whichever thread that happens first. None of its attempts touches memory afterwards.
 /// Thread-safe.

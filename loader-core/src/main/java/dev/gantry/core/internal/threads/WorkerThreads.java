@@ -250,8 +250,8 @@ public final class WorkerThreads {
     }
   }
 
-  /// Waits, so that the common pool starts another thread meanwhile if the caller is one of its threads: the JDK's
-  /// HTTP client ends its requests there.
+  /// Waits, so that the common pool starts another thread meanwhile if the caller is one of its threads: requests that
+  /// are made again begin there.
   ///
   /// @return whether what was waited for has come
   public static boolean await(Cleanup.Wait wait) throws InterruptedException {

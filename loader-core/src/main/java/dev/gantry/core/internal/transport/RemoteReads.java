@@ -21,7 +21,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// The reads of remote files in one load or ring, whichever threads start them: as many are under way at once as the link
-/// needs, and no thread waits for one of them. Bytes for the host arrive in their places, those for a device in pinned
+/// needs, and those threads wait for none of them. Bytes for the host arrive in their places, those for a device in pinned
 /// buffers. Thread-safe.
 final class RemoteReads implements AutoCloseable {
   private final @Nullable RemoteStaging staging;

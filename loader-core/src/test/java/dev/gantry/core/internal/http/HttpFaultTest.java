@@ -192,8 +192,7 @@ class HttpFaultTest {
   ///
   /// @param again how many requests had to be made a second time, beside the one that opens the file
   private void assertAsked(int again) {
-    assertThat(server.requests())
-        .isGreaterThanOrEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + again);
+    assertThat(server.requests()).isGreaterThanOrEqualTo(1 + Math.ceilDiv(LENGTH, REQUEST) + again);
   }
 
   /// The server says nothing more to it for longer than the test may take.
@@ -258,7 +257,7 @@ class HttpFaultTest {
     }
   }
 
-  /// The JDK's client ends its requests on the common pool's threads.
+  /// Requests that are made again begin on the common pool's threads.
   @Test
   void loadsMayTakeAllThreadsOfTheCommonPool() {
     List<CompletableFuture<TransferReport>> loads =

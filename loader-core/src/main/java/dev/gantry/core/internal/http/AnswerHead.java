@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.http;
+
+import java.io.IOException;
+import java.net.http.HttpClient;
+import java.net.http.HttpHeaders;
+import java.net.http.HttpResponse.ResponseInfo;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+
+/// What a server says before the bytes of an answer.
+///
+/// @param staysOpen whether the connection serves another request afterwards
+record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implements ResponseInfo {
+  /// The length of a body that ends with its connection.
+  static final long UNTIL_CLOSED = Long.MAX_VALUE;
+
+  private static final Pattern STATUS = Pattern.compile("HTTP/1\\.([01]) (\\d{3})(?: .*)?");
+  private static final Pattern LENGTH = Pattern.compile("\\d{1,18}");
+
+  /// @param lines the lines before the empty one
+  static AnswerHead of(List<String> lines) throws IOException {
+    Matcher status = STATUS.matcher(lines.getFirst());
+    if (!status.matches()) {
+      throw new IOException("the answer is none of HTTP/1.1");
+    }
+    Map<String, List<String>> values = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
+    for (String line : lines.subList(1, lines.size())) {
+      int colon = line.indexOf(':');
+      if (colon < 0 || line.substring(0, colon).isBlank()) {
+        throw new IOException("the answer has a header without a name");
+      }
+      values
+          .computeIfAbsent(line.substring(0, colon), _ -> new ArrayList<>())
+          .add(line.substring(colon + 1).strip());
+    }
+    HttpHeaders headers = HttpHeaders.of(values, (_, _) -> true);
+    boolean closes =
+        status.group(1).equals("0")
+            || headers.firstValue("Connection").orElse("").equalsIgnoreCase("close");
+    return new AnswerHead(Integer.parseInt(status.group(2)), headers, !closes);
+  }
+
+  @Override
+  public HttpClient.Version version() {
+    return HttpClient.Version.HTTP_1_1;
+  }
+
+  boolean isInterim() {
+    return statusCode / 100 == 1;
+  }
+
+  /// Whether the body comes in chunks, each of which says its length.
+  boolean isChunked() throws IOException {
+    String encoding = headers.firstValue("Transfer-Encoding").orElse("");
+    if (!encoding.isEmpty() && !encoding.equalsIgnoreCase("chunked")) {
+      throw new IOException("the answer is encoded for its transfer: " + encoding);
+    }
+    return !encoding.isEmpty();
+  }
+
+  /// The length of a body that does not come in chunks, in bytes.
+  long bodyBytes() throws IOException {
+    if (statusCode == 204 || statusCode == 304) {
+      return 0;
+    }
+    List<String> lengths = headers.allValues("Content-Length").stream().distinct().toList();
+    if (lengths.isEmpty()) {
+      return UNTIL_CLOSED;
+    }
+    if (lengths.size() > 1 || !LENGTH.matcher(lengths.getFirst()).matches()) {
+      throw new IOException("the answer has a wrong Content-Length: " + lengths);
+    }
+    return Long.parseLong(lengths.getFirst());
+  }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.http;
+
+import dev.gantry.core.internal.http.Connection.Peer;
+import dev.gantry.core.internal.memory.IdleWatch;
+import dev.gantry.core.internal.store.RemoteFault;
+import java.io.IOException;
+import java.net.http.HttpRequest;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.HashSet;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// The open connections of a store. Those that nobody uses are kept for some seconds. Thread-safe.
+final class Connections implements AutoCloseable {
+  private static final long KEPT_NANOS = TimeUnit.SECONDS.toNanos(30);
+
+  private final Set<Connection> all = new HashSet<>();
+
+  /// Connections that nobody uses, the one that was used last first.
+  private final Deque<Connection> idle = new ArrayDeque<>();
+
+  private final BooleanSupplier look = this::look;
+  private boolean closed;
+
+  /// Sends a request over a connection that is open and not in use, or over a new one.
+  ///
+  /// @param attempt gets the connection, to close it if it is stopped
+  /// @return the connection with the head of the answer. Callers give it back
+  Connection ask(HttpRequest request, RangeAttempt attempt) throws IOException {
+    Peer peer = Peer.of(request.uri());
+    Connection kept = takeKept(peer);
+    if (kept != null) {
+      try {
+        return ask(kept, request, attempt);
+      } catch (IOException _) {
+        // The server may have closed the connection while nobody used it.
+      }
+    }
+    return ask(open(peer), request, attempt);
+  }
+
+  private Connection ask(Connection connection, HttpRequest request, RangeAttempt attempt)
+      throws IOException {
+    boolean answered = false;
+    try {
+      attempt.uses(connection);
+      connection.ask(request);
+      answered = true;
+      return connection;
+    } finally {
+      if (!answered) {
+        drop(connection);
+      }
+    }
+  }
+
+  private synchronized @Nullable Connection takeKept(Peer peer) {
+    for (Connection one : idle) {
+      if (one.peer().equals(peer)) {
+        idle.remove(one);
+        return one;
+      }
+    }
+    return null;
+  }
+
+  private synchronized Connection open(Peer peer) throws IOException {
+    if (closed) {
+      throw RemoteFault.lasting(0, "its session is closed");
+    }
+    Connection made = new Connection(peer);
+    all.add(made);
+    return made;
+  }
+
+  private synchronized void drop(Connection connection) {
+    all.remove(connection);
+    connection.close();
+  }
+
+  /// Gives back a connection, which is kept if another request may follow.
+  synchronized void giveBack(Connection used) {
+    if (closed || !used.endAnswer()) {
+      drop(used);
+    } else {
+      used.idle();
+      idle.addFirst(used);
+      IdleWatch.watch(look);
+    }
+  }
+
+  private synchronized boolean look() {
+    while (!idle.isEmpty() && System.nanoTime() - idle.getLast().idleSinceNanos() > KEPT_NANOS) {
+      drop(idle.removeLast());
+    }
+    return !idle.isEmpty();
+  }
+
+  synchronized boolean isClosed() {
+    return closed;
+  }
+
+  /// Closes all connections, also those in use.
+  @Override
+  public synchronized void close() {
+    closed = true;
+    all.forEach(Connection::close);
+    all.clear();
+    idle.clear();
+  }
+}

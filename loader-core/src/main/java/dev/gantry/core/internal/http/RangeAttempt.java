@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.http;
+
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.RemoteFault;
+import dev.gantry.core.internal.store.RemoteRequest;
+import dev.gantry.core.internal.store.RetryLimits;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/// One attempt at a range: which connection brings it, and how far it has come. Its thread reads straight into the
+/// target; any other may stop it.
+final class RangeAttempt implements RemoteRequest.Attempt {
+  private static final long MAX_READ_BYTES = 1 << 30;
+
+  private final MemorySegment target;
+  private final CompletableFuture<Void> over = new CompletableFuture<>();
+  private @Nullable Connection connection;
+  private boolean stopped;
+
+  /// Whether the thread may be writing to the target.
+  private boolean writing;
+
+  private volatile long progressNanos = System.nanoTime();
+
+  RangeAttempt(MemorySegment target) {
+    this.target = target;
+  }
+
+  /// Returns for how long less has come than [RetryLimits#LEAST_BYTES].
+  Duration idle() {
+    return Duration.ofNanos(System.nanoTime() - progressNanos);
+  }
+
+  /// Completes when the attempt needs no more time, however it ended.
+  CompletableFuture<Void> over() {
+    return over;
+  }
+
+  /// Says which connection brings the next answer, so that [#stop] can close it.
+  void uses(Connection next) throws IOException {
+    synchronized (this) {
+      connection = next;
+      if (!stopped) {
+        return;
+      }
+    }
+    next.close();
+    throw stopped();
+  }
+
+  /// Says that the attempt needs its connection no more.
+  synchronized void leaves() {
+    connection = null;
+  }
+
+  /// Fills the target with an answer's body.
+  void fill(Connection from) throws IOException {
+    synchronized (this) {
+      if (stopped) {
+        throw stopped();
+      }
+      writing = true;
+    }
+    try {
+      read(from);
+    } finally {
+      synchronized (this) {
+        writing = false;
+        notifyAll();
+      }
+    }
+  }
+
+  private static IOException stopped() {
+    return new IOException("the attempt was stopped");
+  }
+
+  private void read(Connection from) throws IOException {
+    long size = target.byteSize();
+    long noted = 0;
+    progressNanos = System.nanoTime();
+    for (long received = 0; received < size; ) {
+      long most = Math.min(MAX_READ_BYTES, size - received);
+      int count = from.read(target.asSlice(received, most).asByteBuffer());
+      if (count < 0) {
+        throw RemoteFault.passing("the answer ended after " + received + " of " + size + " bytes");
+      }
+      received += count;
+      if (received - noted >= RetryLimits.LEAST_BYTES || received == size) {
+        noted = received;
+        progressNanos = System.nanoTime();
+      }
+    }
+    if (from.hasMore()) {
+      throw RemoteFault.lasting(0, "the server sent more bytes than it was asked for");
+    }
+  }
+
+  @Override
+  public void stop() {
+    Connection used;
+    synchronized (this) {
+      stopped = true;
+      used = connection;
+    }
+    // A thread that reads leaves the target when its connection is closed.
+    if (used != null) {
+      used.close();
+    }
+    Cleanup.awaitUninterruptibly(this::awaitLeft);
+    over.complete(null);
+  }
+
+  private synchronized boolean awaitLeft() throws InterruptedException {
+    while (writing) {
+      wait();
+    }
+    return true;
+  }
+}
