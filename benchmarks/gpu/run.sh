@@ -25,6 +25,8 @@
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
 #   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
+#   run.sh remote [TURNS] [GB]      S3, HTTP and the hub from a server on the loopback, to the host and to the GPU within 64 MB of heap, beside the
+#                             CRT client alone; BENCH_FOLDER instead of /dev/shm has the bytes
 #   run.sh cufile FILE [LIBRARY]    libcufile by its ways: threads, pieces by one call, batches and streams, in compatibility mode; FILE is made (8.6 GB)
 #                             if it is not there, LIBRARY is a libcufile.so.0 other than the host's
 #   run.sh gantry ARGUMENTS   the command line
@@ -287,6 +289,11 @@ cufile_ways() {
   "$program" "$2" "$1" compat-direct
 }
 
+remote() {
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  main -Xmx64m -XX:MaxDirectMemorySize=4g "-Dbench.folder=${BENCH_FOLDER:-/dev/shm}" dev.gantry.benchmarks.Measure s3 loopback "${1:-7}" "${2:-1}"
+}
+
 case ${1:-} in
   tests) tests ;;
   bench) main dev.gantry.cli.GantryCommand "$@" ;;
@@ -308,6 +315,7 @@ case ${1:-} in
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
+  remote) remote "${@:2}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.

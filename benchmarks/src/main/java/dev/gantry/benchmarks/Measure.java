@@ -27,7 +27,7 @@ public final class Measure {
       dequantise FILE|FOLDER [PYTHON]
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
-      s3 s3://BUCKET/FOLDER/ [ROUNDS]
+      s3 s3://BUCKET/FOLDER/|loopback [ROUNDS [GB]]
       loads DEVICE FILE FILE...
       several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first FOLDER BYTES

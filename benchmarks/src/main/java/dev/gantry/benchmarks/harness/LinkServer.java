@@ -20,7 +20,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /// A server in a process of its own whose link is that of object storage: each answer begins late, and each connection
-/// has a highest rate. It serves ranges of one file under every name, by HTTP and to clients of S3, and takes
+/// has a highest rate. It serves ranges of one file under every name, by HTTP, to clients of S3 and as a hub, and takes
 /// uploads to S3, which it forgets.
 public final class LinkServer implements AutoCloseable {
   private static final Pattern RANGE =
@@ -178,9 +178,14 @@ public final class LinkServer implements AutoCloseable {
         String.format(
             Locale.ROOT,
             "HTTP/1.1 %s%nContent-Length: %d%nETag: \"one\"%n"
-                + "Last-Modified: Thu, 01 Oct 2026 00:00:00 GMT%nAccept-Ranges: bytes%n%s%n",
+                + "Last-Modified: Thu, 01 Oct 2026 00:00:00 GMT%nAccept-Ranges: bytes%n"
+                + "X-Repo-Commit: %040d%nX-Linked-Etag: \"%08x\"%nX-Linked-Size: %d%n%s%n",
             part ? "206 Partial Content" : "200 OK",
             end - from,
+            1,
+            // Each name has bytes of its own, as a cache of the hub sees them.
+            head.lines().findFirst().orElseThrow().hashCode(),
+            size,
             part
                 ? String.format(Locale.ROOT, "Content-Range: bytes %d-%d/%d%n", from, end - 1, size)
                 : "");
