@@ -70,11 +70,15 @@ final class Connections implements AutoCloseable {
 
   private synchronized Connection open(Peer peer) throws IOException {
     if (closed) {
-      throw RemoteFault.lasting(0, "its session is closed");
+      throw sessionClosed();
     }
     Connection made = new Connection(peer);
     all.add(made);
     return made;
+  }
+
+  static RemoteFault sessionClosed() {
+    return RemoteFault.lasting(0, "its session is closed");
   }
 
   private synchronized void drop(Connection connection) {

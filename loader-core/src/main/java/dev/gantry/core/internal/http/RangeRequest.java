@@ -163,9 +163,11 @@ final class RangeRequest extends RemoteRequest {
 
   /// The connection was lost, maybe because the session was closed.
   private RemoteFault lost(IOException e) {
+    if (file.store.isClosed()) {
+      return Connections.sessionClosed();
+    }
     String message = e.getMessage();
-    String reason =
-        "connection failed: " + (message == null ? e.getClass().getSimpleName() : message);
-    return file.store.isClosed() ? RemoteFault.lasting(0, reason) : RemoteFault.passing(reason);
+    return RemoteFault.passing(
+        "connection failed: " + (message == null ? e.getClass().getSimpleName() : message));
   }
 }
