@@ -9,6 +9,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import dev.gantry.core.MisuseException;
 import dev.gantry.testing.ChildJvm;
+import dev.gantry.testing.OwnProcess;
 import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Path;
@@ -47,7 +48,7 @@ class LargeTensorTest {
         Weights weights = Weights.open(file)) {
       // libtorch is not what is measured.
       manager.create(1).add(1).close();
-      long residentBytes = Machine.residentBytes();
+      long residentBytes = OwnProcess.residentBytes();
       NDArray large = weights.load(manager, Machine.loadOptions(lazy).build()).singletonOrThrow();
       assertThat(large.size()).isEqualTo(BYTES);
       for (int i = 0; i < MARKS.length; i++) {
@@ -65,7 +66,7 @@ class LargeTensorTest {
       if (lazy) {
         assertThat(NoLeaks.held().hostBytes()).isZero();
         // What was touched, the blocks around it, and what the JVM took meanwhile.
-        assertThat(Machine.residentBytes()).isLessThan(residentBytes + (64L << 20));
+        assertThat(OwnProcess.residentBytes()).isLessThan(residentBytes + (64L << 20));
       }
     }
   }

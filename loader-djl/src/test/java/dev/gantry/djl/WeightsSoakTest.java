@@ -11,14 +11,13 @@ import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.testing.OwnProcess;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
-import java.util.concurrent.Callable;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -30,13 +29,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loading and closing, again and again, leaves nothing.
-///
-/// `-Dgantry.soak.seconds=60` lets the threads run for so long, instead of a number of rounds.
+/// Loading and closing, again and again, leaves nothing. `benchmarks/soak` does that for hours, beside all else.
 @ExtendWith(NoLeaks.class)
 class WeightsSoakTest {
-  private static final long SOAK_NANOS =
-      Duration.ofSeconds(Long.getLong("gantry.soak.seconds", 0)).toNanos();
   private static final int ROUNDS = 400;
   private static final int THREADS = 2;
   private static final int ONES = 200_000;
@@ -57,31 +52,24 @@ class WeightsSoakTest {
             .vector("f", DType.F32, 4, 5)
             .write(folder.resolve("soak.safetensors"));
     Queue<NDArray> views = new ConcurrentLinkedQueue<>();
-    int rounds = 0;
     try (NDManager shared = NDManager.newBaseManager();
         Weights weights = Weights.open(file);
         ExecutorService threads = Executors.newFixedThreadPool(THREADS)) {
-      Callable<Integer> work = () -> work(weights, shared, views);
-      List<Future<Integer>> ends = new ArrayList<>();
+      List<Future<?>> ends = new ArrayList<>();
       for (int i = 0; i < THREADS; i++) {
-        ends.add(threads.submit(work));
+        ends.add(
+            threads.submit(() -> {
+              for (int round = 0; round < ROUNDS; round++) {
+                round(round, weights, shared, views);
+              }
+            }));
       }
-      for (Future<Integer> end : ends) {
-        rounds += end.get();
+      for (Future<?> end : ends) {
+        var _ = end.get();
       }
     }
     views.forEach(WeightsSoakTest::checkAndClose);
-    assertThat(rounds).isGreaterThanOrEqualTo(THREADS);
     NoLeaks.assertNothingIsHeld();
-  }
-
-  private static int work(Weights weights, NDManager shared, Queue<NDArray> views) {
-    long start = System.nanoTime();
-    int round = 0;
-    while (SOAK_NANOS > 0 ? System.nanoTime() - start < SOAK_NANOS : round < ROUNDS) {
-      round(round++, weights, shared, views);
-    }
-    return round;
   }
 
   private static void round(int round, Weights weights, NDManager shared, Queue<NDArray> views) {
@@ -124,14 +112,14 @@ class WeightsSoakTest {
     // Classes, compiled code, and libtorch's threads and buffers come with the first few.
     loadAndClose(file, loadBytes, lazy, 10);
     System.gc();
-    long residentBytes = Machine.residentBytes();
-    List<String> descriptors = Machine.descriptors();
-    long mappings = Machine.mappings();
+    long residentBytes = OwnProcess.residentBytes();
+    List<String> descriptors = OwnProcess.programsDescriptors();
+    int mappings = OwnProcess.mappings().size();
     loadAndClose(file, loadBytes, lazy, 40);
     System.gc();
-    assertThat(Machine.descriptors()).isEqualTo(descriptors);
-    assertThat(Machine.mappings()).isLessThan(mappings + 30);
-    assertThat(Machine.residentBytes()).isLessThan(residentBytes + loadBytes / 2);
+    assertThat(OwnProcess.programsDescriptors()).isEqualTo(descriptors);
+    assertThat(OwnProcess.mappings()).hasSizeLessThan(mappings + 30);
+    assertThat(OwnProcess.residentBytes()).isLessThan(residentBytes + loadBytes / 2);
   }
 
   private static void loadAndClose(Path file, long bytes, boolean lazy, int times) {

@@ -65,6 +65,7 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
 
   private final List<Rule> rules = new CopyOnWriteArrayList<>();
   private final Map<Function, AtomicInteger> counts = new EnumMap<>(Function.class);
+  private final AtomicInteger faults = new AtomicInteger();
 
   public FaultyFileCalls(FileCalls real) {
     super(real);
@@ -96,6 +97,11 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
   /// How many calls of `function` were made.
   public int count(Function function) {
     return counts.get(function).get();
+  }
+
+  /// How many calls had a fault.
+  public int faults() {
+    return faults.get();
   }
 
   @Override
@@ -152,6 +158,7 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
         if (rule.fault instanceof After(Runnable action)) {
           action.run();
         } else {
+          faults.incrementAndGet();
           return rule.fault;
         }
       }

@@ -10,7 +10,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Optional;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.extension.AfterEachCallback;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
@@ -59,14 +58,7 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
   public static List<String> openFiles() throws IOException {
     // Threads that look at what is available have a file open meanwhile, under this lock.
     synchronized (RegisteredPages.LOOKS) {
-      return descriptors().stream().filter(NoLeaks::isOurs).toList();
-    }
-  }
-
-  /// What each descriptor of this process leads to: a file, a socket, a pipe.
-  public static List<String> descriptors() throws IOException {
-    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
-      return descriptors.flatMap(descriptor -> target(descriptor).stream()).toList();
+      return OwnProcess.descriptors().stream().filter(NoLeaks::isOurs).toList();
     }
   }
 
@@ -81,15 +73,6 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
               !file.matches(".*\\.so(\\.\\d+)*( \\(deleted\\))?") && !file.contains("/hsperfdata_"))
           .filter(NoLeaks::isOurs)
           .toList();
-    }
-  }
-
-  /// Empty where the descriptor is closed by now, as the one is that lists the directory.
-  private static Optional<String> target(Path descriptor) {
-    try {
-      return Optional.of(Files.readSymbolicLink(descriptor).toString());
-    } catch (IOException _) {
-      return Optional.empty();
     }
   }
 

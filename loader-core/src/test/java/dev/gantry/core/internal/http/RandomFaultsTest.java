@@ -18,6 +18,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.OwnProcess;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
 import dev.gantry.testing.TestFiles;
@@ -82,7 +83,7 @@ class RandomFaultsTest {
   }
 
   private static long sockets() throws IOException {
-    return NoLeaks.descriptors().stream().filter(open -> open.startsWith("socket:")).count();
+    return OwnProcess.descriptors().stream().filter(open -> open.startsWith("socket:")).count();
   }
 
   private static long requests() {

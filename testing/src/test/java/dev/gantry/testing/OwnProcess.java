@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.testing;
+
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Optional;
+import java.util.stream.Stream;
+
+/// What the kernel says of this process.
+public final class OwnProcess {
+  private static final long PAGE_BYTES = 4096;
+
+  private OwnProcess() {}
+
+  /// What each descriptor leads to: a file, a socket, a pipe.
+  public static List<String> descriptors() throws IOException {
+    try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
+      return descriptors.flatMap(descriptor -> target(descriptor).stream()).toList();
+    }
+  }
+
+  /// What is open, but for what the JVM opens for itself at any time: jars, and the kernel's figures of memory and
+  /// processors.
+  public static List<String> programsDescriptors() throws IOException {
+    return descriptors().stream()
+        .filter(target -> !target.matches(".*\\.jar( \\(deleted\\))?|/(proc|sys)/.*"))
+        .sorted()
+        .toList();
+  }
+
+  /// Memory that is really there, in bytes.
+  public static long residentBytes() throws IOException {
+    String[] pages = Files.readString(Path.of("/proc/self/statm")).split(" ", 3);
+    return Long.parseLong(pages[1]) * PAGE_BYTES;
+  }
+
+  /// The lines of the kernel's list of mappings.
+  public static List<String> mappings() throws IOException {
+    return Files.readAllLines(Path.of("/proc/self/maps"));
+  }
+
+  /// Empty where the descriptor is closed by now, as the one is that lists the directory.
+  private static Optional<String> target(Path descriptor) {
+    try {
+      return Optional.of(Files.readSymbolicLink(descriptor).toString());
+    } catch (IOException _) {
+      return Optional.empty();
+    }
+  }
+}
