@@ -29,6 +29,8 @@
 #                             CRT client alone; BENCH_FOLDER instead of /dev/shm has the bytes
 #   run.sh cufile FILE [LIBRARY]    libcufile by its ways: threads, pieces by one call, batches and streams, in compatibility mode; FILE is made (8.6 GB)
 #                             if it is not there, LIBRARY is a libcufile.so.0 other than the host's
+#   run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]   loads, saves, epochs, refreshes, clients of resident weights and remote reads at once,
+#                             with faults; each byte is compared, and nothing may be left. Devices as in cuda:0,cuda:1
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -317,6 +319,8 @@ case ${1:-} in
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   remote) remote "${@:2}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
+  # Large memory goes back to the system when it is freed, so that what stays is not taken for the allocator's.
+  soak) find_libtorch && MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576 main dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

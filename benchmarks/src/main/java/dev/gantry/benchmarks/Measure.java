@@ -6,6 +6,7 @@ import dev.gantry.benchmarks.datasets.HostDatasetBench;
 import dev.gantry.benchmarks.datasets.PicturesBench;
 import dev.gantry.benchmarks.datasets.TwoGpuBench;
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
+import dev.gantry.benchmarks.soak.Soak;
 import java.nio.file.Path;
 import java.util.Arrays;
 
@@ -34,6 +35,7 @@ public final class Measure {
       host-datasets make|records|decode|shards|small FOLDER BYTES
       pictures FOLDER [PYTHON [PICTURES]]
       two-gpus FOLDER BYTES
+      soak MINUTES [DEVICE,DEVICE... [SEED [FOLDER]]]
       """;
 
   private Measure() {}
@@ -65,6 +67,7 @@ public final class Measure {
       case "host-datasets" -> HostDatasetBench.main(rest);
       case "pictures" -> PicturesBench.main(rest);
       case "two-gpus" -> TwoGpuBench.main(rest);
+      case "soak" -> Soak.main(rest);
       default -> throw new IllegalArgumentException(name);
     }
   }

@@ -42,7 +42,7 @@ import java.util.stream.Stream;
 ///
 /// @param name of the files in `folder`
 /// @param batchSize of the batches; only full ones, so that all are alike
-record Samples(
+public record Samples(
     GantrySession session, Path folder, String name, TensorShape shape, long count, int batchSize) {
   private static final TensorShape PHOTO = TensorShape.of(3, 224, 224);
   private static final int FILES = 4;
@@ -61,7 +61,7 @@ record Samples(
   }
 
   /// @param count less what would not fill a batch
-  Samples {
+  public Samples {
     count -= count % batchSize;
   }
 
@@ -73,7 +73,7 @@ record Samples(
     return new Samples(session, folder, "images", PHOTO, count, 256);
   }
 
-  int imageBytes() {
+  public int imageBytes() {
     return Math.toIntExact(shape.elements().orElseThrow());
   }
 
@@ -82,7 +82,7 @@ record Samples(
     return count * (imageBytes() + Long.BYTES);
   }
 
-  Path shards() throws IOException {
+  public Path shards() throws IOException {
     Path made = folder.resolve(name + "-shards");
     if (!Files.exists(made)) {
       Files.createDirectories(folder);
@@ -105,7 +105,7 @@ record Samples(
     return made;
   }
 
-  List<Path> records() throws IOException {
+  public List<Path> records() throws IOException {
     List<Path> made = TfRecordShards.files(folder, name, FILES);
     if (!Files.exists(made.getFirst())) {
       Files.createDirectories(folder);
@@ -124,7 +124,7 @@ record Samples(
   }
 
   /// The TFRecord files, each with an index.
-  List<Path> indexed() throws IOException {
+  public List<Path> indexed() throws IOException {
     for (Path file : records()) {
       if (!Files.exists(TfRecordIndex.indexFile(file))) {
         long start = System.nanoTime();
@@ -138,7 +138,7 @@ record Samples(
   }
 
   /// The image of each sample; the array is the next one's, too.
-  LongFunction<byte[]> images() {
+  public LongFunction<byte[]> images() {
     byte[] image = new byte[imageBytes()];
     byte[] noise = new byte[image.length < 1 << 16 ? 1 << 20 : 64 << 20];
     new SplittableRandom(image.length).nextBytes(noise);
@@ -175,7 +175,7 @@ record Samples(
     return files.stream().map(Location::of).toList();
   }
 
-  List<FeatureSpec> features() {
+  public List<FeatureSpec> features() {
     return List.of(FeatureSpec.bytes("image", imageBytes()), FeatureSpec.int64s("label"));
   }
 

@@ -28,7 +28,7 @@ public final class RandomCheckpoint {
       shape = List.copyOf(shape);
     }
 
-    private long bytes() {
+    public long bytes() {
       long elements = shape.stream().reduce(1L, Math::multiplyExact);
       return elements
           * switch (dtype) {

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.benchmarks.soak;
+
+import ai.djl.Device;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
+import java.util.SortedMap;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.function.ToLongFunction;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// Does everything at once for a given time, with random faults: `soak MINUTES [DEVICE,DEVICE… [SEED [FOLDER]]]`.
+///
+/// The time is cut into phases. In each, all activities run beside one another, each on a thread of its own; between
+/// two phases nothing runs, and the process must hold what it held after the first one. Each byte that comes is compared
+/// with what was written. Exit code 1 on a wrong byte, a leak, an exception that no fault excuses, or a stall.
+public final class Soak {
+  private static final long STALL_SECONDS = 300;
+  private static final int TIMERS = 4;
+
+  /// How much more memory the last phases may leave resident than the first ones: allocators keep what they have freed.
+  private static final long GROWTH_BYTES = 192L << 20;
+
+  private static final long DIRECT_GROWTH_BYTES = 1L << 20;
+
+  private final Path folder;
+  private final List<Device> devices;
+  private final long seed;
+  private final Tally tally = new Tally();
+  private final List<ProcessState> states = new ArrayList<>();
+  private final List<String> faults = new ArrayList<>();
+  private final KnownWeights weights;
+  private final KnownSamples samples;
+
+  private Soak(Path folder, List<Device> devices, long seed) throws IOException {
+    this.folder = folder;
+    this.devices = devices;
+    this.seed = seed;
+    this.weights = KnownWeights.make(folder.resolve("known.safetensors"));
+    this.samples = KnownSamples.make(folder.resolve("samples"));
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    // Threads of libtorch that wait for each other spin: on a busy machine, for minutes.
+    System.setProperty("ai.djl.pytorch.num_threads", "1");
+    // Each fault would be a warning.
+    System.setProperty("org.slf4j.simpleLogger.log.dev.gantry", "error");
+    double minutes = Double.parseDouble(arguments[0]);
+    List<Device> devices = devices(arguments.length > 1 ? arguments[1] : "");
+    long seed = arguments.length > 2 ? Long.parseLong(arguments[2]) : System.nanoTime();
+    Path parent =
+        Path.of(arguments.length > 3 ? arguments[3] : System.getProperty("java.io.tmpdir"));
+    Path folder = Files.createTempDirectory(Files.createDirectories(parent), "gantry-soak-");
+    System.out.printf("soak of %s minutes on %s, seed %d, in %s%n", minutes, devices, seed, folder);
+    boolean good;
+    try {
+      good = new Soak(folder, devices, seed).run((long) (minutes * 60e9));
+    } finally {
+      remove(folder);
+    }
+    System.exit(good ? 0 : 1);
+  }
+
+  /// The named devices; without a name, the first GPU, or the CPU where there is none.
+  private static List<Device> devices(String names) {
+    if (names.isEmpty()) {
+      return devices(GantrySession.bestDevice().toString());
+    }
+    return Stream.of(names.split(",", -1))
+        .map(name ->
+            switch (dev.gantry.core.Device.parse(name)) {
+              case dev.gantry.core.Device.Host _ -> Device.cpu();
+              case dev.gantry.core.Device.Cuda(int ordinal) -> Device.gpu(ordinal);
+            })
+        .toList();
+  }
+
+  private static void remove(Path folder) throws IOException {
+    try (Stream<Path> files = Files.walk(folder)) {
+      for (Path file : files.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(file);
+      }
+    }
+  }
+
+  private boolean run(long nanos) throws Exception {
+    long begin = System.nanoTime();
+    // The first phase is short: it brings classes, compiled code, and what libraries keep.
+    long phase = Math.clamp(nanos / 20, TimeUnit.SECONDS.toNanos(10), TimeUnit.MINUTES.toNanos(3));
+    for (int number = 0; faults.isEmpty() && System.nanoTime() - begin < nanos; number++) {
+      phase(number, System.nanoTime() + Math.min(phase, begin + nanos - System.nanoTime()));
+      ProcessState state = ProcessState.now(folder, devices);
+      states.add(state);
+      check(number, state);
+      System.out.printf(
+          Locale.ROOT,
+          "%5d s: %,d operations, %,d faults, %,d MB compared; %s%n",
+          TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - begin),
+          Tally.total(tally.operations()),
+          Tally.total(tally.faults()),
+          tally.verifiedBytes() / 1_000_000,
+          state);
+    }
+    checkGrowth();
+    report();
+    return faults.isEmpty();
+  }
+
+  private void phase(int number, long end) throws Exception {
+    Path own = Files.createDirectory(folder.resolve("p" + number));
+    var timer =
+        new ScheduledThreadPoolExecutor(
+            TIMERS, Thread.ofPlatform().daemon().name("soak-timer-", 0).factory());
+    try (GantrySession session = GantrySession.open()) {
+      Scene scene = new Scene(own, devices, seed + number, weights, samples, session, timer, tally);
+      List<Activity> activities = Activities.of(scene);
+      List<Thread> threads = new ArrayList<>();
+      for (Activity activity : activities) {
+        threads.add(
+            Thread.ofPlatform()
+                .name("soak-" + activity.getClass().getSimpleName())
+                .start(() -> {
+                  try {
+                    activity.run(end);
+                  } catch (Exception | Error e) {
+                    fail(e + ", seed " + seed + ", phase " + number, e);
+                  }
+                }));
+      }
+      for (int i = 0; i < threads.size(); i++) {
+        join(threads.get(i), activities);
+      }
+    } finally {
+      timer.shutdown();
+      var _ = timer.awaitTermination(1, TimeUnit.MINUTES);
+      remove(own);
+    }
+  }
+
+  /// Waits for a thread, and ends the process if any activity stalls meanwhile.
+  private void join(Thread thread, List<Activity> activities) throws InterruptedException {
+    while (!thread.join(Duration.ofSeconds(5))) {
+      Optional<Activity> stalled =
+          activities.stream().filter(activity -> activity.seconds() > STALL_SECONDS).findFirst();
+      if (stalled.isPresent()) {
+        System.out.printf(
+            "STALLED for %d s: %s, seed %d%n",
+            stalled.get().seconds(), stalled.get().doing(), seed);
+        Thread.getAllStackTraces()
+            .forEach((each, stack) -> {
+              System.out.println(each);
+              Stream.of(stack).forEach(frame -> System.out.println("\tat " + frame));
+            });
+        Runtime.getRuntime().halt(1);
+      }
+    }
+  }
+
+  private synchronized void fail(String what, @Nullable Throwable reason) {
+    faults.add(what);
+    System.out.println("FAILED: " + what);
+    if (reason != null) {
+      reason.printStackTrace(System.out);
+    }
+  }
+
+  private void check(int number, ProcessState state) {
+    if (!state.held().equals(LiveResources.Snapshot.NOTHING)) {
+      fail("phase " + number + " leaves " + state.held(), null);
+    }
+    if (!state.folderFiles().isEmpty()) {
+      fail("phase " + number + " leaves files open or mapped: " + state.folderFiles(), null);
+    }
+    ProcessState first = states.getFirst();
+    state
+        .descriptors()
+        .forEach((kind, count) -> {
+          long before = first.descriptors().getOrDefault(kind, 0L);
+          if (count > before) {
+            fail(
+                "phase %d leaves %d descriptors of %s; the first one left %d"
+                    .formatted(number, count, kind, before),
+                null);
+          }
+        });
+  }
+
+  /// Compares the last third of the phases with the first third.
+  private void checkGrowth() {
+    if (states.size() < 6) {
+      return;
+    }
+    int third = states.size() / 3;
+    List<ProcessState> early = states.subList(1, 1 + third);
+    List<ProcessState> late = states.subList(states.size() - third, states.size());
+    grown("resident bytes", GROWTH_BYTES, early, late, ProcessState::residentBytes);
+    grown("bytes of direct buffers", DIRECT_GROWTH_BYTES, early, late, ProcessState::directBytes);
+    grown("threads", 4, early, late, ProcessState::threadCount);
+    grown("mappings", 200, early, late, ProcessState::mappings);
+    grown("bytes of the devices", GROWTH_BYTES, early, late, ProcessState::deviceBytes);
+  }
+
+  private void grown(
+      String what,
+      long most,
+      List<ProcessState> early,
+      List<ProcessState> late,
+      ToLongFunction<ProcessState> figure) {
+    long before = median(early, figure);
+    long after = median(late, figure);
+    System.out.printf(Locale.ROOT, "%s: %,d early, %,d late%n", what, before, after);
+    if (after - before > most) {
+      fail("%s grew from %,d to %,d".formatted(what, before, after), null);
+    }
+  }
+
+  private static long median(List<ProcessState> states, ToLongFunction<ProcessState> figure) {
+    long[] figures = states.stream().mapToLong(figure).sorted().toArray();
+    return figures[figures.length / 2];
+  }
+
+  private void report() {
+    System.out.println("operations:");
+    tally.operations().forEach((kind, count) -> System.out.printf("  %-32s %,10d%n", kind, count));
+    System.out.println("faults survived:");
+    SortedMap<String, Long> failures = tally.failures();
+    tally
+        .faults()
+        .forEach((kind, count) ->
+            System.out.printf(
+                Locale.ROOT,
+                "  %-32s %,10d, of which operations failed: %,d%n",
+                kind,
+                count,
+                failures.get(kind)));
+    System.out.printf(
+        Locale.ROOT,
+        "%,d operations, %,d faults, %,d bytes compared, %d failures%n",
+        Tally.total(tally.operations()),
+        Tally.total(tally.faults()),
+        tally.verifiedBytes(),
+        faults.size());
+  }
+}
