@@ -64,7 +64,8 @@ enum Fault {
       case Failure.Cancelled _ -> this == CANCEL || this == INTERRUPT;
       case Failure.Errno _ -> this == FILES || this == SERVER;
       case Failure.EndOfFile _ -> this == FILES || this == ANSWERS;
-      case Failure.Remote _, Failure.Malformed _ -> this == ANSWERS;
+      case Failure.Remote _ -> this == ANSWERS || this == SERVER;
+      case Failure.Malformed _ -> this == ANSWERS;
       case Failure.CuFile _, Failure.Cuda _, Failure.NothingWritten _, Failure.Torch _ -> false;
     };
   }
