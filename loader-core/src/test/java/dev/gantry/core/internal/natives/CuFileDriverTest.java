@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// Version, properties and parameters, whose structs a C compiler laid out.
 class CuFileDriverTest {
@@ -308,7 +309,7 @@ class CuFileDriverTest {
 
   @Test
   void readsEveryCountOfANewerLibraryFromItsPlace() {
-    try (NewLibrary library = new NewLibrary(0)) {
+    try (Counting library = new Counting(NativeStubs.newCuFile(), 0)) {
       CuFileStatistics.Counts basic = library.counts(1);
       assertThat(basic.unread()).isEmpty();
       assertThat(basic.totals())
@@ -331,13 +332,29 @@ class CuFileDriverTest {
     }
   }
 
-  @Test
-  void readsOnlyWhatIsCommonOfAnUnknownVersion() {
-    try (NewLibrary library = new NewLibrary(1200)) {
+  /// The numbers of versions between 1.15 and 1.19, in which the structs did not change.
+  @ParameterizedTest
+  @ValueSource(ints = {1160, 1170, 1180})
+  void readsALibraryByTheLayoutOfAnEarlierVersion(int version) {
+    try (Counting library = new Counting(NativeStubs.cuFile(), version)) {
+      CuFileStatistics.Counts all = library.counts(3);
+      assertThat(all.unread()).isEmpty();
+      assertThat(all.totals()).hasSize(64);
+      assertThat(all.readSizes()).startsWith(64L);
+      assertThat(all.gpus().get(1).totals()).containsEntry("registeredBytes", 190L);
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1200, 1300, 2000})
+  void readsOnlyWhatIsCommonOfAnUnknownVersion(int version) {
+    try (Counting library = new Counting(NativeStubs.newCuFile(), version)) {
       for (int level = 1; level <= 3; level++) {
         CuFileStatistics.Counts counts = library.counts(level);
         assertThat(counts.unread())
-            .isEqualTo("libcufile 1.20 is newer than 1.19, whose header was read");
+            .isEqualTo(
+                "libcufile %s is newer than 1.19, whose header was read",
+                CuFile.Version.of(version));
         assertThat(counts.totals()).hasSize(64).containsEntry("batches.lastBytesWritten", 63L);
         assertThat(counts.readSizes()).isEmpty();
         assertThat(counts.gpus()).isEmpty();
@@ -347,7 +364,7 @@ class CuFileDriverTest {
 
   @Test
   void readsOnlyWhatIsCommonWhereALibraryWritesMoreThanItsVersionHas() {
-    try (NewLibrary library = new NewLibrary(1180)) {
+    try (Counting library = new Counting(NativeStubs.newCuFile(), 1180)) {
       for (int level = 1; level <= 3; level++) {
         CuFileStatistics.Counts counts = library.counts(level);
         assertThat(counts.unread())
@@ -358,15 +375,16 @@ class CuFileDriverTest {
     }
   }
 
-  /// The newest stub, which counts at level 3 while this is open.
-  private static final class NewLibrary implements AutoCloseable {
-    private final StubControls controls = StubControls.of(NativeStubs.newCuFile());
-    private final CuFile cuFile =
-        CuFile.load(NativeStubs.newCuFile().toString()).orElseThrow(AssertionError::new);
+  /// A stub that counts at level 3 while this is open.
+  private static final class Counting implements AutoCloseable {
+    private final StubControls controls;
+    private final CuFile cuFile;
     private final CuFileStatistics statistics;
 
     /// @param version the version that it says it is; 0 for its own
-    NewLibrary(int version) {
+    Counting(Path library, int version) {
+      controls = StubControls.of(library);
+      cuFile = CuFile.load(library.toString()).orElseThrow(AssertionError::new);
       controls.version(version);
       statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
       cuFile.openDriver();
@@ -381,6 +399,7 @@ class CuFileDriverTest {
     @Override
     public void close() {
       statistics.stop();
+      statistics.setLevel(0);
       cuFile.closeDriver();
       controls.version(0);
     }

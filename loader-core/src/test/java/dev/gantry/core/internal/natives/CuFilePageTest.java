@@ -131,7 +131,7 @@ class CuFilePageTest {
   @Test
   void theNumbersOfBindingsAreThoseOfTheHeaders() {
     Map<String, String> numbers =
-        names().stream().collect(Collectors.toMap(Name::name, Name::number));
+        names().stream().collect(Collectors.toMap(Name::name, Name::number, (_, newer) -> newer));
     for (CuFileParameters.Size size : CuFileParameters.Size.values()) {
       assertThat(numbers).containsEntry("CUFILE_PARAM_" + size, "" + size.value());
     }
