@@ -88,7 +88,13 @@ public record MachineReport(
           refusals.isEmpty() ? "each device reaches the others' memory" : refusals,
           "");
     }
-    line(out, "libcufile", diagnosis.cuFileLibrary(), diagnosis.cuFileAbsence());
+    String cuFile = diagnosis.cuFileLibrary();
+    String unusable = diagnosis.cuFileAbsence();
+    line(
+        out,
+        "libcufile",
+        unusable.isEmpty() ? cuFile : cuFile + ", not usable: " + unusable,
+        cuFile.isEmpty() ? unusable : "");
     line(out, "libtorch", libtorch.describe(), "");
     line(out, "JPEG", "decoded by " + jpegDecoder, "");
     line(out, "libnvjpeg", diagnosis.nvJpegLibrary(), diagnosis.nvJpegAbsence());

@@ -20,8 +20,8 @@ public enum Remedy {
       "Give DJL a libtorch for CUDA, as docs/on-a-gpu.md says, for example by"
           + " PYTORCH_LIBRARY_PATH."),
   NO_LIBCUFILE(
-      "Install CUDA's package libcufile, or name the library by the system property"
-          + " gantry.cufile.library."),
+      "Install CUDA's package libcufile, or name the library by GANTRY_CUFILE_LIBRARY or the system"
+          + " property gantry.cufile.library."),
   NO_NVIDIA_FS(
       "Load the module by `modprobe nvidia_fs`, or use the kernel's peer-to-peer DMA: Linux 6.2,"
           + " NVIDIA's open driver, and use_pci_p2pdma in cufile.json."),

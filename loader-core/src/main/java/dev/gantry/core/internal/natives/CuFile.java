@@ -32,7 +32,7 @@ public final class CuFile {
   /// A system property that names the library to use; if it is set, no other library is tried.
   public static final String PROPERTY = "gantry.cufile.library";
 
-  /// The environment variable with the same meaning; the system property takes precedence.
+  /// The environment variable with the same meaning; the system property takes precedence. An empty value names none.
   public static final String VARIABLE = "GANTRY_CUFILE_LIBRARY";
 
   private static final String SONAME = "libcufile.so.0";
@@ -102,14 +102,13 @@ public final class CuFile {
   /// Finds the library that the property or the variable names; if neither is set, the first one that the dynamic
   /// loader's search or the CUDA toolkit's folders have. Opens no driver.
   public static Availability<CuFile> find() {
-    String named = System.getProperty(PROPERTY, System.getenv(VARIABLE));
-    if (named != null) {
-      return load(named);
-    }
     List<String> candidates = new ArrayList<>();
     candidates.add(SONAME);
     candidates.addAll(NativeLibrary.toolkitPaths(SONAME));
-    return NativeLibrary.load(candidates).then(CuFile::bind);
+    return NativeLibrary.named(PROPERTY, System.getProperty(PROPERTY))
+        .or(() -> NativeLibrary.named(VARIABLE, System.getenv(VARIABLE)))
+        .orElseGet(() -> NativeLibrary.load(candidates))
+        .then(CuFile::bind);
   }
 
   /// Loads this library and tries no other.

@@ -16,11 +16,17 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
+import org.jspecify.annotations.Nullable;
 
 /// A shared library that stays loaded until the process ends; its symbols are looked up one by one.
 final class NativeLibrary {
   private static final Linker LINKER = Linker.nativeLinker();
   private static final int RTLD_LAZY = 1;
+
+  /// How glibc's message ends where no file has the name.
+  private static final String MISSING =
+      ": cannot open shared object file: No such file or directory";
 
   private final String name;
   private final SymbolLookup symbols;
@@ -30,20 +36,43 @@ final class NativeLibrary {
     this.symbols = symbols;
   }
 
+  /// Loads the library that a setting names; empty where the setting names none.
+  ///
+  /// @param setting the name of a system property or an environment variable
+  /// @param library its value
+  static Optional<Availability<NativeLibrary>> named(String setting, @Nullable String library) {
+    if (library == null || library.isBlank()) {
+      return Optional.empty();
+    }
+    return Optional.of(
+        switch (load(List.of(library))) {
+          case Availability.Absent<NativeLibrary>(String reason) ->
+              Availability.absent(setting + " names " + reason);
+          case Availability.Present<NativeLibrary> loaded -> loaded;
+        });
+  }
+
   /// Loads the first of `candidates` that can be loaded.
   ///
   /// @param candidates file names for the dynamic loader's own search, or absolute paths
   static Availability<NativeLibrary> load(List<String> candidates) {
     List<String> refusals = new ArrayList<>();
     for (String candidate : candidates) {
-      try {
-        return Availability.present(
-            new NativeLibrary(candidate, SymbolLookup.libraryLookup(candidate, Arena.global())));
-      } catch (IllegalArgumentException _) {
-        refusals.add(refusal(candidate));
+      String refusal = ElfFile.objection(candidate);
+      if (refusal.isEmpty()) {
+        try {
+          return Availability.present(
+              new NativeLibrary(candidate, SymbolLookup.libraryLookup(candidate, Arena.global())));
+        } catch (IllegalArgumentException _) {
+          refusal = refusal(candidate);
+        }
       }
+      refusals.add(refusal);
     }
-    return Availability.absent(String.join("; ", refusals));
+    String all = String.join("; ", refusals);
+    boolean missing = refusals.stream().allMatch(refusal -> refusal.endsWith(MISSING));
+    return Availability.absent(
+        missing && refusals.size() > 1 ? "not found: " + all.replace(MISSING, "") : all);
   }
 
   /// The paths of `file` in the folders where the CUDA toolkit installs its libraries.
@@ -111,7 +140,9 @@ final class NativeLibrary {
       if (loaded.address() != 0 || message.address() == 0) {
         return candidate + " could not be loaded";
       }
-      return message.getString(0);
+      // It may name a library that this one needs.
+      String said = message.getString(0);
+      return said.startsWith(candidate) ? said : candidate + ": " + said;
     } catch (Throwable thrown) {
       throw unchecked(thrown);
     }

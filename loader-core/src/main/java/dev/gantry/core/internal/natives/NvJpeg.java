@@ -95,13 +95,12 @@ public final class NvJpeg {
   }
 
   private static final class Holder {
-    static final Availability<NvJpeg> FOUND = NativeLibrary.load(candidates()).then(Holder::bind);
+    static final Availability<NvJpeg> FOUND =
+        NativeLibrary.named(VARIABLE, System.getenv(VARIABLE))
+            .orElseGet(() -> NativeLibrary.load(candidates()))
+            .then(Holder::bind);
 
     private static List<String> candidates() {
-      String named = System.getenv(VARIABLE);
-      if (named != null) {
-        return List.of(named);
-      }
       List<String> candidates = new ArrayList<>(SONAMES);
       SONAMES.forEach(soname -> candidates.addAll(NativeLibrary.toolkitPaths(soname)));
       return candidates;
