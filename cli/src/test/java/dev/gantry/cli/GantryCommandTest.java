@@ -300,7 +300,8 @@ class GantryCommandTest {
     assertThat(((Map<?, ?>) document.get("cufile")).keySet().stream().map(Object::toString))
         .containsExactly("library", "absence", "directAbsence");
     assertThat(((Map<?, ?>) document.get("host")).keySet().stream().map(Object::toString))
-        .containsExactly("iommu", "acs", "nvidiaFs", "udev", "kernel", "staticBar1");
+        .containsExactly(
+            "iommu", "acs", "nvidiaFs", "nvidiaFsVersion", "udev", "kernel", "staticBar1");
     assertThat((List<?>) document.get("remedies"))
         .allSatisfy(remedy ->
             assertThat(((Map<?, ?>) remedy).keySet().stream().map(Object::toString))

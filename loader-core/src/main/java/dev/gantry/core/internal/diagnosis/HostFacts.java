@@ -18,11 +18,18 @@ import java.util.stream.Stream;
 /// @param iommu whether transfers between devices go through the IOMMU
 /// @param acs whether PCIe bridges send transfers between devices up to the CPU, by Access Control Services
 /// @param nvidiaFs whether the module nvidia-fs is loaded
+/// @param nvidiaFsVersion the module's version, such as `2.25.7`; empty if it is not loaded
 /// @param udev whether udev's records of disks can be read
 /// @param kernel the kernel's release, such as `6.17.0-23-generic`; empty if the kernel does not say
 /// @param staticBar1 whether NVIDIA's driver maps all of a GPU's memory into BAR1, as peer-to-peer DMA on x86 needs
 public record HostFacts(
-    State iommu, State acs, boolean nvidiaFs, boolean udev, String kernel, State staticBar1) {
+    State iommu,
+    State acs,
+    boolean nvidiaFs,
+    String nvidiaFsVersion,
+    boolean udev,
+    String kernel,
+    State staticBar1) {
   /// The state of something that slows or prevents transfers between devices.
   public enum State {
     OFF,
@@ -62,6 +69,7 @@ public record HostFacts(
         iommu(root),
         acs(root.resolve("sys/bus/pci/devices")),
         hasNvidiaFs(root),
+        line(root.resolve("sys/module/nvidia_fs/version")),
         Files.isReadable(root.resolve("run/udev/data")),
         kernel(root),
         staticBar1(root));
@@ -98,8 +106,12 @@ public record HostFacts(
   }
 
   private static String kernel(Path root) {
+    return line(root.resolve("proc/sys/kernel/osrelease"));
+  }
+
+  private static String line(Path file) {
     try {
-      return Files.readString(root.resolve("proc/sys/kernel/osrelease")).strip();
+      return Files.readString(file).strip();
     } catch (IOException _) {
       return "";
     }

@@ -20,6 +20,8 @@ final class KnownIssues {
   /// The release of libcufile that came with CUDA 13.1, as the library's description ends.
   private static final String OF_CUDA_13_1 = " 1.16";
 
+  private static final String FAULTY_NVIDIA_FS = "2.25.6";
+
   /// The file systems on which libcufile serves batches in compatibility mode only.
   private static final Set<String> COMPAT_ONLY = Set.of("wekafs", "gpfs", "beegfs");
 
@@ -35,6 +37,10 @@ final class KnownIssues {
       findings.add(
           new Finding(
               Remedy.UNPATCHED_NVME, CUFILE, diagnosis.cuFileLibrary() + " with nvidia-fs"));
+    }
+    if (host.nvidiaFsVersion().equals(FAULTY_NVIDIA_FS)) {
+      findings.add(
+          new Finding(Remedy.FAULTY_NVIDIA_FS, CUFILE, "nvidia-fs " + host.nvidiaFsVersion()));
     }
     if (diagnosis.directAbsence().isEmpty() && host.isKernelSince(6, 11)) {
       findings.add(new Finding(Remedy.SLOW_SMALL_REQUESTS, CUFILE, kernel));

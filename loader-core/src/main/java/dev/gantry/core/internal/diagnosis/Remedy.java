@@ -54,6 +54,8 @@ public enum Remedy {
   NVME_LISTS_HANG(
       "Unload nvidia_fs and set use_pci_p2pdma in cufile.json: with nvidia-fs, the kernel may hang"
           + " on NVMe disks that take scatter-gather lists."),
+  FAULTY_NVIDIA_FS(
+      "Install nvidia-fs 2.25.7 or later: with this version, cuFile's calls may fail."),
   SLOW_SMALL_REQUESTS(
       "Keep requests above 128 KiB, as they are by default (optRequestBytes): the kernel is slower"
           + " with smaller ones past the CPU."),

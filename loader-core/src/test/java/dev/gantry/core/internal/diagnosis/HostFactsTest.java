@@ -43,7 +43,8 @@ class HostFactsTest {
   @Test
   void aMachineThatSaysNothing() {
     assertThat(HostFacts.look(root))
-        .isEqualTo(new HostFacts(State.UNKNOWN, State.UNKNOWN, false, false, "", State.UNKNOWN));
+        .isEqualTo(
+            new HostFacts(State.UNKNOWN, State.UNKNOWN, false, "", false, "", State.UNKNOWN));
   }
 
   @Test
@@ -128,8 +129,10 @@ class HostFactsTest {
   @Test
   void theModuleAndTheRecords() throws IOException {
     write("proc/driver/nvidia-fs/version", "version: 2.24\n");
+    write("sys/module/nvidia_fs/version", "2.24.3\n");
     Files.createDirectories(root.resolve("run/udev/data"));
     assertThat(HostFacts.look(root).nvidiaFs()).isTrue();
+    assertThat(HostFacts.look(root).nvidiaFsVersion()).isEqualTo("2.24.3");
     assertThat(HostFacts.look(root).udev()).isTrue();
   }
 }

@@ -25,7 +25,7 @@ class RemedyTest {
   @TempDir Path folder;
 
   private static HostFacts host(boolean nvidiaFs, String kernel, State staticBar1) {
-    return new HostFacts(State.OFF, State.OFF, nvidiaFs, true, kernel, staticBar1);
+    return new HostFacts(State.OFF, State.OFF, nvidiaFs, "", true, kernel, staticBar1);
   }
 
   private static Diagnosis gpu(
@@ -86,11 +86,11 @@ class RemedyTest {
 
   @Test
   void whatTheMachineLacks() {
-    HostFacts bad = new HostFacts(State.ON, State.ON, true, false, "6.8.0", State.ON);
+    HostFacts bad = new HostFacts(State.ON, State.ON, true, "", false, "6.8.0", State.ON);
     assertThat(remedies(gpu(256L << 20, "libcufile.so.0", "", bad)))
         .containsExactly(Remedy.SMALL_BAR1, Remedy.IOMMU_ON, Remedy.ACS_ON, Remedy.NO_UDEV_RECORD);
     HostFacts unknown =
-        new HostFacts(State.PASS_THROUGH, State.UNKNOWN, false, true, "6.8.0", State.ON);
+        new HostFacts(State.PASS_THROUGH, State.UNKNOWN, false, "", true, "6.8.0", State.ON);
     assertThat(remedies(gpu(0, "libcufile.so.0", "", unknown))).isEmpty();
   }
 
@@ -166,6 +166,10 @@ class RemedyTest {
     assertThat(issues(host(false, "6.8.0", State.UNKNOWN), library, "")).isEmpty();
     assertThat(issues(host(true, "6.8.0", State.ON), "libcufile.so.0 1.16", ""))
         .containsExactly(Remedy.UNPATCHED_NVME);
+    HostFacts faulty = new HostFacts(State.OFF, State.OFF, true, "2.25.6", true, "6.8.0", State.ON);
+    assertThat(issues(faulty, library, "")).containsExactly(Remedy.FAULTY_NVIDIA_FS);
+    HostFacts mended = new HostFacts(State.OFF, State.OFF, true, "2.25.7", true, "6.8.0", State.ON);
+    assertThat(issues(mended, library, "")).isEmpty();
   }
 
   @Test

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Memory;
 import dev.gantry.core.StubControls;
@@ -88,6 +89,26 @@ class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
       assertThatThrownBy(() -> gantry.read(parts, asking)).hasMessageContaining("CU_FILE_IO_ERROR");
       assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
       assertThat(cuFile.count("buffers")).isZero();
+    }
+  }
+
+  @Test
+  void memoryIsNotRegisteredAfterALoadThatWasCancelled() {
+    try (Block block = allocate(2 << 20, (byte) 0)) {
+      Cancellation cancellation = new Cancellation();
+      TransferOptions cancelling =
+          direct()
+              .withThreads(1)
+              .withCancellation(cancellation)
+              .withProgress((_, _) -> cancellation.cancel());
+      List<ReadInto> parts = new ArrayList<>();
+      for (int i = 0; i < 100; i++) {
+        parts.add(part(i * 20_000L, block.memory().slice(i * 20_000L, 4096)));
+      }
+      assertThatThrownBy(() -> gantry.read(parts, cancelling)).hasMessageContaining("cancelled");
+      assertThat(cuFile.calls("cuFileBufRegister")).isPositive();
+      assertThat(cuFile.count("buffers")).isZero();
+      assertThat(LiveResources.snapshot().registrations()).isZero();
     }
   }
 
