@@ -4,13 +4,10 @@ package dev.gantry.core.internal.mapped;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Registers or copies files one after the other in the background. Thread-safe.
 final class FileKeeper {
-  private static final Logger LOG = LoggerFactory.getLogger(FileKeeper.class);
-
   private final ExecutorService thread =
       Executors.newSingleThreadExecutor(
           Thread.ofPlatform().daemon().name("gantry-mapper").factory());
@@ -23,7 +20,8 @@ final class FileKeeper {
         CompletableFuture.runAsync(job, thread)
             .whenComplete((_, failure) -> {
               if (failure != null) {
-                LOG.warn("a file was not kept in memory", failure);
+                LoggerFactory.getLogger(FileKeeper.class)
+                    .warn("a file was not kept in memory", failure);
               }
             });
   }

@@ -4,13 +4,10 @@ package dev.gantry.core.internal.mapped;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.store.SourceFile;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// The state of one file in [KeptFiles], whose lock guards all fields.
 final class KeptEntry {
-  private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
-
   final Object identity;
   final long size;
 
@@ -45,7 +42,7 @@ final class KeptEntry {
     String reason = "not kept: " + file.descriptors().absence();
     if (!toldRemote) {
       toldRemote = true;
-      LOG.info("{}: {}", file.file(), reason);
+      LoggerFactory.getLogger(KeptFiles.class).info("{}: {}", file.file(), reason);
     }
     return Availability.absent(reason);
   }

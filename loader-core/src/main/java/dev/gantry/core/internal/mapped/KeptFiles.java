@@ -23,7 +23,6 @@ import java.util.function.BiFunction;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.slf4j.event.Level;
 
@@ -39,7 +38,6 @@ import org.slf4j.event.Level;
 /// the available memory. The least recently used files are given up when others need the room. An [IdleWatch]
 /// gives up files that were not used for a minute, and files whose memory the machine needs. Thread-safe.
 public final class KeptFiles implements AutoCloseable {
-  private static final Logger LOG = LoggerFactory.getLogger(KeptFiles.class);
   private static final long IDLE_NANOS = 60_000_000_000L;
 
   /// How many files are remembered, with how much of each was read. Kept files are remembered beyond this, too.
@@ -288,10 +286,12 @@ public final class KeptFiles implements AutoCloseable {
           }
         });
     switch (result) {
-      case Availability.Absent<KeptFile>(String reason) -> LOG.info("{}: {}", key.file, reason);
+      case Availability.Absent<KeptFile>(String reason) ->
+          LoggerFactory.getLogger(KeptFiles.class).info("{}: {}", key.file, reason);
       case Availability.Present<KeptFile> _ ->
           // A dataset has many files, so only the first one that is kept is logged as news.
-          LOG.atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
+          LoggerFactory.getLogger(KeptFiles.class)
+              .atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
               .log(
                   "{} is read again: {} from now on",
                   key.file,

@@ -23,6 +23,9 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   private static final long HUGE_PAGE_BYTES = 2L << 20;
   private static final long PAGE_BYTES = 4096;
 
+  /// Buffers of readers, of which each reader has its own made, take one call. Kernels before 5.14 do not know it.
+  private static final long SMALL_BYTES = 32L << 20;
+
   /// @throws TransferException if the kernel has no room
   static HugePages map(long size) {
     if (JdkFiles.areChosen()) {
@@ -64,9 +67,14 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     return new HugePages(address, size, mapped, mappedSize);
   }
 
-  /// Makes the kernel provide all pages now, on several processors: it clears each page, and one
-  /// processor does that more slowly than a GPU fills them.
+  /// Makes the kernel provide all pages now. It does so for much memory on several processors: it clears each page, and
+  /// one processor does that more slowly than a GPU fills them.
   void touch() {
+    if (size <= SMALL_BYTES
+        && !JdkFiles.areChosen()
+        && Libc.INSTANCE.madvise(address, size, Libc.MADV_POPULATE_WRITE) == 0) {
+      return;
+    }
     MemorySegment memory = MemorySegment.ofAddress(address).reinterpret(size);
     long page = FileCalls.ofPlatform().pageBytes();
     long chunks = (size + HUGE_PAGE_BYTES - 1) / HUGE_PAGE_BYTES;

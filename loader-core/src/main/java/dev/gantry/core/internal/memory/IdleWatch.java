@@ -7,12 +7,10 @@ import java.util.concurrent.Future;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// The process's one thread that gives back what was not used for a while. It runs only while something is watched.
 public final class IdleWatch {
-  private static final Logger LOG = LoggerFactory.getLogger(IdleWatch.class);
   private static final long LOOK_MILLIS = 250;
 
   private static final ScheduledThreadPoolExecutor THREAD =
@@ -42,7 +40,7 @@ public final class IdleWatch {
     } catch (OutOfMemoryError e) {
       // The next call tries again.
       WATCHED.remove(look);
-      LOG.warn("no thread gives back idle memory for now", e);
+      LoggerFactory.getLogger(IdleWatch.class).warn("no thread gives back idle memory for now", e);
     }
   }
 
@@ -54,7 +52,7 @@ public final class IdleWatch {
     try {
       left = look.getAsBoolean();
     } catch (RuntimeException | Error e) {
-      LOG.warn("idle memory could not be given back", e);
+      LoggerFactory.getLogger(IdleWatch.class).warn("idle memory could not be given back", e);
     } finally {
       if (left) {
         watch(look);

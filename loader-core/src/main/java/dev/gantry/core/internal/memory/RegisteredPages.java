@@ -10,7 +10,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Counts how much of the page cache this user's processes have registered with the CUDA driver. The kernel goes on
@@ -19,7 +18,6 @@ import org.slf4j.LoggerFactory;
 /// The processes share a file that has a number of bytes for each process, at a place that the process locks. The
 /// kernel drops the lock when the process ends, so a number whose place is not locked does not count. Thread-safe.
 public final class RegisteredPages {
-  private static final Logger LOG = LoggerFactory.getLogger(RegisteredPages.class);
   private static final int PLACES = 512;
   private static final int OWNER_ONLY = 0700;
 
@@ -187,10 +185,12 @@ public final class RegisteredPages {
   private void tell(String reason) {
     if (!told) {
       told = true;
-      LOG.warn(
-          "what other processes register of the page cache for GPUs counts as available: {}: {}",
-          folder,
-          reason);
+      LoggerFactory.getLogger(RegisteredPages.class)
+          .warn(
+              "what other processes register of the page cache for GPUs counts as available: {}:"
+                  + " {}",
+              folder,
+              reason);
     }
   }
 

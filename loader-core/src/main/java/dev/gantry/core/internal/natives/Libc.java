@@ -31,6 +31,7 @@ public final class Libc implements FileCalls {
   public static final int MAP_ANONYMOUS = 0x20;
   public static final int MAP_NORESERVE = 0x4000;
   public static final int MADV_HUGEPAGE = 14;
+  public static final int MADV_POPULATE_WRITE = 23;
   public static final int POSIX_FADV_DONTNEED = 4;
 
   private static final int AT_EMPTY_PATH = 0x1000;

@@ -100,13 +100,19 @@ public final class GantrySession implements Session {
     return Optional.ofNullable(cache).map(RemoteCache::use);
   }
 
+  /// Links the functions of the C library, which takes a tenth of a second in a new process, while libcuda starts.
+  private static FileCalls platform() {
+    DevicePreparation.beginDriver();
+    return FileCalls.ofPlatform();
+  }
+
   public static GantrySession open() {
-    return open(FileCalls.ofPlatform());
+    return open(platform());
   }
 
   /// Opens a session with settings of libcufile.
   public static GantrySession open(CuFileConfig settings) {
-    return new GantrySession(FileCalls.ofPlatform(), List.of(), settings, false);
+    return new GantrySession(platform(), List.of(), settings, false);
   }
 
   /// Opens a session on other file calls than the kernel's, for tests that make these fail.
@@ -135,7 +141,7 @@ public final class GantrySession implements Session {
   private static synchronized GantrySession openShared() {
     GantrySession present = shared;
     if (present == null) {
-      present = new GantrySession(FileCalls.ofPlatform(), List.of(), null, true);
+      present = new GantrySession(platform(), List.of(), null, true);
       shared = present;
     }
     return present;

@@ -19,14 +19,11 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
-import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Knows the transport of one open file: asks the [TransportOracle], holds the file's registration with cuFile, and
 /// falls back if cuFile fails. Thread-safe, except that [#close] may run only when no transfer does.
 public final class FileTransport implements AutoCloseable {
-  private static final Logger LOG = LoggerFactory.getLogger(FileTransport.class);
-
   /// A file that is open for reading, and its transport.
   record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
     @Override
@@ -160,7 +157,8 @@ public final class FileTransport implements AutoCloseable {
     question = question.withFailure(failed.getMessage());
     cached = decide(true);
     uncached = cached;
-    LOG.info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
+    LoggerFactory.getLogger(FileTransport.class)
+        .info("{}: falling back to {}: {}", question.file(), cached.transport(), cached.reason());
     TimedEvent.begun(EventKind.FALLBACK).done(question.file(), cached.transport(), cached.reason());
     return true;
   }
