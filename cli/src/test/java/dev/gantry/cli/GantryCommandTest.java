@@ -269,11 +269,13 @@ class GantryCommandTest {
     List<String> lines = run.out().lines().toList();
     assertThat(lines).hasSize(4);
     assertThat(lines.getFirst())
-        .matches("run +device +transport +past the cache +seconds +GB/s +slabs");
+        .matches("run +device +transport +readers +past the cache +seconds +GB/s +slabs");
     for (int number = 1; number <= 3; number++) {
       assertThat(lines.get(number))
           .matches(
-              number + " +host +host +[0-9]+% +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9]{2} +[0-9]+ MiB");
+              number
+                  + " +host +host +[0-9]+ +[0-9]+% +[0-9]+\\.[0-9]{3} +[0-9]+\\.[0-9]{2} +[0-9]+"
+                  + " MiB");
     }
   }
 

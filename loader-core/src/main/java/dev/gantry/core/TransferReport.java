@@ -16,6 +16,8 @@ import java.util.Set;
 /// @param unknownBytes how many of all bytes the kernel could not say of whether they were in the page cache; they were
 ///     read as bytes that are not
 /// @param reads how many requests it took
+/// @param readers how many threads read, or wrote, at the end. In a load onto a GPU further readers join while the GPU waits for bytes,
+///     and the session's next load begins with as many; for several transfers together, the most
 /// @param files one entry for each file
 /// @param devices one entry for each device of a load onto several devices; otherwise empty
 /// @param elapsed the time from the readers' start to the last byte's arrival, without opening files and
@@ -25,13 +27,14 @@ public record TransferReport(
     long directBytes,
     long unknownBytes,
     long reads,
+    int readers,
     List<FileReport> files,
     List<DeviceReport> devices,
     Duration elapsed) {
 
   /// The report of a transfer of no bytes.
   public static final TransferReport NOTHING =
-      new TransferReport(Map.of(), 0, 0, 0, List.of(), List.of(), Duration.ZERO);
+      new TransferReport(Map.of(), 0, 0, 0, 0, List.of(), List.of(), Duration.ZERO);
 
   public TransferReport {
     bytesByTransport = Map.copyOf(bytesByTransport);
@@ -45,9 +48,10 @@ public record TransferReport(
       long directBytes,
       long unknownBytes,
       long reads,
+      int readers,
       List<FileReport> files,
       Duration elapsed) {
-    this(bytesByTransport, directBytes, unknownBytes, reads, files, List.of(), elapsed);
+    this(bytesByTransport, directBytes, unknownBytes, reads, readers, files, List.of(), elapsed);
   }
 
   /// How a load's bytes got to one of its devices.
@@ -90,6 +94,7 @@ public record TransferReport(
         directBytes + next.directBytes,
         unknownBytes + next.unknownBytes,
         reads + next.reads,
+        Math.max(readers, next.readers),
         List.copyOf(all),
         List.copyOf(each.values()),
         elapsed.plus(next.elapsed));
@@ -98,13 +103,13 @@ public record TransferReport(
   /// This report with another elapsed time.
   public TransferReport withElapsed(Duration time) {
     return new TransferReport(
-        bytesByTransport, directBytes, unknownBytes, reads, files, devices, time);
+        bytesByTransport, directBytes, unknownBytes, reads, readers, files, devices, time);
   }
 
   /// This report with what each of several devices got.
   public TransferReport withDevices(List<DeviceReport> each) {
     return new TransferReport(
-        bytesByTransport, directBytes, unknownBytes, reads, files, each, elapsed);
+        bytesByTransport, directBytes, unknownBytes, reads, readers, files, each, elapsed);
   }
 
   /// Bytes of all transports together.

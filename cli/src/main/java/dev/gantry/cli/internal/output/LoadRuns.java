@@ -29,7 +29,8 @@ public record LoadRuns(
   @Override
   public void print(PrintWriter out) {
     Table table =
-        new Table("run", "device", "transport", "past the cache", "seconds", "GB/s", "slabs");
+        new Table(
+            "run", "device", "transport", "readers", "past the cache", "seconds", "GB/s", "slabs");
     String names = devices.stream().map(Device::toString).collect(Collectors.joining(","));
     for (int i = 0; i < runs.size(); i++) {
       Run run = runs.get(i);
@@ -38,6 +39,7 @@ public record LoadRuns(
           Integer.toString(i + 1),
           names,
           Transfers.transports(transfer),
+          Integer.toString(transfer.readers()),
           Transfers.percent(transfer.directBytes(), transfer.bytes())
               + (transfer.unknownBytes() > 0
                   ? ", not known to be cold "
@@ -82,7 +84,8 @@ public record LoadRuns(
                     Json.object()
                         .with("seconds", run.seconds())
                         .with("gbPerSecond", rate(run))
-                        .with("transport", Transfers.json(run.transfer())))
+                        .with("transport", Transfers.json(run.transfer()))
+                        .with("readers", run.transfer().readers()))
                 .toList())
         .with("mostMemory", most)
         .with("verified", verified);

@@ -122,7 +122,10 @@ public final class RangeWrite {
       target.sync();
       new Folders(engine.calls()).sync(Folders.parent(file));
     }
-    return counter.report(List.of(), Duration.ofNanos(System.nanoTime() - start));
+    return counter.report(
+        Math.min(options.writers(), pieces.size()),
+        List.of(),
+        Duration.ofNanos(System.nanoTime() - start));
   }
 
   private void write(TargetFile target, Range piece) {

@@ -64,7 +64,8 @@ final class FillOperation {
     return new Loaded(
         Loaded.regions(layout, slabs),
         slabs,
-        new TransferReport(Map.of(Transport.HOST, total), 0, 0, fills.size(), List.of(), elapsed));
+        new TransferReport(
+            Map.of(Transport.HOST, total), 0, 0, fills.size(), 1, List.of(), elapsed));
   }
 
   /// Lays the fills out in slabs, aligned for elements of any dtype.

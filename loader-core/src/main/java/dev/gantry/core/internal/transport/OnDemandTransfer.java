@@ -131,7 +131,7 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// Reports what was read so far. It lists the files that are open now.
   public TransferReport report() {
     return counter.report(
-        List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
+        threads, List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
   /// Ends the running reads of remote files, and the opening of others, so that readers do not wait for a slow server.
@@ -153,7 +153,8 @@ public final class OnDemandTransfer implements AutoCloseable {
 
   /// Reads for one thread.
   public final class Reader implements AutoCloseable {
-    private final TransportReader reader = new TransportReader(staged, counter, null);
+    private final TransportReader reader =
+        new TransportReader(staged, counter, null, ReaderGrowth.NONE);
 
     private Reader() {}
 

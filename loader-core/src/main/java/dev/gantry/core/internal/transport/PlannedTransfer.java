@@ -19,7 +19,6 @@ import java.util.Objects;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
-import org.jspecify.annotations.Nullable;
 
 /// Does reads that are known in advance, with several reader threads. For one use, by one thread.
 ///
@@ -37,6 +36,7 @@ public final class PlannedTransfer {
   private final List<StagedTransport> staged;
 
   private final AtomicInteger started = new AtomicInteger();
+  private final ReaderGrowth growth;
   private final TransferOptions options;
   private final WorkerThreads workers;
 
@@ -54,14 +54,17 @@ public final class PlannedTransfer {
 
   /// @param files the files of all tasks
   /// @param staged the staging of each device that is read to; empty if nothing is staged
+  /// @param growth how many readers read
   PlannedTransfer(
       List<Task> tasks,
       Map<Location, OpenFile> files,
       List<StagedTransport> staged,
+      ReaderGrowth growth,
       TransferOptions options,
       SessionCounters session) {
     this.files = files;
     this.staged = staged;
+    this.growth = growth;
     this.options = options;
     this.totalBytes = tasks.stream().mapToLong(task -> task.read().length()).sum();
     this.counter = new TransferCounter(session);
@@ -72,29 +75,33 @@ public final class PlannedTransfer {
     workers.whenFailed(this::endWaiting);
   }
 
-  TransferReport run(int threads) {
+  TransferReport run() {
     long start = System.nanoTime();
-    int readers = Math.min(threads, reads.size());
     try {
       workers.work(
-          readers, this::readAll, () -> options.progress().onProgress(counter.bytes(), totalBytes));
+          Math.min(growth.most(), reads.size()),
+          this::readAll,
+          () -> options.progress().onProgress(counter.bytes(), totalBytes));
     } finally {
       remote.close();
       copied.forEach(task -> task.arrived().run());
     }
     Duration elapsed = Duration.ofNanos(System.nanoTime() - start);
     return counter.report(
-        files.values().stream().map(file -> file.transport().report()).toList(), elapsed);
-  }
-
-  private @Nullable StagedTransport nextStaged() {
-    return staged.isEmpty() ? null : staged.get(started.getAndIncrement() % staged.size());
+        Math.min(growth.joined(), reads.size()),
+        files.values().stream().map(file -> file.transport().report()).toList(),
+        elapsed);
   }
 
   /// Does the work of one reader thread.
   private void readAll() {
+    int number = started.getAndIncrement();
+    if (!growth.join(number)) {
+      return;
+    }
+    StagedTransport own = staged.isEmpty() ? null : staged.get(number % staged.size());
     List<Task> done = new ArrayList<>();
-    try (TransportReader reader = new TransportReader(nextStaged(), counter, options.checksums())) {
+    try (TransportReader reader = new TransportReader(own, counter, options.checksums(), growth)) {
       readAll(reader, done);
     } catch (RuntimeException | Error e) {
       workers.fail(e);
@@ -157,6 +164,7 @@ public final class PlannedTransfer {
   }
 
   private void wakeWaiting() {
+    growth.end();
     staged.forEach(each -> each.buffers().wake());
   }
 }

@@ -6,6 +6,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.Admission;
 import org.jspecify.annotations.Nullable;
 
 /// Decides how many readers a transfer has, and what its options mean for them. Pure.
@@ -13,6 +14,9 @@ public final class ReaderRule {
   /// Room in a reader's buffer behind the largest read: the small fields of a batch go into the buffer of a large one,
   /// and need not wait for the other buffer.
   private static final long SMALL_READS_BYTES = 64 << 10;
+
+  /// More readers than these took longer, on hosts of 16 cores.
+  private static final int MAX_READERS = 16;
 
   private ReaderRule() {}
 
@@ -33,6 +37,19 @@ public final class ReaderRule {
       // with eight, 27 with four. Checksums take some of each reader's time.
       case Device.Cuda _ -> Math.clamp(cores, 2, inMemory || options.checksums() != null ? 12 : 8);
     };
+  }
+
+  /// The most readers that a load may come to have for each device: see [ReaderGrowth].
+  ///
+  /// @param threads how many begin
+  static int mostThreads(Device device, TransferOptions options, int threads) {
+    if (options.threads() > 0 || !(device instanceof Device.Cuda cuda)) {
+      return threads;
+    }
+    int more =
+        Math.clamp(Runtime.getRuntime().availableProcessors(), threads, MAX_READERS) - threads;
+    MemoryUse pair = new MemoryUse(0, 2 * options.limits().requestBytes(), 0);
+    return threads + (more == 0 ? 0 : Admission.countOf(more, pair, cuda));
   }
 
   /// Options for each of two loads onto a device that run at the same time, while a third thread uses what they loaded.

@@ -32,10 +32,11 @@ public record StagedTransport(
   /// Opens the buffers of one reader thread.
   ///
   /// @param wanted whether to wait if all buffers are in use, as for [StagingPool.Share#take]
+  /// @param growth is told how often the reader waits for the device
   /// @return null if the caller would have to wait and `wanted` is false
-  @Nullable Reader openReader(BooleanSupplier wanted) {
+  @Nullable Reader openReader(BooleanSupplier wanted, ReaderGrowth growth) {
     StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
-    return pair == null ? null : new Reader(pair);
+    return pair == null ? null : new Reader(pair, growth);
   }
 
   /// One thread's two buffers. Reads that are smaller than a buffer share it if their copies are queued on the same
@@ -43,13 +44,15 @@ public record StagedTransport(
   final class Reader implements AutoCloseable {
     final StagingPool.Pair pair;
     private final TargetCopies copies;
+    private final ReaderGrowth growth;
     private int turn;
     private long used;
     private CudaDriver.@Nullable Stream stream;
     private boolean awaited;
 
-    private Reader(StagingPool.Pair pair) {
+    private Reader(StagingPool.Pair pair, ReaderGrowth growth) {
       this.pair = pair;
+      this.growth = growth;
       this.copies =
           Cleanup.orUndo(
               () -> new TargetCopies(StagedTransport.this), () -> buffers.giveBack(pair));
@@ -85,6 +88,7 @@ public record StagedTransport(
     private void turnToTheOther(Target target) {
       copies.record(turn);
       copies.passOn();
+      growth.turned(() -> !copies.isDone(turn ^ 1));
       copies.await(turn ^ 1);
       turn ^= 1;
       used = 0;

@@ -69,7 +69,8 @@ public final class TransferCounter {
   }
 
   public synchronized TransferReport report(
-      List<TransferReport.FileReport> files, Duration elapsed) {
-    return new TransferReport(bytesByTransport, directBytes, unknownBytes, reads, files, elapsed);
+      int readers, List<TransferReport.FileReport> files, Duration elapsed) {
+    return new TransferReport(
+        bytesByTransport, directBytes, unknownBytes, reads, readers, files, elapsed);
   }
 }

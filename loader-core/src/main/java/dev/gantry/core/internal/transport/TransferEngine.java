@@ -64,6 +64,10 @@ public final class TransferEngine implements AutoCloseable {
   private final SessionCounters counters = new SessionCounters();
   private final KeptFiles mapped;
   private final SessionGate gate = new SessionGate();
+
+  /// How many readers the last load onto a device had at its end.
+  private final Map<Device, Integer> readers = new ConcurrentHashMap<>();
+
   private final FileOpener opener;
 
   public TransferEngine(FileCalls calls) {
@@ -151,12 +155,12 @@ public final class TransferEngine implements AutoCloseable {
       List<Device.Cuda> readers = Replicas.cudaDevices(devices);
       Device first = readers.isEmpty() ? Device.HOST : readers.getFirst();
       if (spread == Spread.ONE_DEVICE || readers.isEmpty()) {
-        return transfer(reads, first, tasks, staging(readers, options, null), options);
+        return transfer(reads, first, tasks, () -> staging(readers, options, null), options);
       }
       Replicas replicas = spread == Spread.EACH_DEVICE ? Replicas.of(devices) : null;
       requireServes(options.transport(), readers.size() == devices.size(), replicas);
       TransferReport report =
-          transfer(reads, first, tasks, staging(readers, options, replicas), options);
+          transfer(reads, first, tasks, () -> staging(readers, options, replicas), options);
       return replicas == null ? report : report.withDevices(replicas.report());
     });
   }
@@ -189,12 +193,13 @@ public final class TransferEngine implements AutoCloseable {
     }
   }
 
-  /// @param staged the staging of each device that is read to, that of `device` first; empty for the host
+  /// @param staging gives the staging of each device that is read to, that of `device` first; empty for the host. Called
+  ///     when the files are open: meanwhile another thread may be making the device's context
   private TransferReport transfer(
       List<Read> reads,
       Device device,
       Supplier<List<Task>> tasks,
-      List<StagedTransport> staged,
+      Supplier<List<StagedTransport>> staging,
       TransferOptions options) {
     if (options.transport() == Transport.MAPPED) {
       throw new DeviceUnavailableException(
@@ -203,6 +208,7 @@ public final class TransferEngine implements AutoCloseable {
     Map<Location, OpenFile> opened = new ConcurrentHashMap<>();
     try {
       Map<Location, OpenFile> files = open(reads, device, options, opened);
+      List<StagedTransport> staged = staging.get();
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       boolean local = files.values().stream().anyMatch(file -> file.source().isLocal());
       int threads = ReaderRule.threads(device, options, inMemory);
@@ -216,10 +222,11 @@ public final class TransferEngine implements AutoCloseable {
             staged.stream().map(StagedTransport::context).toList(),
             FEWER_READERS);
       }
-      int devices = Math.max(1, staged.size());
+      ReaderGrowth growth = growth(device, threads, Math.max(1, staged.size()), options);
       List<Task> all = tasks.get();
       TransferReport report =
-          new PlannedTransfer(all, files, staged, options, counters).run(devices * threads);
+          new PlannedTransfer(all, files, staged, growth, options, counters).run();
+      readers.put(device, growth.joined());
       if (options.checksums() != null) {
         List<KnownChecksums.Known> _ = options.checksums().compare();
       }
@@ -227,6 +234,16 @@ public final class TransferEngine implements AutoCloseable {
     } finally {
       Cleanup.runAll(opened.values().stream().<Runnable>map(file -> file::close).toList());
     }
+  }
+
+  /// Begins with as many readers as the last load onto the device ended with.
+  ///
+  /// @param threads the fewest readers of a device
+  /// @param devices how many devices the readers serve
+  private ReaderGrowth growth(Device device, int threads, int devices, TransferOptions options) {
+    int begin = devices * threads;
+    int most = devices * ReaderRule.mostThreads(device, options, threads);
+    return new ReaderGrowth(Math.max(begin, readers.getOrDefault(device, 0)), most);
   }
 
   /// Opens the files of all reads: remote ones at the same time, since each waits for its server. The first failure ends

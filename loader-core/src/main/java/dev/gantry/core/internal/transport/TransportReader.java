@@ -27,6 +27,7 @@ final class TransportReader implements AutoCloseable {
   private final TransferCounter counter;
   private final HostTransport host;
   private final @Nullable KnownChecksums sums;
+  private final ReaderGrowth growth;
 
   private StagedTransport.@Nullable Reader staging;
 
@@ -35,11 +36,16 @@ final class TransportReader implements AutoCloseable {
 
   /// @param staged takes reads that are staged; null if none are
   /// @param sums adds what the CPU reads to checksums; null for none
+  /// @param growth is told how often this reader waits for the device
   TransportReader(
-      @Nullable StagedTransport staged, TransferCounter counter, @Nullable KnownChecksums sums) {
+      @Nullable StagedTransport staged,
+      TransferCounter counter,
+      @Nullable KnownChecksums sums,
+      ReaderGrowth growth) {
     this.staged = staged;
     this.counter = counter;
     this.sums = sums;
+    this.growth = growth;
     this.host = new HostTransport(sums);
   }
 
@@ -173,7 +179,7 @@ final class TransportReader implements AutoCloseable {
   /// @param wanted whether to wait, as for [dev.gantry.core.internal.memory.StagingPool.Share#take]
   void awaitBuffers(BooleanSupplier wanted) {
     if (staging == null && staged != null) {
-      staging = staged.openReader(wanted);
+      staging = staged.openReader(wanted, growth);
     }
   }
 

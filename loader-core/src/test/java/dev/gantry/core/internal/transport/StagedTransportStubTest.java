@@ -54,7 +54,8 @@ class StagedTransportStubTest {
     addresses = nextAddresses();
     reader =
         requireNonNull(
-            new StagedTransport(context, buffers, 2 * BLOCK, false, null).openReader(() -> false));
+            new StagedTransport(context, buffers, 2 * BLOCK, false, null)
+                .openReader(() -> false, ReaderGrowth.NONE));
   }
 
   @AfterEach
