@@ -31,6 +31,8 @@ public final class TorchLibrary {
   private final NativeFunction delete;
   // AOTITorchError aoti_torch_new_tensor_handle(
   //     AtenTensorHandle orig, AtenTensorHandle *new_handle);
+  // In libtorch before 2.6:
+  // AOTITorchError aoti_torch_assign_tensors_out(AtenTensorHandle src, AtenTensorHandle *ret_dst);
   private final NativeFunction newHandle;
   // AOTITorchError aoti_torch_get_data_ptr(AtenTensorHandle tensor, void **ret);
   private final NativeFunction dataPointer;
@@ -64,7 +66,11 @@ public final class TorchLibrary {
 
   private TorchLibrary(Path folder, NativeSymbols symbols, NativeSymbols cudaSymbols) {
     delete = symbols.required("aoti_torch_delete_tensor_object");
-    newHandle = symbols.required("aoti_torch_new_tensor_handle");
+    newHandle =
+        symbols
+            .optional("aoti_torch_new_tensor_handle")
+            .or(() -> symbols.optional("aoti_torch_assign_tensors_out"))
+            .orElseGet(() -> symbols.required("aoti_torch_new_tensor_handle"));
     dataPointer = symbols.required("aoti_torch_get_data_ptr");
     dtype = symbols.required("aoti_torch_get_dtype");
     deviceType = symbols.required("aoti_torch_get_device_type");
