@@ -48,12 +48,18 @@ final class GgufInput extends SequentialInput {
   long count(long most, long leastBytes, String noun) {
     long at = offset();
     long count = int64();
-    long room = Math.min(most, remaining() / leastBytes);
-    if (count < 0 || count > room) {
+    if (count < 0 || count > most) {
       throw malformed(
           at,
           "too-many-" + noun,
-          "%s %s, and there is room for %s".formatted(Long.toUnsignedString(count), noun, room));
+          "%s %s, more than %s".formatted(Long.toUnsignedString(count), noun, most));
+    }
+    if (count > remaining() / leastBytes) {
+      throw malformed(
+          at,
+          "header-past-end",
+          "the header says that %s %s follow, and the file ends %s bytes later: it is cut or damaged"
+              .formatted(count, noun, remaining()));
     }
     return count;
   }

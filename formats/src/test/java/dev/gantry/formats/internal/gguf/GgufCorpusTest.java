@@ -75,7 +75,7 @@ class GgufCorpusTest {
     "big-endian.gguf, big-endian, 4",
     "many-tensors.gguf, too-many-tensors, 8",
     "many-notes.gguf, too-many-notes, 16",
-    "truncated-header.gguf, too-many-notes, 16",
+    "truncated-header.gguf, header-past-end, 16",
     "truncated-data.gguf, data-past-end, 396",
     "many-axes.gguf, too-many-axes, 331",
     "unknown-type.gguf, unknown-type, 351",
