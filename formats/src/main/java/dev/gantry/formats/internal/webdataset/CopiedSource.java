@@ -9,19 +9,27 @@ import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import org.jspecify.annotations.Nullable;
 
-/// Copies what is read of another source to a file, which is empty before. It owns both. For one thread.
+/// Copies what is read of another source to a file, once it is told to which. It owns both. For one thread.
 final class CopiedSource implements ByteSource {
   private final ByteSource source;
-  private final Path path;
-  private final FileChannel copy;
+  private @Nullable Copy copy;
 
-  /// @throws dev.gantry.core.TransferException if the file cannot be opened
-  CopiedSource(ByteSource source, Path path) {
+  CopiedSource(ByteSource source) {
     this.source = source;
-    this.path = path;
+  }
+
+  /// Where bytes are copied to.
+  private record Copy(Path path, FileChannel channel) {}
+
+  /// Copies what is read from here on.
+  ///
+  /// @param path an empty file
+  /// @throws dev.gantry.core.TransferException if the file cannot be opened
+  void copyTo(Path path) {
     try {
-      copy = FileChannel.open(path, StandardOpenOption.WRITE);
+      copy = new Copy(path, FileChannel.open(path, StandardOpenOption.WRITE));
     } catch (IOException e) {
       throw FileErrors.of("open", path.toString(), e);
     }
@@ -30,19 +38,19 @@ final class CopiedSource implements ByteSource {
   @Override
   public int read(MemorySegment target) throws IOException {
     int count = source.read(target);
-    if (count > 0) {
-      write(target.asSlice(0, count).asByteBuffer());
+    if (copy != null && count > 0) {
+      write(copy, target.asSlice(0, count).asByteBuffer());
     }
     return count;
   }
 
-  private void write(ByteBuffer bytes) {
+  private static void write(Copy copy, ByteBuffer bytes) {
     try {
       while (bytes.hasRemaining()) {
-        int _ = copy.write(bytes);
+        int _ = copy.channel().write(bytes);
       }
     } catch (IOException e) {
-      throw FileErrors.of("write", path.toString(), e);
+      throw FileErrors.of("write", copy.path().toString(), e);
     }
   }
 
@@ -54,10 +62,13 @@ final class CopiedSource implements ByteSource {
   @Override
   public void close() {
     source.close();
+    if (copy == null) {
+      return;
+    }
     try {
-      copy.close();
+      copy.channel().close();
     } catch (IOException e) {
-      throw FileErrors.of("write", path.toString(), e);
+      throw FileErrors.of("write", copy.path().toString(), e);
     }
   }
 }

@@ -153,16 +153,14 @@ public final class TarIndex implements AutoCloseable {
       if (!reader.tar().isCompressed()) {
         return scanned(file, reader, Optional.empty(), progress, cancellation);
       }
-    }
-    TemporaryFile copy = TemporaryFile.create(".tar");
-    return Cleanup.orUndo(
-        () -> {
-          try (SampleReader reader =
-              new SampleReader(TarReader.openCopying(session, file, copy.path()))) {
+      TemporaryFile copy = TemporaryFile.create(".tar");
+      return Cleanup.orUndo(
+          () -> {
+            reader.tar().copyTo(copy.path());
             return scanned(file, reader, Optional.of(copy), progress, cancellation);
-          }
-        },
-        copy::close);
+          },
+          copy::close);
+    }
   }
 
   /// @param copy where all of the archive lies when its members were read; empty for the archive itself

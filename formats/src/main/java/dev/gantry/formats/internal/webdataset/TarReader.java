@@ -39,7 +39,10 @@ public final class TarReader implements AutoCloseable {
   private static final String INVALID_HEADER = "invalid-header";
 
   private final SourceFile file;
-  private final boolean isCompressed;
+
+  /// What a compressed archive decompresses to.
+  private final Optional<CopiedSource> decompressed;
+
   private final ByteWindow window;
 
   /// The bytes of the current member that were not passed: its data and its padding.
@@ -53,12 +56,12 @@ public final class TarReader implements AutoCloseable {
 
   private boolean ended;
 
-  private TarReader(SourceFile file, Optional<Path> copy) {
+  private TarReader(SourceFile file) {
     this.file = file;
-    this.isCompressed = isGzip(file);
-    ByteSource archive = isCompressed ? InflatedSource.gzip(file) : new ByteSource.Plain(file, 0);
+    this.decompressed =
+        isGzip(file) ? Optional.of(new CopiedSource(InflatedSource.gzip(file))) : Optional.empty();
     ByteSource source =
-        copy.<ByteSource>map(path -> new CopiedSource(archive, path)).orElse(archive);
+        decompressed.<ByteSource>map(each -> each).orElseGet(() -> new ByteSource.Plain(file, 0));
     this.window = new ByteWindow(source, 0, ByteSource.chunkBytes(file, CHUNK_BYTES));
   }
 
@@ -79,15 +82,15 @@ public final class TarReader implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file`
   public static TarReader open(GantrySession session, Location file) {
     SourceFile source = session.openFile(file);
-    return Cleanup.orUndo(() -> new TarReader(source, Optional.empty()), source::close);
+    return Cleanup.orUndo(() -> new TarReader(source), source::close);
   }
 
-  /// Opens a compressed archive, and copies what it decompresses to; whoever reads all members has all of it.
+  /// Copies to a file what a compressed archive decompresses to: all of it, if this is called before the first
+  /// member and all members are read.
   ///
-  /// @param copy an empty file
-  static TarReader openCopying(GantrySession session, Location file, Path copy) {
-    SourceFile source = session.openFile(file);
-    return Cleanup.orUndo(() -> new TarReader(source, Optional.of(copy)), source::close);
+  /// @param path an empty file
+  void copyTo(Path path) {
+    decompressed.orElseThrow().copyTo(path);
   }
 
   /// Whether a file, whatever its name, begins with the header of a tar archive, plain or compressed.
@@ -102,7 +105,7 @@ public final class TarReader implements AutoCloseable {
 
   /// Whether the archive is compressed, so that its members cannot be reached by their offsets.
   public boolean isCompressed() {
-    return isCompressed;
+    return decompressed.isPresent();
   }
 
   /// The file with the version that is open.
@@ -280,7 +283,7 @@ public final class TarReader implements AutoCloseable {
     passTaken();
     // Bytes that a request brings along are not worth another request.
     boolean skips = file.isLocal() || left > ByteSource.REMOTE_CHUNK_BYTES;
-    if (!isCompressed && skips && left <= window.mostLeft()) {
+    if (!isCompressed() && skips && left <= window.mostLeft()) {
       window.pass(left);
       left = 0;
     }
@@ -298,7 +301,7 @@ public final class TarReader implements AutoCloseable {
   /// Reads a compressed file to its end, so that its own checksum is compared.
   private void end() {
     ended = true;
-    while (isCompressed) {
+    while (isCompressed()) {
       int have = require(1);
       if (have == 0) {
         return;
