@@ -140,7 +140,7 @@ class ParquetConversionTest {
         "nested|unsupported-column: the column 'a.list.element.list.element' (INT64, in 2 lists)",
         "struct|unsupported-column: the column 'image.path'",
         "empty|no-rows: there are no rows",
-        "brotli|for column 'id': "
+        "brotli|unsupported-codec: the column 'id' is compressed with BROTLI; [UNCOMPRESSED, "
       })
   void whatIsNoFieldIsRefused(String name, String fault) {
     String columns = name.equals("brotli") ? "id" : "";

@@ -34,9 +34,15 @@ record ParquetColumn(String path, String name, DType dtype, ColumnSchema schema)
                   schema.logicalType() == null ? "" : ", " + schema.logicalType(),
                   lists == 0 ? "" : ", in " + lists + " lists"));
     }
-    // A list is a group of a group of its elements.
-    List<String> own = lists == 1 && parts.size() > 2 ? parts.subList(0, parts.size() - 2) : parts;
-    return new ParquetColumn(String.join(".", parts), String.join(".", own), dtype, schema);
+    return new ParquetColumn(String.join(".", parts), name(schema), dtype, schema);
+  }
+
+  /// Returns the name that a column has for people: a list is a group of a group of its elements, of which
+  /// the file names each.
+  static String name(ColumnSchema schema) {
+    List<String> parts = schema.fieldPath().elements();
+    boolean list = schema.maxRepetitionLevel() == 1 && parts.size() > 2;
+    return String.join(".", list ? parts.subList(0, parts.size() - 2) : parts);
   }
 
   private static @Nullable DType dtype(ColumnSchema schema) {

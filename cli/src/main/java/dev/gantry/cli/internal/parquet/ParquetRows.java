@@ -7,7 +7,10 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.FileErrors;
+import dev.hardwood.metadata.ColumnChunk;
+import dev.hardwood.metadata.CompressionCodec;
 import dev.hardwood.metadata.PhysicalType;
+import dev.hardwood.metadata.RowGroup;
 import dev.hardwood.reader.ColumnReader;
 import dev.hardwood.reader.ColumnReaders;
 import dev.hardwood.reader.ParquetFileReader;
@@ -15,8 +18,10 @@ import dev.hardwood.schema.ColumnProjection;
 import dev.hardwood.schema.ColumnSchema;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.EnumSet;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -43,6 +48,13 @@ public final class ParquetRows implements AutoCloseable {
   static {
     READER.setLevel(Level.WARNING);
   }
+
+  private static final Set<CompressionCodec> CODECS =
+      EnumSet.of(
+          CompressionCodec.UNCOMPRESSED,
+          CompressionCodec.GZIP,
+          CompressionCodec.SNAPPY,
+          CompressionCodec.ZSTD);
 
   private static final int MAX_SECONDS = Integer.getInteger("gantry.parquet.seconds", 120);
 
@@ -101,11 +113,28 @@ public final class ParquetRows implements AutoCloseable {
   /// @param paths those of the columns
   public void select(List<String> paths) {
     columns =
-        guarded(() ->
-            reader
-                .buildColumnReaders(ColumnProjection.columns(paths.toArray(String[]::new)))
-                .batchSize(BATCH_ROWS)
-                .build());
+        guarded(() -> {
+          requireCodecs(paths);
+          return reader
+              .buildColumnReaders(ColumnProjection.columns(paths.toArray(String[]::new)))
+              .batchSize(BATCH_ROWS)
+              .build();
+        });
+  }
+
+  /// Refuses codecs that the reader needs other libraries for: it would advise to add them.
+  private void requireCodecs(List<String> paths) {
+    for (RowGroup group : reader.getFileMetaData().rowGroups()) {
+      for (ColumnChunk chunk : group.columns()) {
+        String path = String.join(".", chunk.metaData().pathInSchema().elements());
+        CompressionCodec codec = chunk.metaData().codec();
+        if (paths.contains(path) && !CODECS.contains(codec)) {
+          throw malformed(
+              "unsupported-codec",
+              "the column '%s' is compressed with %s; %s are read".formatted(path, codec, CODECS));
+        }
+      }
+    }
   }
 
   /// Goes to the next rows.
@@ -173,9 +202,10 @@ public final class ParquetRows implements AutoCloseable {
     return file;
   }
 
-  /// What failed and why: the reader names the step that failed, and its causes the reason.
-  private static String reasons(Throwable e) {
-    String reasons = String.valueOf(e.getMessage());
+  /// What failed and why: the reader names the file and the step that failed, and its causes the reason. The file
+  /// is named by the error already.
+  private String reasons(Throwable e) {
+    String reasons = String.valueOf(e.getMessage()).replace("[" + file + "] ", "");
     Throwable cause = e.getCause();
     for (int i = 0; cause != null && i < MAX_CAUSES; i++) {
       String reason = String.valueOf(cause.getMessage());

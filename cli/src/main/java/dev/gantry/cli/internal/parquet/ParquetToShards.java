@@ -75,9 +75,7 @@ public record ParquetToShards(List<Path> files, List<String> names, Path output)
         throw new MisuseException(
             "--columns: no column '%s' in %s, but %s"
                 .formatted(
-                    name,
-                    rows.file(),
-                    rows.schema().stream().map(each -> each.fieldPath()).toList()));
+                    name, rows.file(), rows.schema().stream().map(ParquetColumn::name).toList()));
       }
     }
     return columns;
