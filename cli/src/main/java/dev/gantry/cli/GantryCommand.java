@@ -19,6 +19,7 @@ import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Objects;
+import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import picocli.CommandLine;
@@ -69,7 +70,8 @@ public final class GantryCommand {
   static final int EXIT_SOFTWARE = 70;
   static final int EXIT_IO = 74;
 
-  private static final int ENOENT = 2;
+  /// The errors that say that a name stands for no file: links that lead in a circle do not, either.
+  private static final Set<String> NO_SUCH_FILE = Set.of("ENOENT", "ELOOP");
 
   @Option(
       names = "--verbose",
@@ -232,7 +234,7 @@ public final class GantryCommand {
       case MisuseException _ -> EXIT_USAGE;
       case TransferException transfer ->
           switch (transfer.failure()) {
-            case Failure.Errno(int code, _, _) when code == ENOENT -> EXIT_NO_INPUT;
+            case Failure.Errno _ when transfer.isErrno(NO_SUCH_FILE) -> EXIT_NO_INPUT;
             case Failure.Remote(int status, _) when status == 404 || status == 410 -> EXIT_NO_INPUT;
             default -> EXIT_IO;
           };

@@ -116,6 +116,13 @@ class ImageConversionTest {
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
         .contains("link.png: offset 0: invalid-image-folder: this is no file, or a link");
     Files.delete(link);
+    Path circle = Files.createSymbolicLink(photos.resolve("dogs/again"), Path.of(".."));
+    assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
+        .contains("again/dogs: offset 0: invalid-image-folder: this is a link to a folder that it")
+        .hasLineCount(1);
+    Files.delete(circle);
+    Path self = Files.createSymbolicLink(temporary.resolve("self"), Path.of("self"));
+    assertThat(TestSamples.fail(66, "convert", self, out).err()).contains("ELOOP");
     Files.delete(photos.resolve("dogs/grey.png"));
     assertThat(TestSamples.fail(65, "convert", "--size", 8, photos, out).err())
         .contains("dogs: offset 0: invalid-image-folder: the class has no picture");

@@ -4,6 +4,8 @@ package dev.gantry.cli.internal.convert;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.FileSystemLoopException;
 import java.nio.file.FileVisitOption;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -78,7 +80,7 @@ public record ImageFolder(Path root, List<String> classes) {
   /// The pictures of a class, also in folders within its folder. Files of other names and hidden ones, such as macOS
   /// writes beside pictures, are passed over.
   ///
-  /// @throws MalformedFileException if there is none, or one of a format that is not decoded, or a link that leads nowhere
+  /// @throws MalformedFileException if there is none, or one of a format that is not decoded, or a link that leads nowhere or in a circle
   List<Path> pictures(String name) throws IOException {
     Path folder = root.resolve(name);
     try (Stream<Path> all = Files.walk(folder, FileVisitOption.FOLLOW_LINKS)) {
@@ -101,6 +103,11 @@ public record ImageFolder(Path root, List<String> classes) {
         throw malformed(folder, "the class has no picture named .jpg, .jpeg or .png");
       }
       return found;
+    } catch (UncheckedIOException e) {
+      if (e.getCause() instanceof FileSystemLoopException loop) {
+        throw malformed(Path.of(loop.getFile()), "this is a link to a folder that it lies in");
+      }
+      throw e;
     }
   }
 
