@@ -10,24 +10,22 @@ import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.util.EnumSet;
 import java.util.List;
-import java.util.Set;
+import java.util.Optional;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.stream.Stream;
 
 /// Reads the number that a small field has in each sample, such as its label.
 public final class FieldNumbers {
   /// The most classes that are counted.
   private static final int MAX_CLASSES = 1 << 20;
 
-  private static final Set<DType> INTEGERS =
-      EnumSet.of(
-          DType.BOOL, DType.U8, DType.I8, DType.U16, DType.I16, DType.U32, DType.I32, DType.I64);
-
-  private static final Set<DType> FLOATS = EnumSet.of(DType.F16, DType.BF16, DType.F32, DType.F64);
+  /// Reads a field's number from memory.
+  @FunctionalInterface
+  private interface Element {
+    Number at(MemorySegment bytes, long offset);
+  }
 
   /// How many samples are read at a time where their values lie end to end.
   private static final int DENSE_SAMPLES = 1 << 16;
@@ -54,11 +52,15 @@ public final class FieldNumbers {
       throw new MisuseException("no field '" + name + "' among " + store.fields());
     }
     Field field = store.fields().get(index);
-    if (field.shape().elements().orElse(0) != 1
-        || !(INTEGERS.contains(field.dtype()) || FLOATS.contains(field.dtype()))) {
+    Optional<Element> element = element(field.dtype());
+    if (field.shape().elements().orElse(0) != 1 || element.isEmpty()) {
       throw new MisuseException(
-          "the field '%s' is %s %s; it must be one number, of the types %s or %s"
-              .formatted(name, field.dtype(), field.shape(), INTEGERS, FLOATS));
+          "the field '%s' is %s %s; it must be one number, of the types %s"
+              .formatted(
+                  name,
+                  field.dtype(),
+                  field.shape(),
+                  Stream.of(DType.values()).filter(each -> element(each).isPresent()).toList()));
     }
     boolean dense =
         switch (store.source(index)) {
@@ -71,7 +73,6 @@ public final class FieldNumbers {
     long[] sample = {0};
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment memory = arena.allocate(batches.slotBytes(), Long.BYTES);
-      ByteBuffer bytes = memory.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN);
       batches.readAll(
           session,
           batch -> {
@@ -81,27 +82,20 @@ public final class FieldNumbers {
             int length = (batch.label().samples() - 1) * pitch + size;
             batch.region(view.offset(), length).copyTo(memory.asSlice(0, length));
             for (int i = 0; i < batch.label().samples(); i++) {
-              sink.accept(sample[0]++, number(view.dtype(), bytes, i * pitch));
+              sink.accept(sample[0]++, element.get().at(memory, (long) i * pitch));
             }
           });
     }
   }
 
-  private static Number number(DType dtype, ByteBuffer bytes, int at) {
-    return switch (dtype) {
-      case BOOL, U8 -> (long) Byte.toUnsignedInt(bytes.get(at));
-      case I8 -> (long) bytes.get(at);
-      case U16 -> (long) Short.toUnsignedInt(bytes.getShort(at));
-      case I16 -> (long) bytes.getShort(at);
-      case U32 -> Integer.toUnsignedLong(bytes.getInt(at));
-      case I32 -> (long) bytes.getInt(at);
-      case I64 -> bytes.getLong(at);
-      case F16 -> (double) Float.float16ToFloat(bytes.getShort(at));
-      case BF16 -> (double) Float.intBitsToFloat(bytes.getShort(at) << Short.SIZE);
-      case F32 -> (double) bytes.getFloat(at);
-      case F64 -> bytes.getDouble(at);
-      default -> throw new IllegalStateException("no number of " + dtype);
-    };
+  /// Reads integers and truth values as [Long], floating-point numbers as [Double]. 64 bits without a sign fit neither.
+  private static Optional<Element> element(DType dtype) {
+    if (dtype == DType.U64) {
+      return Optional.empty();
+    }
+    return ElementNumbers.integers(dtype)
+        .<Element>map(integers -> integers::at)
+        .or(() -> ElementNumbers.numbers(dtype).map(floats -> floats::at));
   }
 
   /// Counts the samples of each class.
