@@ -289,6 +289,7 @@ public final class CheckpointSaver implements AutoCloseable {
     Retention.@Nullable Best keepBest;
     private @Nullable Location remote;
     private @Nullable Retention remoteRetention;
+    @Nullable ParameterNames dcp;
     SaveMode mode = SaveMode.SYNC;
     Supplier<ExecutorService> copier = SaveQueue::newCopier;
     BusyPolicy busyPolicy = BusyPolicy.WAIT;
@@ -356,6 +357,14 @@ public final class CheckpointSaver implements AutoCloseable {
       return optRemote(folder);
     }
 
+    /// Makes each checkpoint's folder also one of `torch.distributed.checkpoint`, from which PyTorch continues: see
+    /// [Checkpoints#saveDcp]. Its two files take as much memory and space once more, and go with the checkpoint. The
+    /// rules say what the model's tensors are called there.
+    public Builder optDcp(ParameterNames names) {
+      dcp = MisuseException.requireGiven("optDcp", names);
+      return this;
+    }
+
     /// Says when a save returns; default: when the checkpoint is on the disk.
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
@@ -382,8 +391,7 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Whether a restore compares the checksum of each tensor; default: true. Sizes, and checksums of
-    /// headers and manifests, are always compared.
+    /// Whether a restore compares the tensors' checksums; default: true. Sizes, and checksums of headers and manifests, are.
     public Builder optVerify(boolean chosen) {
       verify = chosen;
       return this;
@@ -410,12 +418,7 @@ public final class CheckpointSaver implements AutoCloseable {
     ///     and optimizer have been restored
     /// @throws MisuseException if the name was given before
     public Builder optState(String name, Supplier<String> save, Consumer<String> restore) {
-      MisuseException.requireGiven("name of optState", name);
-      MisuseException.requireGiven("save of optState", save);
-      MisuseException.requireGiven("restore of optState", restore);
-      if (userStates.putIfAbsent(name, new UserStates.Access(save, restore)) != null) {
-        throw new MisuseException("optState is given twice for '" + name + "'");
-      }
+      UserStates.add(userStates, name, save, restore);
       return this;
     }
 
@@ -426,10 +429,8 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     private Optional<CheckpointStore.Remote> remote() {
-      return Optional.ofNullable(remote)
-          .map(folder ->
-              new CheckpointStore.Remote(
-                  folder, Objects.requireNonNullElseGet(remoteRetention, this::retention)));
+      Retention kept = Objects.requireNonNullElseGet(remoteRetention, this::retention);
+      return Optional.ofNullable(remote).map(folder -> new CheckpointStore.Remote(folder, kept));
     }
 
     /// Opens the folder, and removes the files of interrupted saves; with `optRemote`, also from the other

@@ -8,6 +8,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.export.BlockExport;
 import dev.gantry.djl.internal.names.NameRules;
@@ -18,6 +19,7 @@ import dev.gantry.formats.internal.torch.NewDcp;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -26,19 +28,40 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// Trainings in folders of `torch.distributed.checkpoint`, see [Checkpoints#saveDcp].
-final class DcpTraining {
-  private DcpTraining() {}
-
+/// A training that is to be written as a folder of `torch.distributed.checkpoint`, see [Checkpoints#saveDcp].
+///
+/// @param folder the folder's files
+/// @param sources the memory of its tensors
+record DcpTraining(NewDcp folder, ArraySources sources) implements AutoCloseable {
   static void save(SaveRequest request, ParameterNames names, Path folder) {
-    NameRules rules = names.rules();
     request.trainer().ifPresent(given -> TrainingContents.requireOf(request.model(), given));
+    Optional<TorchTraining> training =
+        request.trainer().map(given -> TorchTraining.of(given, names.rules()));
+    SequencedMap<String, NDArray> parameters =
+        training
+            .map(given -> given.parts().values())
+            .orElseGet(() -> TrainingContents.initialized(request.model()));
+    SequencedMap<String, NDArray> states =
+        training.map(TorchTraining::states).orElseGet(LinkedHashMap::new);
+    try (DcpTraining unsaved = of(request, names, parameters, states, folder)) {
+      var _ = unsaved.folder().write(GantrySession.shared(), WriteOptions.defaults());
+    }
+  }
+
+  /// @param parameters the model's arrays, by the paths of its parameters
+  /// @param states the optimizer's arrays, as [TorchTraining#states] names them
+  static DcpTraining of(
+      SaveRequest request,
+      ParameterNames names,
+      SequencedMap<String, NDArray> parameters,
+      SequencedMap<String, NDArray> states,
+      Path folder) {
+    NameRules rules = names.rules();
     Optional<TorchTraining> training =
         request.trainer().map(given -> TorchTraining.of(given, rules));
     List<TorchTraining.Group> groups =
-        training
-            .map(TorchTraining::groups)
-            .orElseGet(() -> List.of(TorchTraining.model(request.model(), rules)));
+        new ArrayList<>(List.of(TorchTraining.model(parameters, rules)));
+    training.ifPresent(given -> groups.addAll(given.groups(states)));
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
     List<BlockExport> exports = new ArrayList<>();
     try {
@@ -47,15 +70,16 @@ final class DcpTraining {
         exports.add(export);
         export.tensors().forEach((name, array) -> arrays.put(group.name(name), array));
       }
-      try (ArraySources sources = ArraySources.of(arrays)) {
-        List<NewTensor> tensors = new ArrayList<>(sources.tensors());
-        training
-            .map(TorchTraining::steps)
-            .ifPresent(steps -> steps.forEach((name, step) -> tensors.add(number(name, step))));
-        var _ =
-            NewDcp.of(folder, tensors, values(request))
-                .write(GantrySession.shared(), WriteOptions.defaults());
-      }
+      ArraySources sources = ArraySources.of(arrays);
+      return Cleanup.orUndo(
+          () -> {
+            List<NewTensor> tensors = new ArrayList<>(sources.tensors());
+            training
+                .map(given -> given.steps(states))
+                .ifPresent(steps -> steps.forEach((name, step) -> tensors.add(number(name, step))));
+            return new DcpTraining(NewDcp.of(folder, tensors, values(request)), sources);
+          },
+          sources::close);
     } finally {
       exports.forEach(BlockExport::close);
     }
@@ -80,8 +104,16 @@ final class DcpTraining {
 
   static Map<String, String> restore(Path folder, Trainer trainer, ParameterNames names) {
     GantrySession session = GantrySession.shared();
-    WeightsCatalogue saved = WeightsFormats.open(session, Location.of(folder));
+    // A checkpoint's folder also has files that would be opened instead.
+    Path metadata = folder.resolve(NewDcp.METADATA_FILE);
+    WeightsCatalogue saved =
+        WeightsFormats.open(session, Location.of(Files.exists(metadata) ? metadata : folder));
     TorchTraining.of(trainer, names.rules()).restore(session, saved);
     return saved.metadata();
+  }
+
+  @Override
+  public void close() {
+    sources.close();
   }
 }

@@ -2,8 +2,10 @@
 package dev.gantry.djl;
 
 import ai.djl.Model;
+import ai.djl.ndarray.NDArray;
 import ai.djl.training.Trainer;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.training.TrainerParts;
@@ -22,7 +24,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Optional;
 import java.util.SequencedMap;
 import java.util.Set;
@@ -42,6 +43,7 @@ final class Saves {
   private final WriteOptions options;
   private final Optional<Retention.Best> keepBest;
   private final UserStates userStates;
+  private final Optional<ParameterNames> dcp;
   private WeakReference<Model> saved = new WeakReference<>(null);
   private boolean finite;
   // The last save of only finite values that another thread wrote: until it completes, the store
@@ -58,6 +60,7 @@ final class Saves {
     this.options = builder.options;
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = userStates;
+    this.dcp = Optional.ofNullable(builder.dcp);
     this.queue =
         mode == SaveMode.SYNC
             ? Optional.empty()
@@ -182,16 +185,10 @@ final class Saves {
                 ? "The last checkpoint without such values stays, too"
                 : "There is no checkpoint without such values"));
     finite = broken.isEmpty();
-    return unsaved(
-        contents, request.step(), request.metrics(), request.metadata(), broken.isEmpty());
+    return unsaved(contents, request, broken.isEmpty());
   }
 
-  private static Unsaved unsaved(
-      TrainingContents contents,
-      long step,
-      Map<String, Double> metrics,
-      Map<String, String> metadata,
-      boolean finite) {
+  private Unsaved unsaved(TrainingContents contents, SaveRequest request, boolean finite) {
     List<ArraySources> sources = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
@@ -203,11 +200,35 @@ final class Saves {
                 sources.add(added);
                 groups.put(group, added.tensors());
               });
+          List<NewFile> others = new ArrayList<>();
+          dcp.ifPresent(names -> {
+            DcpTraining training = dcp(contents, request, names);
+            sources.add(training.sources());
+            others.addAll(training.folder().files());
+          });
           return new Unsaved(
-              new UnsavedCheckpoint(step, groups, contents.state(), metrics, metadata, finite),
+              new UnsavedCheckpoint(
+                  request.step(),
+                  groups,
+                  others,
+                  contents.state(),
+                  request.metrics(),
+                  request.metadata(),
+                  finite),
               sources);
         },
         () -> sources.forEach(ArraySources::close));
+  }
+
+  private static DcpTraining dcp(
+      TrainingContents contents, SaveRequest request, ParameterNames names) {
+    SequencedMap<String, NDArray> none = new LinkedHashMap<>();
+    return DcpTraining.of(
+        request,
+        names,
+        contents.groups().getOrDefault(TrainingContents.MODEL, none),
+        contents.groups().getOrDefault(TrainingContents.OPTIMIZER, none),
+        Path.of(""));
   }
 
   private TrainingContents contents(SaveRequest request, Optional<TrainingMoment> moment) {
@@ -226,7 +247,9 @@ final class Saves {
       return CompletableFuture.completedFuture(null);
     }
     TrainingContents contents = TrainingContents.expected(model, trainer);
-    try (Unsaved unsaved = unsaved(contents, 0, Map.of(), Map.of(), true)) {
+    SaveRequest request =
+        SaveRequest.builder().setStep(0).setModel(model).optTrainer(trainer).build();
+    try (Unsaved unsaved = unsaved(contents, request, true)) {
       return queue.get().prepare(unsaved.checkpoint());
     }
   }

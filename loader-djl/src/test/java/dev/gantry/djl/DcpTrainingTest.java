@@ -22,6 +22,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
 import dev.gantry.formats.TensorTransform;
+import dev.gantry.formats.internal.files.FolderEntries;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.internal.torch.NewDcp;
 import dev.gantry.formats.internal.weights.WeightsFormats;
@@ -39,6 +40,8 @@ import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Trainings that go on from a folder of torch.distributed.checkpoint.
 @ExtendWith(NoLeaks.class)
@@ -129,6 +132,59 @@ class DcpTrainingTest {
       assertThatThrownBy(() -> Checkpoints.saveDcp(request(training).build(), names, folder))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining(".distcp is there");
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource(SaveMode.class)
+  void aSaverWritesFoldersOfPyTorchAmongItsCheckpoints(SaveMode mode) throws IOException {
+    Path run = temporary.resolve("run");
+    List<Integer> losses;
+    try (Training training = new Training(block(), Optimizers.adam());
+        CheckpointSaver saver =
+            CheckpointSaver.builder()
+                .setPath(run)
+                .optDcp(NAMES)
+                .optKeepLast(1)
+                .optMode(mode)
+                .build()) {
+      saver.prepare(training.model, training.trainer).join();
+      training.steps(0, 4);
+      saver.save(4, training.model, training.trainer).join();
+      training.steps(4, 5);
+      var _ = saver.save(request(training).optMetric("loss", 0.5).build());
+      losses = training.steps(5, 9);
+      saver.await();
+    }
+    // The first checkpoint is gone with all of its files.
+    assertThat(FolderEntries.of(run).stream().map(each -> each.getFileName().toString()))
+        .containsExactlyInAnyOrder(".gantry.lock", "gantry-step-5");
+    Path folder = run.resolve("gantry-step-5");
+    assertThat(folder.resolve("__0_0.distcp")).exists();
+    try (Training training = new Training(block(), Optimizers.adam())) {
+      assertThat(Checkpoints.restoreDcp(folder, training.trainer, NAMES))
+          .isEqualTo(Map.of("step", "5", "epoch", "2", "metrics.loss", "0.5"));
+      assertThat(training.steps(5, 9)).isEqualTo(losses);
+    }
+    try (Training training = new Training(block(), Optimizers.adam());
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(run).build()) {
+      assertThat(saver.restoreLatest(training.model, training.trainer)).isPresent();
+      assertThat(training.steps(5, 9)).isEqualTo(losses);
+    }
+  }
+
+  @Test
+  void aSaverRefusesWhatPyTorchKeepsOtherwiseBeforeItWrites() {
+    Path run = temporary.resolve("refused");
+    try (Training training =
+            new Training(
+                block(), Optimizer.rmsprop().optLearningRateTracker(Tracker.fixed(0.1f)).build());
+        CheckpointSaver saver = CheckpointSaver.builder().setPath(run).optDcp(NAMES).build()) {
+      training.steps(0, 1);
+      assertThatThrownBy(() -> saver.save(1, training.model, training.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("RmsProp");
+      assertThat(saver.list()).isEmpty();
     }
   }
 

@@ -206,8 +206,7 @@ class FormatTest {
       for (long step : new long[] {2, 10}) {
         var _ =
             store.save(
-                new UnsavedCheckpoint(
-                    step, new LinkedHashMap<>(), Map.of(), Map.of(), Map.of(), true),
+                new UnsavedCheckpoint(step, new LinkedHashMap<>(), Map.of(), Map.of(), Map.of()),
                 WriteOptions.defaults());
       }
     }

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
+import java.util.stream.Stream;
 
 /// The files of a checkpoint to be saved, before its folder is chosen. Immutable.
 ///
@@ -54,6 +55,7 @@ record SavePlan(
     entries += history.saves().size();
     entries += checkpoint.metrics().size();
     entries += checkpoint.metadata().size();
+    entries += checkpoint.others().size();
     for (NewSafetensors group : groups) {
       entries += group.files().size();
       entries += group.dataFiles().stream().mapToLong(dataFile -> dataFile.tensors().size()).sum();
@@ -66,7 +68,9 @@ record SavePlan(
 
   /// All files but the manifest.
   List<NewFile> files() {
-    return groups.stream().flatMap(group -> group.files().stream()).toList();
+    return Stream.concat(
+            groups.stream().flatMap(group -> group.files().stream()), checkpoint.others().stream())
+        .toList();
   }
 
   /// Returns the same files in a folder.
@@ -94,8 +98,8 @@ record SavePlan(
         entries);
   }
 
-  /// @param tensors the tensors of each data file, in the order of its parts after the header; an index has
-  ///     none
+  /// @param tensors the tensors of each data file, in the order of its parts after the header; other files
+  ///     have none
   private static FileEntry entry(
       WriteReport.FileReport file, Map<String, List<NewTensor>> tensors) {
     String name = file.file().getFileName().toString();

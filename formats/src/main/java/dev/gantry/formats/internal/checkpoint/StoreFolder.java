@@ -35,7 +35,9 @@ public final class StoreFolder {
   private static final Pattern TENSORS =
       Pattern.compile(
           "[a-z][a-z0-9_]*"
-              + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)");
+              + "((-[0-9]{5,}-of-[0-9]{5,})?\\.safetensors|\\.safetensors\\.index\\.json)"
+              // A folder of torch.distributed.checkpoint, where the saver was asked for one.
+              + "|\\.metadata|__0_0\\.distcp");
 
   private final Path root;
   private final GantrySession session;

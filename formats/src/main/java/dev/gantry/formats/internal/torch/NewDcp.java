@@ -26,6 +26,10 @@ import java.util.SequencedMap;
 /// A folder of `torch.distributed.checkpoint` to be written, as one rank writes it: each tensor is one chunk.
 public final class NewDcp {
   private static final String METADATA = "torch.distributed.checkpoint.metadata";
+
+  /// The file that makes a folder a distributed checkpoint.
+  public static final String METADATA_FILE = DcpFormat.METADATA;
+
   private static final String DATA_FILE = "__0_0.distcp";
 
   private final Path folder;
@@ -75,8 +79,7 @@ public final class NewDcp {
         folder,
         List.of(
             new NewFile(folder.resolve(DATA_FILE), parts),
-            new NewFile(
-                folder.resolve(DcpFormat.METADATA), List.of(part(metadata(places, tensors))))),
+            new NewFile(folder.resolve(METADATA_FILE), List.of(part(metadata(places, tensors))))),
         tensors.stream().mapToLong(tensor -> tensor.source().length()).sum());
   }
 
@@ -176,6 +179,11 @@ public final class NewDcp {
 
   private static TensorShape origin(TensorShape shape) {
     return TensorShape.of(new long[shape.rank()]);
+  }
+
+  /// The files, of which `.metadata` must get its name last.
+  public List<NewFile> files() {
+    return files;
   }
 
   /// The size of all tensors together, in bytes.

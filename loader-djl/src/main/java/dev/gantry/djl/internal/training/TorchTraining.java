@@ -2,7 +2,6 @@
 package dev.gantry.djl.internal.training;
 
 import ai.djl.Device;
-import ai.djl.Model;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
@@ -77,20 +76,26 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return Objects.requireNonNull(NAMES.get(state), state);
   }
 
-  /// The parameters of a model without a trainer.
-  public static Group model(Model model, NameRules rules) {
-    return new Group(TrainingContents.initialized(model), rules, MODEL, "");
+  /// The parameters of a model.
+  ///
+  /// @param arrays by the paths of the parameters
+  public static Group model(SequencedMap<String, NDArray> arrays, NameRules rules) {
+    return new Group(arrays, rules, MODEL, "");
   }
 
-  /// The arrays of the model and of the optimizer. They are the training's own: the next step changes them.
-  public List<Group> groups() {
+  /// The optimizer's arrays by DJL's name of the state and the parameter's path. They are the training's own: the
+  /// next step changes them.
+  public SequencedMap<String, NDArray> states() {
+    return new LinkedHashMap<>(optimizer.valuesOfOne().arrays());
+  }
+
+  /// @param states as [#states] names them
+  public List<Group> groups(SequencedMap<String, NDArray> states) {
     List<Group> groups = new ArrayList<>();
-    groups.add(new Group(parts.values(), rules, MODEL, ""));
-    SavedOptimizer<NDArray> values = optimizer.valuesOfOne();
     for (String state : optimizer.states()) {
       SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
       for (String path : parts.parameters().keySet()) {
-        NDArray array = values.arrays().get(state + "/" + path);
+        NDArray array = states.get(state + "/" + path);
         if (array != null) {
           arrays.put(path, array);
         }
@@ -100,18 +105,20 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return groups;
   }
 
-  /// How often each tensor was updated, by the name of that number; empty for an optimizer that keeps no state.
-  public SequencedMap<String, Integer> steps() {
+  /// How often each tensor was updated that has a state, by the name of that number; empty for an optimizer that
+  /// keeps none.
+  ///
+  /// @param states as [#states] names them
+  public SequencedMap<String, Integer> steps(SequencedMap<String, NDArray> states) {
     SequencedMap<String, Integer> steps = new LinkedHashMap<>();
-    if (!optimizer.states().isEmpty()) {
-      SequencedMap<String, NameRules.Rule> found = rules.matching(parts.parameters().keySet());
-      optimizer
-          .valuesOfOne()
-          .updateCounts()
-          .forEach((path, count) ->
-              rules
-                  .tensors(path, found.get(path))
-                  .forEach(tensor -> steps.put(STATE + tensor + STEP, count)));
+    SequencedMap<String, NameRules.Rule> found = rules.matching(parts.parameters().keySet());
+    Map<String, Integer> counts = optimizer.valuesOfOne().updateCounts();
+    for (String path : parts.parameters().keySet()) {
+      if (optimizer.states().stream().anyMatch(state -> states.containsKey(state + "/" + path))) {
+        rules
+            .tensors(path, found.get(path))
+            .forEach(tensor -> steps.put(STATE + tensor + STEP, counts.getOrDefault(path, 0)));
+      }
     }
     return steps;
   }

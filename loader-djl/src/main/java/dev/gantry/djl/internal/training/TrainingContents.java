@@ -37,7 +37,7 @@ public record TrainingContents(
   /// The arrays of a model's parameters, by their paths.
   ///
   /// @throws MisuseException if a parameter is not initialised
-  static SequencedMap<String, NDArray> initialized(Model model) {
+  public static SequencedMap<String, NDArray> initialized(Model model) {
     SequencedMap<String, NDArray> parameters = new LinkedHashMap<>();
     TrainerParts.parameters(model.getBlock())
         .forEach((path, parameter) -> {

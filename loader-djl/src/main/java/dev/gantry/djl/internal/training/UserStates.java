@@ -22,6 +22,19 @@ public record UserStates(SequencedMap<String, Access> accesses) {
   /// Reads and sets one state.
   public record Access(Supplier<String> save, Consumer<String> restore) {}
 
+  /// Adds a state to those that a saver is built with.
+  ///
+  /// @throws MisuseException if there is a state of that name
+  public static void add(
+      Map<String, Access> states, String name, Supplier<String> save, Consumer<String> restore) {
+    MisuseException.requireGiven("name of optState", name);
+    MisuseException.requireGiven("save of optState", save);
+    MisuseException.requireGiven("restore of optState", restore);
+    if (states.putIfAbsent(name, new Access(save, restore)) != null) {
+      throw new MisuseException("optState is given twice for '" + name + "'");
+    }
+  }
+
   /// The states now, as entries of [SavedState].
   SequencedMap<String, String> save() {
     SequencedMap<String, String> entries = new LinkedHashMap<>();
