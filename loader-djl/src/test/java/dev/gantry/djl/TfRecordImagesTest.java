@@ -31,6 +31,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 
 /// Records with a picture in `image/encoded`, as those of ImageNet have, as batches.
 @ExtendWith(NoLeaks.class)
@@ -141,10 +143,61 @@ class TfRecordImagesTest {
   }
 
   @Test
-  void aPictureThatCannotBeDecodedIsNamed() throws IOException {
+  void anIndexGivesThePicturesOfAStreamInAnyOrder() throws IOException {
+    write();
+    ImageDecoding decoding = ImageDecoding.of(SIDE, SIDE).randomResizedCrop().flip();
+    try (NDManager manager = NDManager.newBaseManager();
+        TfRecordDataset stream = dataset(decoding).build();
+        TfRecordDataset indexed =
+            dataset(decoding).optIndex(IndexUse.BUILD).optShuffle(7).build()) {
+      assertThat(indexed.isIndexed()).isTrue();
+      assertThat(indexed.size()).hasValue(SAMPLES);
+      for (int epoch = 0; epoch < 2; epoch++) {
+        assertThat(pictures(indexed, manager))
+            .usingRecursiveComparison()
+            .isEqualTo(pictures(stream, manager));
+      }
+    }
+  }
+
+  @Test
+  void picturesByIndexAreChosenByTheirLabelsAndResumed() throws IOException {
+    write();
+    try (NDManager manager = NDManager.newBaseManager();
+        TfRecordDataset dataset =
+            dataset(ImageDecoding.of(SIDE, SIDE))
+                .optIndex(IndexUse.BUILD)
+                .optFilter(LABEL, label -> (Long) label % 2 == 0)
+                .optShuffle(7)
+                .build()) {
+      List<Long> labels = new ArrayList<>();
+      String state = "";
+      for (Batch batch : dataset.getData(manager)) {
+        try (batch) {
+          labels.addAll(labels(batch));
+          if (state.isEmpty()) {
+            state = dataset.state();
+          }
+        }
+      }
+      assertThat(labels).containsExactlyInAnyOrder(0L, 2L, 4L, 6L, 8L);
+      dataset.restore(state);
+      try (Batch rest = dataset.getData(manager).iterator().next()) {
+        assertThat(labels(rest)).isEqualTo(labels.subList(4, 5));
+      }
+    }
+  }
+
+  private static List<Long> labels(Batch batch) {
+    return Arrays.stream(batch.getLabels().singletonOrThrow().toLongArray()).boxed().toList();
+  }
+
+  @ParameterizedTest
+  @EnumSource(names = {"NONE", "BUILD"})
+  void aPictureThatCannotBeDecodedIsNamed(IndexUse use) throws IOException {
     write(picture(0), new byte[] {1, 2, 3});
     try (NDManager manager = NDManager.newBaseManager();
-        TfRecordDataset dataset = dataset(ImageDecoding.of(SIDE, SIDE)).build()) {
+        TfRecordDataset dataset = dataset(ImageDecoding.of(SIDE, SIDE)).optIndex(use).build()) {
       assertThatThrownBy(() -> pictures(dataset, manager))
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("record 1: feature 'image/encoded': this is neither a JPEG");
@@ -152,10 +205,17 @@ class TfRecordImagesTest {
   }
 
   @Test
-  void anIndexIsRefused() throws IOException {
+  void whatIsNoStringInEachRecordIsRefusedByAnIndex() throws IOException {
     write();
-    assertThatThrownBy(() -> dataset(ImageDecoding.of(SIDE, SIDE)).optIndex(IndexUse.BUILD).build())
+    ImageDecoding decoding = ImageDecoding.of(SIDE, SIDE);
+    TfRecordDataset.Builder integers =
+        TfRecordDataset.builder()
+            .setPath(file)
+            .addFeature(FeatureSpec.image(LABEL, decoding))
+            .optIndex(IndexUse.BUILD)
+            .setSampling(4);
+    assertThatThrownBy(integers::build)
         .isInstanceOf(MisuseException.class)
-        .hasMessageContaining("only streams");
+        .hasMessageContaining("feature 'image/class/label': of kind INT64 in ");
   }
 }

@@ -121,7 +121,7 @@ public sealed interface FeatureSpec {
   }
 
   /// A string of bytes in every record, which a decoder turns into elements of a fixed dtype and shape while batches are
-  /// read ahead. Only streams have such fields.
+  /// read ahead.
   record Decoded(String name, DType dtype, TensorShape shape, FieldDecoder decoder)
       implements FeatureSpec {
     public Decoded {

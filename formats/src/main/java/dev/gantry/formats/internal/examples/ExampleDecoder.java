@@ -3,10 +3,7 @@ package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.order.Mix;
-import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.tfrecord.FeatureSpec;
-import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -76,21 +73,17 @@ public final class ExampleDecoder {
         throw new MisuseException("rows too short for feature '" + feature.name() + "'");
       } else {
         if (feature.decoder().isPresent()) {
-          decode(i, feature.decoder().get(), batch.asSlice(offset, end - offset), record);
+          record.decode(
+              feature.name(),
+              feature.decoder().get(),
+              epoch,
+              reader.value(i).firstString(),
+              batch.asSlice(offset, end - offset));
         } else {
           write(i, units, batch, offset, record);
         }
         fill(batch, offset + units * feature.unitBytes(), end, feature.padding());
       }
-    }
-  }
-
-  private void decode(int number, FieldDecoder decoder, MemorySegment target, RawRecord record) {
-    long seed = Mix.key(record.file().fileName().hashCode(), epoch, record.number());
-    try {
-      decoder.decode(reader.value(number).firstString(), target, seed);
-    } catch (IOException e) {
-      throw fault(record, UNDECODABLE, features.get(number), String.valueOf(e.getMessage()));
     }
   }
 

@@ -3,6 +3,9 @@ package dev.gantry.formats.internal.examples;
 
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.formats.internal.order.Mix;
+import dev.gantry.formats.spi.FieldDecoder;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 
@@ -17,6 +20,22 @@ public record RawRecord(Location file, long number, long offset, MemorySegment d
 
   public RawRecord(Path file, long number, long offset, MemorySegment data) {
     this(Location.of(file), number, offset, data);
+  }
+
+  /// Decodes a feature's string, with a seed that depends on the file's name, the record and the epoch alone.
+  ///
+  /// @throws MalformedFileException of kind `undecodable`
+  public void decode(
+      String feature,
+      FieldDecoder decoder,
+      long epoch,
+      MemorySegment string,
+      MemorySegment target) {
+    try {
+      decoder.decode(string, target, Mix.key(file.fileName().hashCode(), epoch, number));
+    } catch (IOException e) {
+      throw fault(ExampleDecoder.UNDECODABLE, "feature '" + feature + "': " + e.getMessage());
+    }
   }
 
   /// Makes an error about this record.

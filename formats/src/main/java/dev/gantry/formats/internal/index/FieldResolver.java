@@ -7,10 +7,12 @@ import dev.gantry.core.TensorShape;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.batches.Elements;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
+import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Optional;
 
 /// Resolves a wanted field over the indexes of all data files, or says why they do not have it.
 final class FieldResolver {
@@ -29,6 +31,9 @@ final class FieldResolver {
 
   /// @throws MisuseException if the records differ in the feature, or have it in another form than wanted
   TfRecordCatalogue.StoredField resolve() {
+    if (wanted.decoder().isPresent()) {
+      return decoded(wanted.decoder().get());
+    }
     TfRecordIndex firstIndex = indexes.getFirst();
     TfRecordIndex.Feature first = feature(firstIndex);
     FeatureSpec.Kind kind = first.kind().orElseThrow();
@@ -48,33 +53,63 @@ final class FieldResolver {
       }
     }
     Field field = field(kind, elements);
-    return new TfRecordCatalogue.StoredField(field, kind, elements, source(field, kind));
+    return new TfRecordCatalogue.StoredField(
+        field, kind, elements, source(field, kind), Optional.empty());
+  }
+
+  /// Resolves a field that a decoder makes of strings, whose lengths may differ.
+  private TfRecordCatalogue.StoredField decoded(FieldDecoder decoder) {
+    for (TfRecordIndex index : indexes) {
+      TfRecordIndex.Feature feature = summary(index);
+      FeatureSpec.Kind kind = feature.kind().orElse(FeatureSpec.Kind.BYTES);
+      if (kind != FeatureSpec.Kind.BYTES) {
+        throw unfit(
+            "of kind " + kind + " in " + index.file() + ", not BYTES; it cannot be decoded");
+      }
+      if (!index.hasPlaces(name)) {
+        throw unread(feature, index);
+      }
+    }
+    Field field = new Field(name, wanted.dtype().orElseThrow(), wanted.shape().orElseThrow());
+    return new TfRecordCatalogue.StoredField(
+        field,
+        FeatureSpec.Kind.BYTES,
+        field.shape().elements().orElseThrow(),
+        new FieldSource.HostWritten(),
+        Optional.of(decoder));
   }
 
   private TfRecordIndex.Feature feature(TfRecordIndex index) {
-    TfRecordIndex.Feature feature =
-        index
-            .summary()
-            .feature(name)
-            .orElseThrow(() ->
-                new MisuseException(
-                    "the index of "
-                        + index.file()
-                        + " has no feature '"
-                        + name
-                        + "', but "
-                        + index.summary().features().stream()
-                            .map(TfRecordIndex.Feature::name)
-                            .toList()));
+    TfRecordIndex.Feature feature = summary(index);
     if (!feature.isDirect()) {
-      throw unfit(
-          "not to be read by an index: "
-              + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
-              + " of "
-              + index.file()
-              + "; stream the files");
+      throw unread(feature, index);
     }
     return feature;
+  }
+
+  private TfRecordIndex.Feature summary(TfRecordIndex index) {
+    return index
+        .summary()
+        .feature(name)
+        .orElseThrow(() ->
+            new MisuseException(
+                "the index of "
+                    + index.file()
+                    + " has no feature '"
+                    + name
+                    + "', but "
+                    + index.summary().features().stream()
+                        .map(TfRecordIndex.Feature::name)
+                        .toList()));
+  }
+
+  private MisuseException unread(TfRecordIndex.Feature feature, TfRecordIndex index) {
+    return unfit(
+        "not to be read by an index: "
+            + feature.obstacle().map(Obstacle::describe).orElse("it has no value")
+            + " of "
+            + index.file()
+            + "; stream the files");
   }
 
   private Field field(FeatureSpec.Kind kind, long elements) {

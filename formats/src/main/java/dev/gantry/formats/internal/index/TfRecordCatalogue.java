@@ -1,26 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.index;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.examples.RawRecord;
 import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.files.ValueFiles;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Unusable;
 import dev.gantry.formats.internal.index.TfRecordIndex.Found.Usable;
+import dev.gantry.formats.spi.FieldDecoder;
 import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import dev.gantry.formats.spi.SampleRun;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /// Serves TFRecord files as samples by their indexes; each record is one sample. Bytes and floats are read
-/// from the data files as they are; integers come from the index.
+/// from the data files as they are; integers come from the index; what is decoded, such as pictures, is decoded by the
+/// CPU.
 ///
 /// The records' checksums were compared when the files were indexed, and are not compared again. The files
 /// must not change while they are read: a file that has changed when it is opened again is an error.
@@ -32,10 +39,15 @@ public final class TfRecordCatalogue implements SampleCatalogue {
   private final KnownFiles files =
       new KnownFiles("its index is of the other; rebuild the index: ./gantry index FILE");
 
-  private TfRecordCatalogue(List<TfRecordIndex> indexes, List<StoredField> fields) {
+  private final ValueFiles values;
+
+  private TfRecordCatalogue(
+      GantrySession session, List<TfRecordIndex> indexes, List<StoredField> fields) {
     this.indexes = List.copyOf(indexes);
     this.fields = List.copyOf(fields);
     this.sampleSpan = sampleSpan(indexes, fields);
+    this.values =
+        new ValueFiles(session, indexes.stream().map(TfRecordIndex::file).toList(), files);
     indexes.forEach(index -> files.expect(index.file(), index.identity()));
   }
 
@@ -57,7 +69,7 @@ public final class TfRecordCatalogue implements SampleCatalogue {
           for (Location file : files) {
             indexes.add(index(file, session));
           }
-          return new TfRecordCatalogue(indexes, resolve(fields, indexes));
+          return new TfRecordCatalogue(session, indexes, resolve(fields, indexes));
         },
         () -> indexes.forEach(TfRecordIndex::close));
   }
@@ -187,9 +199,48 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   @Override
   public void write(int field, SampleRun run, MemorySegment target, long offset) {
+    write(field, run, 0, target, offset);
+  }
+
+  @Override
+  public void write(int field, SampleRun run, long epoch, MemorySegment target, long offset) {
     StoredField stored = fields.get(field);
-    String values = IndexFormat.tensor(stored.field().name(), IndexFormat.VALUES);
-    MemorySegment integers = indexes.get(run.file()).column(values).bytes();
+    if (stored.decoder().isPresent()) {
+      decode(stored, stored.decoder().get(), run, epoch, target, offset);
+    } else {
+      writeIntegers(stored, run, target, offset);
+    }
+  }
+
+  private void decode(
+      StoredField stored,
+      FieldDecoder decoder,
+      SampleRun run,
+      long epoch,
+      MemorySegment target,
+      long offset) {
+    TfRecordIndex index = indexes.get(run.file());
+    String name = stored.field().name();
+    TfRecordIndex.Feature feature = index.summary().feature(name).orElseThrow();
+    List<Extent> places = new ArrayList<>();
+    for (int i = 0; i < run.count(); i++) {
+      places.add(index.place(feature, run.first() + i));
+    }
+    long bytes = stored.field().sampleBytes();
+    values.read(
+        run.file(),
+        places,
+        (i, value) -> {
+          TfRecordReader.Position record = index.position(run.first() + i);
+          RawRecord where =
+              new RawRecord(index.file(), record.number(), record.offset(), MemorySegment.NULL);
+          where.decode(name, decoder, epoch, value, target.asSlice(offset + i * bytes, bytes));
+        });
+  }
+
+  private void writeIntegers(StoredField stored, SampleRun run, MemorySegment target, long offset) {
+    String column = IndexFormat.tensor(stored.field().name(), IndexFormat.VALUES);
+    MemorySegment integers = indexes.get(run.file()).column(column).bytes();
     long first = run.first() * stored.elements();
     long count = run.count() * stored.elements();
     int bytes = stored.field().dtype().alignmentBytes();
@@ -206,11 +257,19 @@ public final class TfRecordCatalogue implements SampleCatalogue {
 
   @Override
   public void close() {
-    indexes.forEach(TfRecordIndex::close);
+    List<Runnable> closing = new ArrayList<>(List.of(values::close));
+    indexes.forEach(index -> closing.add(index::close));
+    Cleanup.runAll(closing);
   }
 
   /// A field and the feature of its name.
   ///
   /// @param elements how many elements each record has
-  record StoredField(Field field, FeatureSpec.Kind kind, long elements, FieldSource source) {}
+  /// @param decoder makes the value of the record's bytes; empty for values as they are stored
+  record StoredField(
+      Field field,
+      FeatureSpec.Kind kind,
+      long elements,
+      FieldSource source,
+      Optional<FieldDecoder> decoder) {}
 }

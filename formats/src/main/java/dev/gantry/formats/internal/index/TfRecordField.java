@@ -3,6 +3,8 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.DType;
 import dev.gantry.core.TensorShape;
+import dev.gantry.formats.spi.FieldDecoder;
+import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.util.Optional;
 
 /// A feature that is wanted as a field of the same name.
@@ -11,10 +13,28 @@ import java.util.Optional;
 ///     dtype, floats only F32, and integers any integer dtype that has room for them
 /// @param shape the shape of one sample's value, which must fill the feature's bytes; if empty, one float
 ///     or integer is a scalar, and anything else a vector
-public record TfRecordField(String feature, Optional<DType> dtype, Optional<TensorShape> shape) {
+/// @param decoder turns each record's bytes, of any length, into the value; empty for values as they are stored
+public record TfRecordField(
+    String feature,
+    Optional<DType> dtype,
+    Optional<TensorShape> shape,
+    Optional<FieldDecoder> decoder) {
+  public TfRecordField(String feature, Optional<DType> dtype, Optional<TensorShape> shape) {
+    this(feature, dtype, shape, Optional.empty());
+  }
+
   /// Wants a feature as it is stored.
   public static TfRecordField of(String feature) {
     return new TfRecordField(feature, Optional.empty(), Optional.empty());
+  }
+
+  /// Wants what a decoder makes of a feature.
+  public static TfRecordField of(FeatureSpec.Decoded feature) {
+    return new TfRecordField(
+        feature.name(),
+        Optional.of(feature.dtype()),
+        Optional.of(feature.shape()),
+        Optional.of(feature.decoder()));
   }
 
   public static TfRecordField of(String feature, DType dtype, TensorShape shape) {

@@ -2,6 +2,7 @@
 package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
@@ -10,6 +11,7 @@ import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.formats.internal.examples.ExampleReader;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import dev.gantry.formats.tfrecord.TfRecordReader;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
@@ -147,6 +149,23 @@ public final class TfRecordIndex implements AutoCloseable {
 
   MappedColumn offsets(String feature) {
     return column(IndexFormat.tensor(feature, IndexFormat.OFFSET));
+  }
+
+  /// Whether it says where each record's value of a feature lies, as [#place] does.
+  boolean hasPlaces(String feature) {
+    return columns.containsKey(IndexFormat.tensor(feature, IndexFormat.OFFSET));
+  }
+
+  /// Returns where a record's value of a feature lies in the file.
+  Extent place(Feature feature, long record) {
+    MemorySegment records = column(IndexFormat.RECORD_OFFSET).bytes();
+    long at = TfRecordCatalogue.offset(records, offsets(feature.name()).bytes(), record);
+    long length =
+        feature.isDirect()
+            ? feature.valueBytes()
+            : MappedColumn.unsignedInt(
+                column(IndexFormat.tensor(feature.name(), IndexFormat.LENGTH)).bytes(), record);
+    return new Extent(file, at, length);
   }
 
   @Override

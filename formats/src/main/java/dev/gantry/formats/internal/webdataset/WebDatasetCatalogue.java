@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.webdataset;
 
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
-import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.formats.Field;
 import dev.gantry.formats.internal.files.KnownFiles;
+import dev.gantry.formats.internal.files.ValueFiles;
 import dev.gantry.formats.internal.index.Column;
 import dev.gantry.formats.internal.order.Mix;
 import dev.gantry.formats.spi.FieldSource;
@@ -20,19 +20,10 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReferenceArray;
 
 /// Serves the samples of tar archives by their indexes. Members of one size lie in the archives as memory
 /// holds them; others are padded or decoded by the CPU; integers come from the index. Thread-safe.
 public final class WebDatasetCatalogue implements SampleCatalogue {
-  /// The most archives that stay open for members that the CPU reads.
-  private static final int MAX_OPEN = 256;
-
-  /// The least memory for the members that the CPU reads, so that short ones share it.
-  private static final long LEAST_BYTES = 64 << 10;
-
-  private final GantrySession session;
   private final List<TarIndex> indexes;
   private final List<StoredMember> members;
 
@@ -41,8 +32,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
 
   private final List<Field> fields = new ArrayList<>();
   private final long sampleSpan;
-  private final AtomicReferenceArray<SourceFile> open;
-  private final AtomicInteger kept = new AtomicInteger();
+  private final ValueFiles values;
   private final KnownFiles files = new KnownFiles("open the dataset again");
 
   private WebDatasetCatalogue(
@@ -50,7 +40,6 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
       List<TarIndex> indexes,
       List<StoredMember> members,
       List<String> names) {
-    this.session = session;
     this.indexes = List.copyOf(indexes);
     this.members = List.copyOf(members);
     for (String name : names) {
@@ -66,7 +55,7 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
       }
     }
     this.sampleSpan = span();
-    this.open = new AtomicReferenceArray<>(indexes.size());
+    this.values = new ValueFiles(session, indexes.stream().map(TarIndex::data).toList(), files);
     indexes.forEach(index -> files.expect(index.data(), index.identity()));
   }
 
@@ -191,35 +180,26 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
       }
       return;
     }
-    long most = LEAST_BYTES;
+    long[] at = new long[run.count()];
+    List<Extent> places = new ArrayList<>();
     for (int i = 0; i < run.count(); i++) {
-      most = Math.max(most, index.length(index.member(run.first() + i, wanted)));
+      at[i] = index.member(run.first() + i, wanted);
+      places.add(new Extent(index.data(), index.offset(at[i]), index.length(at[i])));
     }
-    HostSlab memory = HostSlab.allocate(most);
-    SourceFile file = Cleanup.orUndo(() -> file(run.file()), memory::release);
-    try {
-      long bytes = member.field().sampleBytes();
-      for (int i = 0; i < run.count(); i++) {
-        long sample = run.first() + i;
-        long at = index.member(sample, wanted);
-        MemorySegment value = memory.segment().asSlice(0, index.length(at));
-        if (value.byteSize() > 0) {
-          boolean _ = file.read(value, index.offset(at), value.byteSize(), false);
-        }
-        MemorySegment place = target.asSlice(offset + i * bytes, bytes);
-        if (member.wanted() instanceof MemberField.Decoded decoded) {
-          decode(decoded, index, at, value, place, Mix.key(run.file(), epoch, sample));
-        } else {
-          place.copyFrom(value);
-          place.asSlice(value.byteSize()).fill((byte) 0);
-        }
-      }
-    } finally {
-      memory.release();
-      if (open.get(run.file()) != file) {
-        file.close();
-      }
-    }
+    long bytes = member.field().sampleBytes();
+    values.read(
+        run.file(),
+        places,
+        (i, value) -> {
+          MemorySegment place = target.asSlice(offset + i * bytes, bytes);
+          if (member.wanted() instanceof MemberField.Decoded decoded) {
+            long seed = Mix.key(run.file(), epoch, run.first() + i);
+            decode(decoded, index, at[i], value, place, seed);
+          } else {
+            place.copyFrom(value);
+            place.asSlice(value.byteSize()).fill((byte) 0);
+          }
+        });
   }
 
   private static void decode(
@@ -240,33 +220,9 @@ public final class WebDatasetCatalogue implements SampleCatalogue {
     }
   }
 
-  /// The open archive. Whoever gets one that is not kept closes it.
-  private SourceFile file(int number) {
-    SourceFile there = open.get(number);
-    if (there != null) {
-      return there;
-    }
-    SourceFile file = session.openFile(indexes.get(number).data());
-    return Cleanup.orUndo(
-        () -> {
-          files.check(indexes.get(number).data(), file.identity());
-          if (kept.incrementAndGet() > MAX_OPEN || !open.compareAndSet(number, null, file)) {
-            kept.decrementAndGet();
-          }
-          return file;
-        },
-        file::close);
-  }
-
   @Override
   public void close() {
-    List<Runnable> closing = new ArrayList<>();
-    for (int i = 0; i < open.length(); i++) {
-      SourceFile file = open.get(i);
-      if (file != null) {
-        closing.add(file::close);
-      }
-    }
+    List<Runnable> closing = new ArrayList<>(List.of(values::close));
     indexes.forEach(index -> closing.add(index::close));
     Cleanup.runAll(closing);
   }

@@ -130,15 +130,20 @@ public record RecordBatches(
   private List<TfRecordField> fields() {
     List<TfRecordField> fields = new ArrayList<>();
     for (FeatureSpec feature : features) {
-      if (feature instanceof FeatureSpec.Decoded) {
-        throw new MisuseException(
-            "the feature '" + feature.name() + "' is decoded, which only streams of records are");
-      }
-      if (!(feature instanceof FeatureSpec.FixedLength fixed) || fixed.absent().isPresent()) {
-        throw new MisuseException(
-            "the feature '" + feature.name() + "' is not in every record, or not of one length");
-      }
-      fields.add(TfRecordField.of(fixed.name(), fixed.dtype(), fixed.shape()));
+      fields.add(
+          switch (feature) {
+            case FeatureSpec.Decoded decoded -> TfRecordField.of(decoded);
+            case FeatureSpec.FixedLength fixed when fixed.absent().isEmpty() ->
+                TfRecordField.of(fixed.name(), fixed.dtype(), fixed.shape());
+            case FeatureSpec.FixedLength _,
+                FeatureSpec.VariableLength _,
+                FeatureSpec.FixedSteps _,
+                FeatureSpec.VariableSteps _ ->
+                throw new MisuseException(
+                    "the feature '"
+                        + feature.name()
+                        + "' is not in every record, or not of one length");
+          });
     }
     return fields;
   }

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.files;
+
+import dev.gantry.core.Extent;
+import dev.gantry.core.Location;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.HostSlab;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.SourceFile;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReferenceArray;
+
+/// Reads values of data files for fields that the CPU writes, and keeps the files open. Thread-safe, but [#close]
+/// must come after the last read.
+public final class ValueFiles implements AutoCloseable {
+  /// The most files that stay open.
+  private static final int MAX_OPEN = 256;
+
+  /// The least memory for the values of a read, so that short ones share it.
+  private static final long LEAST_BYTES = 64 << 10;
+
+  private final GantrySession session;
+  private final List<Location> data;
+  private final KnownFiles known;
+  private final AtomicReferenceArray<SourceFile> open;
+  private final AtomicInteger kept = new AtomicInteger();
+
+  /// @param data the data files, in order
+  /// @param known compares the files with those that were indexed
+  public ValueFiles(GantrySession session, List<Location> data, KnownFiles known) {
+    this.session = session;
+    this.data = List.copyOf(data);
+    this.known = known;
+    this.open = new AtomicReferenceArray<>(data.size());
+  }
+
+  /// Takes one value after the other.
+  @FunctionalInterface
+  public interface Sink {
+    /// @param number the value's number among those that are read
+    /// @param value the bytes, valid during the call
+    void accept(int number, MemorySegment value);
+  }
+
+  /// Reads values of one data file.
+  ///
+  /// @param places where they lie in the file
+  public void read(int file, List<Extent> places, Sink sink) {
+    long most = places.stream().mapToLong(Extent::length).max().orElse(0);
+    HostSlab memory = HostSlab.allocate(Math.max(LEAST_BYTES, most));
+    SourceFile source = Cleanup.orUndo(() -> file(file), memory::release);
+    try {
+      for (int i = 0; i < places.size(); i++) {
+        Extent place = places.get(i);
+        MemorySegment value = memory.segment().asSlice(0, place.length());
+        if (place.length() > 0) {
+          boolean _ = source.read(value, place.offset(), place.length(), false);
+        }
+        sink.accept(i, value);
+      }
+    } finally {
+      memory.release();
+      if (open.get(file) != source) {
+        source.close();
+      }
+    }
+  }
+
+  /// The open file. Whoever gets one that is not kept closes it.
+  private SourceFile file(int number) {
+    SourceFile there = open.get(number);
+    if (there != null) {
+      return there;
+    }
+    SourceFile file = session.openFile(data.get(number));
+    return Cleanup.orUndo(
+        () -> {
+          known.check(data.get(number), file.identity());
+          if (kept.incrementAndGet() > MAX_OPEN || !open.compareAndSet(number, null, file)) {
+            kept.decrementAndGet();
+          }
+          return file;
+        },
+        file::close);
+  }
+
+  @Override
+  public void close() {
+    List<Runnable> closing = new ArrayList<>();
+    for (int i = 0; i < open.length(); i++) {
+      SourceFile file = open.get(i);
+      if (file != null) {
+        closing.add(file::close);
+      }
+    }
+    Cleanup.runAll(closing);
+  }
+}
