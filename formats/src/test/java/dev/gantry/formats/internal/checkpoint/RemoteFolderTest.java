@@ -14,6 +14,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.commit.NewFile;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.checkpoint.Retention;
@@ -129,6 +130,44 @@ class RemoteFolderTest {
       assertThat(latest.step()).isEqualTo(step);
       requireWhole(latest);
     }
+  }
+
+  @Test
+  void filesOfAnotherFormatComeAndGoWithTheirCheckpoint() throws IOException {
+    Retention one = new Retention(1, 0, Optional.empty());
+    byte[] metadata = TestFiles.bytes(7, 100);
+    try (CheckpointStore store = open("a", one, one)) {
+      for (long step = 1; step <= 2; step++) {
+        UnsavedCheckpoint groups = checkpoint(step);
+        var _ =
+            store.save(
+                new UnsavedCheckpoint(
+                    step,
+                    groups.groups(),
+                    List.of(file("__0_0.distcp", new byte[5000]), file(".metadata", metadata)),
+                    Map.of(),
+                    Map.of(),
+                    Map.of(),
+                    true),
+                WriteOptions.defaults());
+      }
+      store.awaitUploads();
+    }
+    assertThat(folder.resolve("a/gantry-step-1")).doesNotExist();
+    assertThat(folder.resolve("a/gantry-step-2/.metadata")).hasBinaryContent(metadata);
+    assertThat(MemoryStore.names(bucket + "/run").stream().filter(name -> name.contains("step-1")))
+        .isEmpty();
+    requireFetchable("b", 2);
+    try (Stream<Path> copies = Files.list(folder.resolve("b"))) {
+      Path copy =
+          copies.filter(each -> each.toString().contains("step-2")).findFirst().orElseThrow();
+      assertThat(copy.resolve(".metadata")).hasBinaryContent(metadata);
+      assertThat(copy.resolve("__0_0.distcp")).hasBinaryContent(new byte[5000]);
+    }
+  }
+
+  private static NewFile file(String name, byte[] bytes) {
+    return new NewFile(Path.of(name), List.of(new Memory.OnHost(MemorySegment.ofArray(bytes))));
   }
 
   @Test
