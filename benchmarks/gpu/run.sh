@@ -31,6 +31,8 @@
 #                             if it is not there, LIBRARY is a libcufile.so.0 other than the host's
 #   run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]   loads, saves, epochs, refreshes, clients of resident weights and remote reads at once,
 #                             with faults; each byte is compared, and nothing may be left. Devices as in cuda:0,cuda:1
+#   run.sh cancels FILE [LOADS...]  how long a cancelled load takes to return beside others; 1 2 6 16 at once by default. FILE is
+#                             made (8.6 GB) if it is not there
 #   run.sh gantry ARGUMENTS   the command line
 #
 # libcufile is found by the loader or under /usr/local/cuda; libtorch by
@@ -291,6 +293,16 @@ cufile_ways() {
   "$program" "$2" "$1" compat-direct
 }
 
+# cancels FILE [LOADS...]
+cancels() {
+  local file=$1
+  shift
+  (($# > 0)) || set -- 1 2 6 16
+  make_file "$file" || return
+  cat "$file" >/dev/null
+  main dev.gantry.benchmarks.Measure cancels cuda:0 "$file" "$@"
+}
+
 remote() {
   echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
   main -Xmx64m -XX:MaxDirectMemorySize=4g "-Dbench.folder=${BENCH_FOLDER:-/dev/shm}" dev.gantry.benchmarks.Measure s3 loopback "${1:-7}" "${2:-1}"
@@ -321,6 +333,7 @@ case ${1:-} in
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
   # Large memory goes back to the system when it is freed, so that what stays is not taken for the allocator's.
   soak) find_libtorch && MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576 main dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
+  cancels) cancels "${2:?run.sh cancels FILE [LOADS...]}" "${@:3}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
   *) sed -n '2,/^#   run.sh gantry/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 64 ;;

@@ -30,6 +30,7 @@ public final class Measure {
       overlap-save FOLDER [LAYERS UNITS ROWS]
       s3 s3://BUCKET/FOLDER/|loopback [ROUNDS [GB]]
       loads DEVICE FILE FILE...
+      cancels DEVICE FILE LOADS...
       several-gpus replicas|slices FILE DEVICES [TURNS]
       datasets DEVICE rows|random|streams|first FOLDER BYTES
       host-datasets make|records|decode|shards|small FOLDER BYTES
@@ -62,6 +63,7 @@ public final class Measure {
       case "overlap-save" -> OverlapSaveBench.main(rest);
       case "s3" -> S3Bench.main(rest);
       case "loads" -> LoadsBench.main(rest);
+      case "cancels" -> CancelBench.main(rest);
       case "several-gpus" -> SeveralGpusBench.main(rest);
       case "datasets" -> DatasetBench.main(rest);
       case "host-datasets" -> HostDatasetBench.main(rest);
