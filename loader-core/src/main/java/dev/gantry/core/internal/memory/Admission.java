@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.memory;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.TransferException;
 import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 
 /// Checks that there is enough memory before anything is allocated, so that an operation which takes too much is
 /// refused before it begins. Memory that is kept for the next slabs counts as available.
@@ -15,6 +20,7 @@ import java.util.List;
 /// Device memory is not promised, only checked. Thread-safe.
 public final class Admission implements AutoCloseable {
   private static final int OUT_OF_MEMORY = 2;
+  private static final long LOOK_MILLIS = 10;
   private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
   /// The bytes of host memory that were promised and are not mapped yet.
@@ -141,10 +147,58 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed once.
+  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed once. Of calls at the
+  /// same time, one after the other takes the memory of a device, so that what one is refused another can have.
   ///
   /// @param slabs gets a list of slabs for each device; if this fails, the caller releases those that are there
-  public static void allocate(List<Slabs> wanted, List<List<Slab>> slabs, String change) {
+  /// @param cancellation ends this, also while another call takes a device's memory
+  public static void allocate(
+      List<Slabs> wanted, List<List<Slab>> slabs, String change, Cancellation cancellation) {
+    List<ReentrantLock> held = new ArrayList<>();
+    try {
+      // All calls take the locks in the same order, so that none waits for another one in a circle.
+      wanted.stream()
+          .mapMulti(Admission::context)
+          .sorted(Comparator.comparingInt(context -> context.device().ordinal()))
+          .forEach(context -> {
+            lock(context.allocating(), cancellation);
+            held.add(context.allocating());
+          });
+      take(wanted, slabs, change, cancellation);
+    } finally {
+      held.forEach(ReentrantLock::unlock);
+    }
+  }
+
+  private static void context(Slabs wanted, Consumer<CudaContext> found) {
+    if (wanted.device() instanceof Device.Cuda cuda) {
+      found.accept(CudaContext.of(cuda));
+    }
+  }
+
+  private static void lock(ReentrantLock lock, Cancellation cancellation) {
+    try {
+      while (!lock.tryLock(LOOK_MILLIS, TimeUnit.MILLISECONDS)) {
+        requireWanted(cancellation);
+      }
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw cancelled();
+    }
+  }
+
+  private static void requireWanted(Cancellation cancellation) {
+    if (cancellation.isCancelled()) {
+      throw cancelled();
+    }
+  }
+
+  private static TransferException cancelled() {
+    return new TransferException("load", "by the caller", new Failure.Cancelled());
+  }
+
+  private static void take(
+      List<Slabs> wanted, List<List<Slab>> slabs, String change, Cancellation cancellation) {
     List<Admission> admitted = new ArrayList<>();
     try {
       wanted.forEach(each -> admitted.add(of(each.use(), each.device(), change)));
@@ -154,6 +208,7 @@ public final class Admission implements AutoCloseable {
         List<Slab> each = new ArrayList<>();
         slabs.add(each);
         for (long size : wanted.get(i).sizes()) {
+          requireWanted(cancellation);
           each.add(
               switch (wanted.get(i).device()) {
                 case Device.Host _ -> host.allocate(size);
@@ -186,6 +241,11 @@ public final class Admission implements AutoCloseable {
       return;
     }
     long free = freeBytes(context);
+    if (bytes > free) {
+      // What another thread is freeing just now is neither idle nor free.
+      boolean _ = context.idleDevice().awaitReleases();
+      free = freeBytes(context);
+    }
     if (bytes > free) {
       throw new TransferException(
           "allocate",

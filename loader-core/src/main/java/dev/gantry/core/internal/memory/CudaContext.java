@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.locks.ReentrantLock;
 
 /// The primary context of one CUDA device. libtorch uses the same one, so each side can use the
 /// other's memory.
@@ -47,6 +48,7 @@ public final class CudaContext {
   private final int ordinal;
   private final CudaDriver.Context context;
   private final IdleStreams streams = new IdleStreams(this);
+  private final ReentrantLock allocating = new ReentrantLock();
 
   private final Pool<DeviceSlab.Block> idleDevice =
       new Pool<>(
@@ -83,6 +85,12 @@ public final class CudaContext {
       actions.addAll(List.of(each.idleDevice::free, each.idlePinned::free, each.streams::free));
     }
     Cleanup.runAll(actions);
+  }
+
+  /// Held by a load while it asks for the device's memory and takes it, so that two loads do not each take a part of what
+  /// only one of them can have.
+  ReentrantLock allocating() {
+    return allocating;
   }
 
   /// The streams and events that are kept for reuse.

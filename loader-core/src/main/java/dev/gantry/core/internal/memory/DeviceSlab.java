@@ -10,6 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
+import java.util.function.ObjLongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
@@ -105,7 +106,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
         () -> free(context, idle));
   }
 
-  /// Allocates; if the device has no room, frees its idle memory and tries again.
+  /// Allocates; if the device has no room, frees its idle memory, or waits until another thread has freed it, and tries
+  /// again.
   private static long allocateNew(CudaContext context, long bytes) {
     try (var _ = context.enter()) {
       try {
@@ -113,7 +115,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
       } catch (TransferException e) {
         boolean outOfMemory =
             e.failure() instanceof Failure.Cuda cuda && cuda.code() == OUT_OF_MEMORY;
-        if (!outOfMemory || context.idleDevice().size() == 0) {
+        boolean released = outOfMemory && context.idleDevice().awaitReleases();
+        if (!outOfMemory || (!released && context.idleDevice().size() == 0)) {
           throw e;
         }
         context.idleDevice().free();
@@ -197,6 +200,15 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
 
   @Override
   void free() {
+    giveBack(context.idleDevice()::keep);
+  }
+
+  @Override
+  void freeSoon() {
+    giveBack(context.idleDevice()::keepForNow);
+  }
+
+  private void giveBack(ObjLongConsumer<Block> pool) {
     Block block =
         new Block(
             allocated,
@@ -208,7 +220,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
       free(context, block);
       return;
     }
-    context.idleDevice().keep(block, capacity);
+    pool.accept(block, capacity);
   }
 
   /// Frees a block. `cuMemFree` waits for kernels that still read this memory.

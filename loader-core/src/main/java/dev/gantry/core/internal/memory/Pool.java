@@ -7,6 +7,7 @@ import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
@@ -30,6 +31,9 @@ public final class Pool<T> {
   private final Deque<Kept<T>> all = new ArrayDeque<>();
 
   private long size;
+
+  /// Held while things are released that were kept, so that [#free] returns when they are.
+  private final ReentrantLock releasing = new ReentrantLock();
 
   /// @param seconds how long a thing stays here
   /// @param maxSize the most that all things together may have; asked whenever a thing comes, and now and then
@@ -103,23 +107,51 @@ public final class Pool<T> {
     release(dropped);
   }
 
+  /// Keeps a thing that nothing uses any more, also where there is no room: [IdleWatch] releases it soon then, since
+  /// releasing may wait for others.
+  void keepForNow(T thing, long thingSize) {
+    synchronized (this) {
+      all.push(new Kept<>(thing, thingSize, System.nanoTime()));
+      count(thingSize);
+    }
+    IdleWatch.watch(look);
+  }
+
   private void release(Collection<Kept<T>> gone) {
     Cleanup.runAll(
         gone.stream().<Runnable>map(kept -> () -> release.accept(kept.thing())).toList());
   }
 
-  /// Releases all things that are kept.
+  /// Releases all things that are kept. Waits for those that another thread is releasing.
   public void free() {
     free(_ -> true);
   }
 
   private void free(Predicate<Kept<T>> chosen) {
-    List<Kept<T>> freed;
-    synchronized (this) {
-      freed = all.stream().filter(chosen).toList();
-      freed.forEach(this::remove);
+    releasing.lock();
+    try {
+      List<Kept<T>> freed;
+      synchronized (this) {
+        freed = all.stream().filter(chosen).toList();
+        freed.forEach(this::remove);
+      }
+      release(freed);
+    } finally {
+      releasing.unlock();
     }
-    release(freed);
+  }
+
+  /// Waits for what another thread is releasing.
+  ///
+  /// @return whether there was something
+  boolean awaitReleases() {
+    boolean busy = releasing.isLocked();
+    releasing.lock();
+    try {
+      return busy;
+    } finally {
+      releasing.unlock();
+    }
   }
 
   private boolean look() {

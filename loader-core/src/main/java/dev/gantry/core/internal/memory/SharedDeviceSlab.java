@@ -30,6 +30,11 @@ public final class SharedDeviceSlab extends DeviceSlab {
     return !writable;
   }
 
+  @Override
+  void freeSoon() {
+    free();
+  }
+
   /// Unmaps the memory, after the kernels that still read it.
   @Override
   void free() {

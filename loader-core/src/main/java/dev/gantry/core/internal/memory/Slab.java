@@ -55,6 +55,12 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// Frees the memory; called once.
   abstract void free();
 
+  /// Frees the memory; called once instead of [#free]. What waits for other work of the device is done by another
+  /// thread, soon.
+  void freeSoon() {
+    free();
+  }
+
   /// The first byte's address; a multiple of [#ALIGNMENT_BYTES].
   ///
   /// @throws MisuseException if the slab is closed
@@ -89,6 +95,15 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   ///
   /// @throws MisuseException if there is no share left
   public final void release() {
+    release(this::free);
+  }
+
+  /// Does the same as [#release] by [#freeSoon].
+  final void releaseSoon() {
+    release(this::freeSoon);
+  }
+
+  private void release(Runnable free) {
     long left = shares.decrementAndGet();
     if (left < 0) {
       shares.incrementAndGet();
@@ -101,7 +116,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       count(-taken);
       boolean freed = false;
       try {
-        free();
+        free.run();
         freed = true;
       } finally {
         if (!freed) {
@@ -117,9 +132,10 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
   }
 
-  /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as suppressed.
+  /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as suppressed. Does not wait
+  /// for other work of a device: whoever cancels a load waits for that load only.
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
-    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList(), failure);
+    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::releaseSoon).toList(), failure);
   }
 
   /// Whether there are shares besides the caller's.

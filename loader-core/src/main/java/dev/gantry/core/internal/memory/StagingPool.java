@@ -80,7 +80,44 @@ public final class StagingPool {
   public final class Share {
     private int held;
 
+    /// The bytes of a pair that counts as held and that no thread has taken yet; 0 for none.
+    private long turnBytes;
+
     private Share() {}
+
+    /// Waits for this share's turn: until there is room for a pair, which the next [#take] gets at once. A load waits so
+    /// before it takes memory.
+    ///
+    /// @param bytes the size of each buffer, as of [#take]
+    /// @param wanted as for [#take]
+    /// @return false if the caller would have to wait and `wanted` is false
+    /// @throws TransferException if the caller is interrupted while it waits
+    public boolean awaitTurn(long bytes, BooleanSupplier wanted) {
+      long pairBytes = Math.multiplyExact(2, bytes);
+      boolean entered = enter(this, pairBytes, wanted);
+      if (entered) {
+        synchronized (StagingPool.this) {
+          turnBytes = pairBytes;
+        }
+      }
+      return entered;
+    }
+
+    /// Gives the room of [#awaitTurn] back if no thread has taken it.
+    public void endTurn() {
+      long left = takeTurn();
+      if (left > 0) {
+        leave(this, left);
+      }
+    }
+
+    private long takeTurn() {
+      synchronized (StagingPool.this) {
+        long taken = turnBytes;
+        turnBytes = 0;
+        return taken;
+      }
+    }
 
     /// Takes a pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
@@ -91,7 +128,7 @@ public final class StagingPool {
     ///     while it waits
     public @Nullable Pair take(long bytes, BooleanSupplier wanted) {
       long pairBytes = Math.multiplyExact(2, bytes);
-      if (!enter(this, pairBytes, wanted)) {
+      if (takeTurn() == 0 && !enter(this, pairBytes, wanted)) {
         return null;
       }
       return Cleanup.orUndo(() -> allocate(bytes), () -> leave(this, pairBytes));

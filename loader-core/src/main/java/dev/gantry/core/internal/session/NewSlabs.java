@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.session;
 
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferReport;
@@ -35,6 +36,7 @@ abstract sealed class NewSlabs implements Destination {
   private final List<Device> devices;
   private final List<SlabLayout> layouts;
   private final long capacity;
+  private final Cancellation cancellation;
   private final List<List<Slab>> slabs = new ArrayList<>();
 
   /// The regions of each device, one for each part.
@@ -42,10 +44,12 @@ abstract sealed class NewSlabs implements Destination {
 
   /// @param layouts the layout of each device's slabs
   /// @param capacity the least memory that a slab takes on a GPU, in bytes
-  private NewSlabs(List<Device> devices, List<SlabLayout> layouts, long capacity) {
+  private NewSlabs(
+      List<Device> devices, List<SlabLayout> layouts, long capacity, TransferOptions options) {
     this.devices = List.copyOf(devices);
     this.layouts = List.copyOf(layouts);
     this.capacity = capacity;
+    this.cancellation = options.cancellation();
   }
 
   /// Slabs for extents. Each device gets all of them.
@@ -57,7 +61,11 @@ abstract sealed class NewSlabs implements Destination {
     }
 
     private Whole(ReadPlan plan, List<Device> devices, TransferOptions options) {
-      super(devices, Collections.nCopies(devices.size(), plan.layout()), options.slabCapacity());
+      super(
+          devices,
+          Collections.nCopies(devices.size(), plan.layout()),
+          options.slabCapacity(),
+          options);
       this.plan = plan;
     }
 
@@ -130,7 +138,7 @@ abstract sealed class NewSlabs implements Destination {
 
     /// @param parts the pieces of each device
     Slices(List<List<Sliced>> parts, List<Device> devices, TransferOptions options) {
-      super(devices, parts.stream().map(each -> layout(each, options)).toList(), 0);
+      super(devices, parts.stream().map(each -> layout(each, options)).toList(), 0, options);
       plan =
           Planner.planInto(
               parts.stream().flatMap(List::stream).map(Sliced::ranges).toList(),
@@ -202,7 +210,8 @@ abstract sealed class NewSlabs implements Destination {
                 i -> new Admission.Slabs(devices.get(i), layouts.get(i).slabSizes(), capacity))
             .toList(),
         slabs,
-        CHANGE);
+        CHANGE,
+        cancellation);
     for (int i = 0; i < devices.size(); i++) {
       regions.add(Loaded.regions(layouts.get(i), slabs.get(i)));
     }

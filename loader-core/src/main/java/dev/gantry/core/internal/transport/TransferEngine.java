@@ -6,6 +6,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.CuFileConfig;
 import dev.gantry.core.Device;
 import dev.gantry.core.DeviceUnavailableException;
+import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
@@ -32,6 +33,8 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.spi.Store;
 import dev.gantry.core.spi.WritableStore;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -206,9 +209,10 @@ public final class TransferEngine implements AutoCloseable {
           "transport mapped was asked for and cannot serve: it brings the batches of datasets");
     }
     Map<Location, OpenFile> opened = new ConcurrentHashMap<>();
+    List<StagedTransport> staged = new ArrayList<>();
     try {
       Map<Location, OpenFile> files = open(reads, device, options, opened);
-      List<StagedTransport> staged = staging.get();
+      staged.addAll(staging.get());
       boolean inMemory = files.values().stream().anyMatch(file -> file.source().inMemory());
       boolean local = files.values().stream().anyMatch(file -> file.source().isLocal());
       int threads = ReaderRule.threads(device, options, inMemory);
@@ -222,6 +226,9 @@ public final class TransferEngine implements AutoCloseable {
             staged.stream().map(StagedTransport::context).toList(),
             FEWER_READERS);
       }
+      if (local && ReaderRule.stages(ReaderRule.transport(device, options))) {
+        awaitTurn(staged, options);
+      }
       ReaderGrowth growth = growth(device, threads, Math.max(1, staged.size()), options);
       List<Task> all = tasks.get();
       TransferReport report =
@@ -232,7 +239,10 @@ public final class TransferEngine implements AutoCloseable {
       }
       return report;
     } finally {
-      Cleanup.runAll(opened.values().stream().<Runnable>map(file -> file::close).toList());
+      List<Runnable> actions = new ArrayList<>();
+      staged.forEach(one -> actions.add(one.buffers()::endTurn));
+      opened.values().forEach(file -> actions.add(file::close));
+      Cleanup.runAll(actions);
     }
   }
 
@@ -244,6 +254,24 @@ public final class TransferEngine implements AutoCloseable {
     int begin = devices * threads;
     int most = devices * ReaderRule.mostThreads(device, options, threads);
     return new ReaderGrowth(Math.max(begin, readers.getOrDefault(device, 0)), most);
+  }
+
+  /// Waits until each device has room for a staging pair, so that a load takes memory only when it can go on. All loads
+  /// wait for devices in the same order, so that none waits for another one in a circle.
+  private static void awaitTurn(List<StagedTransport> staged, TransferOptions options) {
+    Cancellation cancellation = options.cancellation();
+    staged.stream()
+        .sorted(Comparator.comparingInt(one -> one.context().device().ordinal()))
+        .forEach(one -> {
+          Runnable forget = cancellation.whenCancelled(one.buffers()::wake);
+          try {
+            if (!one.buffers().awaitTurn(one.bufferBytes(), () -> !cancellation.isCancelled())) {
+              throw new TransferException("load", "by the caller", new Failure.Cancelled());
+            }
+          } finally {
+            forget.run();
+          }
+        });
   }
 
   /// Opens the files of all reads: remote ones at the same time, since each waits for its server. The first failure ends

@@ -174,6 +174,11 @@ class StagingWaitsStubTest {
     });
   }
 
+  /// How many threads of a user wait while it has no buffers: a load's readers start when it has some.
+  private static int waitingOf(User user) {
+    return user == User.LOAD ? 1 : 8;
+  }
+
   private static Failure failureOf(Future<?> future) throws InterruptedException {
     try {
       future.get();
@@ -192,9 +197,37 @@ class StagingWaitsStubTest {
     takePairs(PAIRS);
     Cancellation cancellation = new Cancellation();
     Future<?> waiting = start(user, cancellation);
-    awaitWaiting(8);
+    awaitWaiting(waitingOf(user));
     cancellation.cancel();
     assertThat(failureOf(waiting)).isEqualTo(new Failure.Cancelled());
+    assertThat(pool.waiting()).isZero();
+  }
+
+  /// What a load allocates is asked for when its turn has come, and not before.
+  @Test
+  void aLoadThatWaitsForItsTurnHasTakenNoMemory() throws Exception {
+    takePairs(PAIRS);
+    ReadPlan plan =
+        Planner.plan(
+            List.of(new ExtentRequest(new Extent(file, 0, LENGTH), 1)), options(8).limits());
+    AtomicInteger allocated = new AtomicInteger();
+    Cancellation cancellation = new Cancellation();
+    Future<?> waiting =
+        executor.submit(() ->
+            engine.transfer(
+                plan.reads(),
+                List.of(DEVICE),
+                TransferEngine.Spread.ONE_DEVICE,
+                () -> {
+                  allocated.incrementAndGet();
+                  return List.of();
+                },
+                options(8).withCancellation(cancellation)));
+    awaitWaiting(1);
+    assertThat(allocated).hasValue(0);
+    cancellation.cancel();
+    assertThat(failureOf(waiting)).isEqualTo(new Failure.Cancelled());
+    assertThat(allocated).hasValue(0);
     assertThat(pool.waiting()).isZero();
   }
 
@@ -274,7 +307,7 @@ class StagingWaitsStubTest {
     loader.start();
     await(firstHasAll);
     Future<?> other = start(second, new Cancellation());
-    awaitWaiting(64 - PAIRS + 8);
+    awaitWaiting(64 - PAIRS + waitingOf(second));
     secondWaits.countDown();
     other.get();
     secondIsDone.countDown();
