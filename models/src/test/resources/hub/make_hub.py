@@ -142,6 +142,7 @@ MODELS = {
     "modernbert-labels": (T.ModernBertForSequenceClassification, T.ModernBertConfig(**MODERN, num_hidden_layers=2, local_attention=6, classifier_pooling="mean", num_labels=3), dict(left=True)),
     "llama-labels": (T.LlamaForSequenceClassification, T.LlamaConfig(**SHORT, pad_token_id=0, num_labels=3), dict(left=True, note="the last token that is not padding")),
     "llama-yarn": (T.LlamaForCausalLM, T.LlamaConfig(**DECODER, attention_bias=True, mlp_bias=True, rope_scaling={**YARN, "factor": 8.0, "attention_factor": 1.3, "original_max_position_embeddings": 32}), dict(generate=True)),
+    "llama-longrope": (T.LlamaForCausalLM, T.LlamaConfig(**DECODER, rope_scaling={**LONG, "original_max_position_embeddings": 64}), dict(generate=True, note="generated tokens beyond the original length")),
     "llama-dynamic": (T.LlamaForCausalLM, T.LlamaConfig(**{**SHORT, "max_position_embeddings": 6}, rope_scaling={"type": "dynamic", "factor": 2.0}), dict(note="a text longer than max_position_embeddings")),
     "mistral": (T.MistralForCausalLM, T.MistralConfig(**DECODER, sliding_window=4), dict(left=True, generate=True, note="a window shorter than the text")),
     "mistral-labels": (T.MistralForSequenceClassification, T.MistralConfig(**SHORT, head_dim=12, sliding_window=None, pad_token_id=2, num_labels=3), {}),

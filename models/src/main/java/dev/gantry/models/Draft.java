@@ -366,7 +366,8 @@ final class Draft {
         facts.number(theta),
         facts.is("partial"),
         facts.number("share"),
-        facts.whole("longest"));
+        facts.whole("longest"),
+        facts.is("originalBeside"));
   }
 
   /// The rotary embedding of layers of a kind. What old files say is for layers that see all tokens.
@@ -376,7 +377,10 @@ final class Draft {
         facts.is("scalable") && !kind.equals(SLIDING)
             ? config.object("rope_scaling").orElseGet(HubConfig::empty)
             : HubConfig.empty();
-    return rotations(theta).rotation(both.object(kind).orElse(old));
+    HubConfig said = both.object(kind).orElse(old);
+    // The reference looks for it in another place, where it is not.
+    said.must("truncate", "true");
+    return rotations(theta).rotation(said);
   }
 
   private Rotation rotation() {
@@ -397,7 +401,8 @@ final class Draft {
           "a head has " + read.size() / 2 + " waves, and factors are for " + by.size());
     }
     List<Float> factors = by.stream().map(each -> (float) (each * factor)).toList();
-    return new Rotation(read.theta(), read.size(), 1, new Rotation.Each(factors, factors, 0));
+    return new Rotation(
+        read.theta(), read.size(), 1, new Rotation.Each(factors, factors, 0, false));
   }
 
   /// The names of the tensors.

@@ -18,8 +18,15 @@ import java.util.stream.Stream;
 /// @param partial whether heads may be turned in part where no waves are stretched
 /// @param share of a head that is turned, if the file says none
 /// @param longest text, if the file says none
+/// @param anew whether a text that outgrows the first training is turned anew
 record Rotations(
-    HubConfig config, int headSize, double theta, boolean partial, double share, int longest) {
+    HubConfig config,
+    int headSize,
+    double theta,
+    boolean partial,
+    double share,
+    int longest,
+    boolean anew) {
   private static final String ORIGINAL = "original_max_position_embeddings";
   private static final String SHARE = "partial_rotary_factor";
   private static final String HEADS = "num_attention_heads";
@@ -146,6 +153,7 @@ record Rotations(
         new Rotation.Each(
             rope.factors("short_factor", size / 2),
             rope.factors("long_factor", size / 2),
-            original));
+            original,
+            anew));
   }
 }

@@ -66,6 +66,7 @@ class TextGeneratorTest {
     "llama-rope3, 20",
     "gpt2-untied, 20",
     "llama-yarn, 200",
+    "llama-longrope, 200",
     "mistral, 200",
     "qwen2, 200",
     "phi3-window, 200",
@@ -115,7 +116,7 @@ class TextGeneratorTest {
     }
   }
 
-  /// The rotary embedding of the model is another one for texts of more than 6 tokens.
+  /// The rotary embedding of the model is another one for texts of more than 6 tokens. Phi-3 begins such a text anew.
   @Test
   void aTextThatOutgrowsTheFirstTrainingGoesOnAsIfItHadBeenLong() throws TranslateException {
     HubModel hub = HubModel.of(HubModelTest.HUB.resolve("phi3"));

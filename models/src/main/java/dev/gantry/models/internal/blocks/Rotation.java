@@ -68,7 +68,9 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
   /// Stretches each wave by a factor of its own.
   ///
   /// @param beyond the factors for texts of more than `original` tokens
-  public record Each(List<Float> within, List<Float> beyond, double original) implements Kind {
+  /// @param anew whether a text that becomes so long is turned anew from its first token, and not only what follows
+  public record Each(List<Float> within, List<Float> beyond, double original, boolean anew)
+      implements Kind {
     @Override
     public double frequency(Rotation rotation, int i, double plain, long length) {
       return plain / (length > original ? beyond : within).get(i);
@@ -76,7 +78,7 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
 
     @Override
     public boolean changes(long from, long to) {
-      return from > original != to > original;
+      return anew && from > original != to > original;
     }
   }
 
