@@ -22,6 +22,8 @@
 #   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh texts FOLDER       texts a second into vectors by a BERT-base with random weights, which is made there, and by Python's libraries
+#   run.sh generate FOLDER [WIDTH LAYERS]   tokens a second by a Llama of 8 billion parameters (16 GB, made there), one prompt and 32, and by
+#                             transformers, in turns; from the process's start to the first answer
 #   run.sh quantised FOLDER   weights of 4.3 GB in each way of quantising, which are made there, as they are and as BFLOAT16
 #   run.sh pickled FOLDER     4.3 GB of a Llama's tensors out of a .pt file and out of a safetensors file, which are made there
 #   run.sh pictures FOLDER [PICTURES]   JPEGs of WebDataset archives, which are made there, decoded by the CPU and by the GPU, and by DALI
@@ -95,8 +97,19 @@ make_file() {
 }
 
 texts() {
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
   python3 "$here/texts.py" "$1" || return
   NVIDIA_TF32_OVERRIDE=0 main dev.gantry.benchmarks.Measure texts "$1" gpu0
+}
+
+generate() {
+  local folder=$1 python=(python3 "$here/generate.py" "$1" cuda "$2" "$3" 32)
+  echo "== machine: $(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -1), $(nproc) cores, $(uname -r)"
+  [[ -f $folder/config.json ]] || "${python[@]}" || return
+  for turn in 1 2; do
+    GANTRY_STARTED=$(date +%s%N) "${python[@]}" || echo "no python3 with transformers: no peer"
+    GANTRY_STARTED=$(date +%s%N) main dev.gantry.benchmarks.Measure generate "$folder" gpu0 32
+  done
 }
 
 quantised() {
@@ -326,6 +339,7 @@ case ${1:-} in
   first-device) all_first_device "${2:?run.sh first-device FILE}" ;;
   into) find_libtorch && main dev.gantry.benchmarks.Measure into "${2:?run.sh into FOLDER}" ;;
   texts) find_libtorch && texts "${2:?run.sh texts FOLDER}" ;;
+  generate) find_libtorch && generate "${2:?run.sh generate FOLDER [WIDTH LAYERS]}" "${3:-4096}" "${4:-32}" ;;
   quantised) find_libtorch && quantised "${2:?run.sh quantised FOLDER}" ;;
   pickled) pickled "${2:?run.sh pickled FOLDER}" ;;
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;

@@ -25,6 +25,7 @@ public final class Measure {
       first-answer LOCATION DEVICE plain|together
       model FOLDER LAYERS
       texts FOLDER DEVICE
+      generate FOLDER DEVICE TEXTS [PROMPT]
       dequantise FILE|FOLDER [PYTHON]
       save DEVICE FOLDER FILE...
       overlap-save FOLDER [LAYERS UNITS ROWS]
@@ -59,6 +60,7 @@ public final class Measure {
       case "first-answer" -> FirstLoads.answer(rest);
       case "model" -> ModelBench.main(rest);
       case "texts" -> TextsBench.main(rest);
+      case "generate" -> GenerateBench.main(rest);
       case "save" -> SaveBench.main(rest);
       case "overlap-save" -> OverlapSaveBench.main(rest);
       case "s3" -> S3Bench.main(rest);
