@@ -185,7 +185,7 @@ MODELS = {
     "siglip-text": (T.SiglipTextModel, T.SiglipTextConfig(**TOWER), dict(names=STATES, given=lambda: {"input_ids": texts((16, 16), 1)["input_ids"]})),
     "siglip-image": (T.SiglipVisionModel, T.SiglipVisionConfig(**VISION), dict(names=STATES, given=lambda: images(8))),
     "deberta-v2": (T.DebertaV2Model, T.DebertaV2Config(**DEBERTA, pos_att_type=["p2c", "c2p"]), dict(names=STATES, lengths=(14, 9), left=True)),
-    "deberta-v2-labels": (T.DebertaV2ForSequenceClassification, T.DebertaV2Config(**{**DEBERTA, "share_att_key": False, "position_biased_input": True}, pos_att_type="c2p", num_labels=3), dict(lengths=(14, 9))),
+    "deberta-v2-labels": (T.DebertaV2ForSequenceClassification, T.DebertaV2Config(**{**DEBERTA, "share_att_key": False, "position_biased_input": True}, pos_att_type="c2p", num_labels=3), dict(lengths=(14, 9), left=True)),
 }
 
 

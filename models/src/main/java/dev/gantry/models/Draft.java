@@ -240,7 +240,8 @@ final class Draft {
         facts.is("rootScale") ? Math.sqrt(facts.whole("width")) : facts.number("embeddingScale"),
         new Positions(longest, facts.is("placed") ? rows : 0, padding),
         facts.whole("types"),
-        facts.is("embeddingNorm"));
+        facts.is("embeddingNorm"),
+        facts.is("blank"));
   }
 
   /// A rotary embedding that grows with texts makes longer ones possible.

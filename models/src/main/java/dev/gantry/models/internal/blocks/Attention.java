@@ -121,7 +121,9 @@ public record Attention(
       scores = scores.div(kind.cap()).tanh().mul(kind.cap());
     }
     NDArray hidden =
-        mask.causal() ? mask(true, 0, 0, length, null, query.getManager(), query) : mask.added();
+        mask.causal()
+            ? mask(true, 0, 0, length, null, false, query.getManager(), query)
+            : mask.added();
     NDArray masked = hidden == null ? scores : scores.add(hidden);
     NDArray shares = sinks == null ? softmax(masked) : beside(masked, sinks);
     return shares
@@ -152,6 +154,7 @@ public record Attention(
   /// @param window how far it sees, as [Description.Layer] has it; 0 for all
   /// @param past how many tokens there are before these
   /// @param given `[batch, past + length]`: 1 for a token, 0 for padding
+  /// @param blank whether all is hidden from padding
   /// @param like has the type and device of the mask
   /// @return null if nothing is hidden
   public static @Nullable NDArray mask(
@@ -160,11 +163,12 @@ public record Attention(
       long past,
       long length,
       @Nullable NDArray given,
+      boolean blank,
       NDManager manager,
       NDArray like) {
     long all = past + length;
     boolean narrow = window > 0 && window < all;
-    NDArray hidden = given == null ? null : padding(given);
+    NDArray hidden = given == null ? null : padding(given, blank);
     if (narrow || (causal && length > 1)) {
       NDArray distance =
           manager
@@ -182,9 +186,10 @@ public record Attention(
     return cast(hidden.toType(DataType.FLOAT32, false).mul(added), like);
   }
 
-  private static NDArray padding(NDArray given) {
+  private static NDArray padding(NDArray given, boolean blank) {
     Shape shape = given.getShape();
-    return given.reshape(shape.get(0), 1, 1, shape.get(1)).eq(0);
+    NDArray padding = given.reshape(shape.get(0), 1, 1, shape.get(1)).eq(0);
+    return blank ? padding.logicalOr(padding.transpose(0, 1, 3, 2)) : padding;
   }
 
   /// The rows of a table.

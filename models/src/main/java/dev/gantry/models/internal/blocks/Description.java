@@ -44,8 +44,15 @@ public record Description(
   /// @param scale by which rows of the table are multiplied
   /// @param types how many token types there are; 0 for none
   /// @param norm whether a norm follows
+  /// @param blank whether padding begins as zeros and sees no token
   public record Tokens(
-      int vocabulary, int width, double scale, Positions positions, int types, boolean norm)
+      int vocabulary,
+      int width,
+      double scale,
+      Positions positions,
+      int types,
+      boolean norm,
+      boolean blank)
       implements Embedding {}
 
   /// Positions of tokens.

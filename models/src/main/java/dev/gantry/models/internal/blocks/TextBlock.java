@@ -4,6 +4,7 @@ package dev.gantry.models.internal.blocks;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.index.NDIndex;
+import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
 import dev.gantry.core.MisuseException;
@@ -103,7 +104,8 @@ public class TextBlock extends TransformerBlock {
       return new Attention.Mask(null, length > 1);
     }
     NDArray hidden =
-        Attention.mask(causal, window, past, length, text.mask(), ids.getManager(), like);
+        Attention.mask(
+            causal, window, past, length, text.mask(), sizes.blank(), ids.getManager(), like);
     if (distances == null) {
       return new Attention.Mask(hidden, false);
     }
@@ -124,6 +126,10 @@ public class TextBlock extends TransformerBlock {
     }
     if (norm != null) {
       embedded = norm.of(embedded, pass);
+    }
+    if (sizes.blank() && text.mask() != null) {
+      NDArray some = text.mask().neq(0).toType(DataType.FLOAT32, false).expandDims(2);
+      embedded = embedded.mul(Attention.cast(some, embedded));
     }
     return project == null ? embedded : project.of(embedded, pass);
   }
