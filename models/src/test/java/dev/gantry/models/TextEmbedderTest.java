@@ -97,6 +97,19 @@ class TextEmbedderTest {
     }
   }
 
+  /// The library that writes these files cuts the prompt off, too, before it counts its tokens.
+  @Test
+  void aPromptThatFillsAWholeTextLeavesItsLastToken() {
+    TextOptions options = TextOptions.builder().optPrompt("passage").optMaxLength(8).build();
+    try (TextEmbedder embedder = HubModel.of(TEXTS.resolve("prompts")).embedder(options)) {
+      float[] vector = embedder.embed("a");
+      float[] first = Arrays.copyOf(vector, 16);
+      for (int mode = 1; mode < 5; mode++) {
+        assertThat(Arrays.copyOfRange(vector, 16 * mode, 16 * (mode + 1))).containsExactly(first);
+      }
+    }
+  }
+
   @Test
   void aPoolingWithoutItsFileIsRefused(@TempDir Path folder) throws IOException {
     TextReference.copy(TEXTS.resolve("cls-dense"), folder);

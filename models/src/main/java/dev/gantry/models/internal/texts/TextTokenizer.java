@@ -143,11 +143,13 @@ public final class TextTokenizer implements AutoCloseable {
     throw new MisuseException("this embedder, scorer or classifier is closed");
   }
 
-  /// How many tokens a prompt adds at the beginning of a text, special ones included.
+  /// How many tokens a prompt adds at the beginning of a text, special ones included. Of one that fills a whole text, a
+  /// special token at its end still counts as the text's.
   public int promptLength(String prompt) {
     Encoding encoded = during(() -> tokenizer.encode(prompt, true, false));
-    int length = encoded.getIds().length;
-    return length > 0 && encoded.getSpecialTokenMask()[length - 1] == 1 ? length - 1 : length;
+    int all = encoded.getIds().length;
+    int length = Math.min(all, settings.longest());
+    return all > 0 && encoded.getSpecialTokenMask()[all - 1] == 1 ? length - 1 : length;
   }
 
   long padding() {
