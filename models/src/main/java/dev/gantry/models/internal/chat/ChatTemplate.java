@@ -171,7 +171,7 @@ public final class ChatTemplate {
   /// does: Jinjava would also take blanks behind an expression. Writes what it does not parse in another way: a list
   /// backwards, a named argument that is a sum, and the marks of what a model answered, which are for trainings.
   private static String rewritten(String template) {
-    return template
+    return Negations.bracketed(template)
         .replaceFirst("\n$", "")
         .replaceAll("(?m)^[ \t]+(?=\\{[%#](?!\\+))", "")
         .replaceAll("((?<!\\+)[%#]})\n", "$1")

@@ -138,6 +138,28 @@ class ChatTemplateTest {
         .isEqualTo("Hi ");
   }
 
+  /// All are true of the conversation, by Python's precedence.
+  @ParameterizedTest
+  @ValueSource(
+      strings = {
+        "not messages[0].role == 'system'",
+        "not messages|length == 2",
+        "not 'z' in messages[0].content",
+        "not messages[0].tool is defined",
+        "not (not messages[0].role is defined)",
+        "not not messages[0].role is string",
+        "not messages[0].tool is defined and add_generation_prompt",
+        "not messages[0].content.startswith('not (') == true",
+        "messages[0].content not in ['not', 'a'] and messages[0].tool is not defined",
+        "[not messages|length == 2, not 1 == 1][0] == true",
+        "(1 if not messages|length == 2 else 2) == 1"
+      })
+  void notDeniesAWholeComparison(String condition) throws IOException {
+    assertThat(template("{%- if " + condition + " -%} yes {%- endif %}").render(HI, true))
+        .isEqualTo("yes");
+    assertThat(template("{{ 'yes' if " + condition + "}}").render(HI, true)).isEqualTo("yes");
+  }
+
   @Test
   void datesAreWrittenAsPythonWritesThem() {
     assertThat(ChatTemplate.now("%d %b %Y, %H:%M %%"))
