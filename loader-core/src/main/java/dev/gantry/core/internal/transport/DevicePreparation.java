@@ -7,6 +7,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;

@@ -17,6 +17,7 @@ import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;

@@ -8,6 +8,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import dev.gantry.core.internal.threads.WorkQueue;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;

@@ -7,6 +7,7 @@ import dev.gantry.core.Metrics.MemoryUse;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import org.jspecify.annotations.Nullable;
 
 /// Decides how many readers a transfer has, and what its options mean for them. Pure.

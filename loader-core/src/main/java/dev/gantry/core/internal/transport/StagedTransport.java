@@ -11,6 +11,7 @@ import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;

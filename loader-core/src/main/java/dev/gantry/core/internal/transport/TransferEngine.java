@@ -26,6 +26,7 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import dev.gantry.core.internal.threads.SessionGate;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;

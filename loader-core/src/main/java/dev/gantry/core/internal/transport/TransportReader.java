@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.internal.threads.ReaderGrowth;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.spi.Residency;
 import java.util.List;

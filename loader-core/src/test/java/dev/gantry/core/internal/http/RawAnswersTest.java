@@ -102,8 +102,18 @@ class RawAnswersTest {
       strings = {
         "HTTP/1.1 206\nETag: \"one\"\nContent-Range: bytes 0-0/1\ncontent-length: 1\n\nx",
         "HTTP/1.1 100 Continue\r\n\r\n" + RIGHT,
-        "HTTP/1.1 206 Partial Content\r\nETag: \"one\"\r\nContent-Range: bytes 0-0/1\r\n"
-            + "Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nTrailer: any\r\n\r\n"
+        """
+        HTTP/1.1 206 Partial Content\r
+        ETag: "one"\r
+        Content-Range: bytes 0-0/1\r
+        Transfer-Encoding: chunked\r
+        \r
+        1;a=b\r
+        x\r
+        0\r
+        Trailer: any\r
+        \r
+        """
       })
   void aConnectionServesOneRequestAfterAnother(String right) {
     answer = right;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.threads;
 
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.threads;
 
 import dev.gantry.core.internal.memory.Cleanup;
 import java.util.function.BooleanSupplier;
@@ -8,14 +8,14 @@ import java.util.function.BooleanSupplier;
 /// as long as the GPUs wait for bytes: that is so while readers that want a buffer back find that its copy has long been
 /// done. How many readers fill a link depends on the host: on one with 16 cores eight reached 42 GB/s of 55, sixteen 48;
 /// on another eight reached 53. Thread-safe.
-final class ReaderGrowth {
+public final class ReaderGrowth {
   /// How often each reader must have turned to its other buffer before more readers join.
   private static final int TURNS = 3;
 
   private static final int STEP = 2;
 
   /// For readers whose number is fixed.
-  static final ReaderGrowth NONE = new ReaderGrowth(1, 1);
+  public static final ReaderGrowth NONE = new ReaderGrowth(1, 1);
 
   private final int begin;
   private final int most;
@@ -26,7 +26,7 @@ final class ReaderGrowth {
 
   /// @param begin how many readers read from the start
   /// @param most how many readers may read
-  ReaderGrowth(int begin, int most) {
+  public ReaderGrowth(int begin, int most) {
     this.begin = Math.min(begin, most);
     this.most = most;
     this.joined = this.begin;
@@ -36,7 +36,7 @@ final class ReaderGrowth {
   ///
   /// @param reader the reader's number, from 0 on
   /// @return false if the load has ended without it
-  synchronized boolean join(int reader) {
+  public synchronized boolean join(int reader) {
     Cleanup.awaitUninterruptibly(() -> {
       while (reader >= joined && !over) {
         wait();
@@ -49,7 +49,7 @@ final class ReaderGrowth {
   /// Notes that a reader has filled a buffer and turns to its other one.
   ///
   /// @param waits whether the reader must wait for that buffer's copy, since the link is busy
-  void turned(BooleanSupplier waits) {
+  public void turned(BooleanSupplier waits) {
     if (begin < most) {
       add(waits.getAsBoolean() ? 1 : 0);
     }
@@ -69,18 +69,18 @@ final class ReaderGrowth {
   }
 
   /// Ends the waiting of readers that have not joined: nothing is left to read.
-  synchronized void end() {
+  public synchronized void end() {
     over = true;
     notifyAll();
   }
 
   /// How many readers may read.
-  int most() {
+  public int most() {
     return most;
   }
 
   /// How many readers have joined.
-  synchronized int joined() {
+  public synchronized int joined() {
     return joined;
   }
 }
