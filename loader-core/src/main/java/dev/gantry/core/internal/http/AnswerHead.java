@@ -20,7 +20,10 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
   static final long UNTIL_CLOSED = Long.MAX_VALUE;
 
   private static final Pattern STATUS = Pattern.compile("HTTP/1\\.([01]) (\\d{3})(?: .*)?");
-  private static final Pattern LENGTH = Pattern.compile("\\d{1,18}");
+
+  /// A name, and a value that may be sent back with the next request.
+  private static final Pattern HEADER =
+      Pattern.compile("([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\\t\\x20-\\x7e\\x80-\\xff]*)");
 
   /// @param lines the lines before the empty one
   static AnswerHead of(List<String> lines) throws IOException {
@@ -30,13 +33,12 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
     }
     Map<String, List<String>> values = new TreeMap<>(String.CASE_INSENSITIVE_ORDER);
     for (String line : lines.subList(1, lines.size())) {
-      int colon = line.indexOf(':');
-      if (colon < 0 || line.substring(0, colon).isBlank()) {
-        throw new IOException("the answer has a header without a name");
+      Matcher header = HEADER.matcher(line);
+      if (!header.matches()) {
+        throw new IOException(
+            "the answer has a header without a name, or with a control character");
       }
-      values
-          .computeIfAbsent(line.substring(0, colon), _ -> new ArrayList<>())
-          .add(line.substring(colon + 1).strip());
+      values.computeIfAbsent(header.group(1), _ -> new ArrayList<>()).add(header.group(2).strip());
     }
     HttpHeaders headers = HttpHeaders.of(values, (_, _) -> true);
     boolean closes =
@@ -72,7 +74,7 @@ record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implem
     if (lengths.isEmpty()) {
       return UNTIL_CLOSED;
     }
-    if (lengths.size() > 1 || !LENGTH.matcher(lengths.getFirst()).matches()) {
+    if (lengths.size() > 1 || !HeaderValues.isCount(lengths.getFirst())) {
       throw new IOException("the answer has a wrong Content-Length: " + lengths);
     }
     return Long.parseLong(lengths.getFirst());

@@ -53,7 +53,7 @@ record FileVersion(String validator, long size) {
         || Long.parseLong(range.group(2)) != offset + length - 1) {
       throw refusal("the server sent another range: " + range.group());
     }
-    long announced = answer.headers().firstValueAsLong("Content-Length").orElse(length);
+    long announced = HeaderValues.count(answer.headers(), "Content-Length").orElse(length);
     if (announced != length) {
       throw refusal("the server announced " + announced + " bytes instead of " + length);
     }

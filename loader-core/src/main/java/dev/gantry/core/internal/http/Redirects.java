@@ -26,16 +26,12 @@ public final class Redirects {
     if (!STATUSES.contains(status)) {
       return Optional.empty();
     }
-    try {
-      return headers
-          .firstValue("Location")
-          .map(from::resolve)
-          .filter(target -> target.getHost() != null)
-          .filter(target ->
-              "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
-    } catch (IllegalArgumentException _) {
-      return Optional.empty();
-    }
+    return headers
+        .firstValue("Location")
+        .flatMap(address -> HeaderValues.address(from, address))
+        .filter(target -> target.getHost() != null)
+        .filter(target ->
+            "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
   }
 
   private static boolean isPlain(URI address) {

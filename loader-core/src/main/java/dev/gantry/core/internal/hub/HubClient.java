@@ -3,6 +3,7 @@ package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
 import dev.gantry.core.internal.store.RemoteFault;
@@ -73,9 +74,11 @@ final class HubClient {
             .firstValue("X-Linked-Etag")
             .or(() -> redirects ? Optional.empty() : headers.firstValue("ETag"))
             .map(tag -> tag.replaceFirst("^W/", "").replace("\"", ""));
-    OptionalLong linked = headers.firstValueAsLong("X-Linked-Size");
+    OptionalLong linked = HeaderValues.count(headers, "X-Linked-Size");
     OptionalLong size =
-        linked.isPresent() || redirects ? linked : headers.firstValueAsLong("Content-Length");
+        redirects || headers.firstValue("X-Linked-Size").isPresent()
+            ? linked
+            : HeaderValues.count(headers, "Content-Length");
     if (!HubName.isCommit(commit)
         || etag.filter(HubFile::isEtag).isEmpty()
         || size.orElse(-1) < 0) {
@@ -111,7 +114,10 @@ final class HubClient {
               .firstValue("Link")
               .map(NEXT::matcher)
               .filter(Matcher::find)
-              .map(next -> asked.resolve(next.group(1)));
+              .map(next ->
+                  HeaderValues.address(asked, next.group(1))
+                      .orElseThrow(() ->
+                          HubErrors.wrong("GET", name, "the list of files goes on at no address")));
     }
     return new HubTree(entries);
   }

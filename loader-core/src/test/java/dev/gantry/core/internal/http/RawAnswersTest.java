@@ -156,6 +156,8 @@ class RawAnswersTest {
         "HTTP/2 206 | none of HTTP/1.1",
         "HTTP/1.1 206@: nameless | header without a name",
         "HTTP/1.1 206@ : x | header without a name",
+        "HTTP/1.1 206@ETag: \u007f@Content-Range: bytes 0-0/1 | or with a control character",
+        "HTTP/1.1 206@ETag : x | header without a name",
         "HTTP/1.1 206@Content-Length: -1 | wrong Content-Length: [-1]",
         "HTTP/1.1 206@Content-Length: 1@Content-Length: 2 | wrong Content-Length: [1, 2]",
         "HTTP/1.1 206@Transfer-Encoding: gzip, chunked | encoded for its transfer",

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.http;
+
+import java.net.URI;
+import java.net.http.HttpHeaders;
+import java.util.Optional;
+import java.util.OptionalLong;
+import java.util.regex.Pattern;
+
+/// Values of an answer's headers, of which a server may write any.
+public final class HeaderValues {
+  private static final Pattern COUNT = Pattern.compile("\\d{1,18}");
+
+  private HeaderValues() {}
+
+  static boolean isCount(String value) {
+    return COUNT.matcher(value).matches();
+  }
+
+  /// Returns a count of bytes; empty if the header is not there, or no such number.
+  public static OptionalLong count(HttpHeaders headers, String name) {
+    return headers
+        .firstValue(name)
+        .filter(HeaderValues::isCount)
+        .map(value -> OptionalLong.of(Long.parseLong(value)))
+        .orElseGet(OptionalLong::empty);
+  }
+
+  /// Resolves an address that an answer names; empty if it is none.
+  public static Optional<URI> address(URI from, String value) {
+    try {
+      return Optional.of(from.resolve(value));
+    } catch (IllegalArgumentException _) {
+      return Optional.empty();
+    }
+  }
+}
