@@ -9,7 +9,6 @@ import dev.gantry.core.internal.store.RetryLimits;
 import java.net.URI;
 import java.net.URISyntaxException;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -40,6 +39,9 @@ import software.amazon.awssdk.crt.s3.S3MetaRequest;
 import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
 import software.amazon.awssdk.services.s3.model.HeadObjectResponse;
+import software.amazon.awssdk.services.s3.model.ListMultipartUploadsResponse;
+import software.amazon.awssdk.services.s3.model.ListObjectsV2Response;
+import software.amazon.awssdk.services.s3.model.ListPartsResponse;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.Part;
 import software.amazon.awssdk.services.s3.model.RequestPayer;
@@ -219,7 +221,12 @@ final class S3Clients implements AutoCloseable {
   ///
   /// @param delimiter that ends a folder's name, to leave out what lies in folders within; or null
   List<S3Object> objects(Location location, S3Name folder, @Nullable String delimiter) {
-    List<S3Object> found = new ArrayList<>();
+    S3List<ListObjectsV2Response, S3Object> objects =
+        new S3List<>(
+            location,
+            ListObjectsV2Response::contents,
+            page -> String.valueOf(page.nextContinuationToken()),
+            object -> isBelow(folder, object.key()) && object.size() != null && object.size() >= 0);
     var _ =
         await(
             "LIST",
@@ -231,11 +238,13 @@ final class S3Clients implements AutoCloseable {
                             .prefix(folder.key())
                             .delimiter(delimiter)
                             .requestPayer(payer))
-                    .contents()
-                    .subscribe(found::add));
+                    .subscribe(objects));
     // Leaves out the folder itself, which some programs make as an empty object.
-    found.removeIf(object -> object.key().equals(folder.key()));
-    return found;
+    return objects.found().stream().filter(object -> !object.key().equals(folder.key())).toList();
+  }
+
+  private static boolean isBelow(S3Name folder, @Nullable String key) {
+    return key != null && key.startsWith(folder.key());
   }
 
   void delete(Location file, S3Name name) {
@@ -250,7 +259,15 @@ final class S3Clients implements AutoCloseable {
 
   /// The uploads in parts that were begun below a folder, and neither completed nor aborted.
   List<MultipartUpload> begun(Location location, S3Name folder) {
-    List<MultipartUpload> found = new ArrayList<>();
+    S3List<ListMultipartUploadsResponse, MultipartUpload> uploads =
+        new S3List<>(
+            location,
+            ListMultipartUploadsResponse::uploads,
+            page -> page.nextKeyMarker() + " " + page.nextUploadIdMarker(),
+            upload ->
+                isBelow(folder, upload.key())
+                    && upload.uploadId() != null
+                    && upload.initiated() != null);
     var _ =
         await(
             "LIST",
@@ -259,14 +276,22 @@ final class S3Clients implements AutoCloseable {
                 names
                     .listMultipartUploadsPaginator(list ->
                         list.bucket(folder.bucket()).prefix(folder.key()).requestPayer(payer))
-                    .uploads()
-                    .subscribe(found::add));
-    return found;
+                    .subscribe(uploads));
+    return uploads.found();
   }
 
   /// The parts of an upload that are there.
   List<Part> parts(Location file, S3Name name, String uploadId) {
-    List<Part> found = new ArrayList<>();
+    S3List<ListPartsResponse, Part> parts =
+        new S3List<>(
+            file,
+            ListPartsResponse::parts,
+            page -> String.valueOf(page.nextPartNumberMarker()),
+            part ->
+                part.partNumber() != null
+                    && part.partNumber() > 0
+                    && part.size() != null
+                    && part.eTag() != null);
     var _ =
         await(
             "LIST",
@@ -278,9 +303,8 @@ final class S3Clients implements AutoCloseable {
                             .key(name.key())
                             .uploadId(uploadId)
                             .requestPayer(payer))
-                    .parts()
-                    .subscribe(found::add));
-    return found;
+                    .subscribe(parts));
+    return parts.found();
   }
 
   void abort(Location location, String bucket, String key, String uploadId) {

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Predicate;
+
+/// What a server lists, page after page. A server may write anything: each entry is checked, and the list must end. For one
+/// thread at a time.
+///
+/// @param <P> a page
+/// @param <E> an entry
+final class S3List<P, E> implements Consumer<P> {
+  private static final int MAX_PAGES = 100_000;
+
+  private final Location location;
+  private final Function<P, List<E>> entries;
+  private final Function<P, String> next;
+  private final Predicate<E> right;
+  private final List<E> found = new ArrayList<>();
+  private String last = "";
+  private int pages;
+
+  /// @param location of what is listed, for errors
+  /// @param entries those of a page
+  /// @param next how a page names the one that follows it
+  /// @param right whether an entry says all that it must
+  S3List(
+      Location location,
+      Function<P, List<E>> entries,
+      Function<P, String> next,
+      Predicate<E> right) {
+    this.location = location;
+    this.entries = entries;
+    this.next = next;
+    this.right = right;
+  }
+
+  /// The entries of all pages that have come.
+  List<E> found() {
+    return found;
+  }
+
+  @Override
+  public void accept(P page) {
+    String following = next.apply(page);
+    if (pages > 0 && following.equals(last)) {
+      throw wrong("goes on where it was");
+    }
+    last = following;
+    if (++pages > MAX_PAGES) {
+      throw wrong("has more than " + MAX_PAGES + " pages");
+    }
+    for (E entry : entries.apply(page)) {
+      if (!right.test(entry)) {
+        throw wrong("has an entry that lacks a part, or lies elsewhere");
+      }
+      found.add(entry);
+    }
+  }
+
+  private TransferException wrong(String what) {
+    return new TransferException(
+        "LIST", location.toString(), new Failure.Remote(0, "the server's list " + what));
+  }
+}
