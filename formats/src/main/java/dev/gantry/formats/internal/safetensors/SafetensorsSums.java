@@ -24,6 +24,7 @@ import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.Iterator;
 import java.util.List;
+import java.util.regex.Pattern;
 
 /// The checksums of a safetensors file's tensors, in a file of text beside it: `NAME.gantry-sums`.
 ///
@@ -37,6 +38,8 @@ public final class SafetensorsSums {
 
   /// The length of a line with a checksum: eight digits and a line feed.
   private static final int SUM_LENGTH = 9;
+
+  private static final Pattern LINES = Pattern.compile("(?:[0-9a-f]{8}\n)*+");
 
   private SafetensorsSums() {}
 
@@ -154,7 +157,9 @@ public final class SafetensorsSums {
               + ", by its size or its header; `gantry index` makes them anew");
     }
     int end = start.length() + SUM_LENGTH * header.tensors().size();
-    if (text.length() < end || !text.substring(end).equals(line(crc32c(text.substring(0, end))))) {
+    if (text.length() < end
+        || !text.substring(end).equals(line(crc32c(text.substring(0, end))))
+        || !LINES.matcher(text.substring(start.length(), end)).matches()) {
       throw new MalformedFileException(sums, 0, "checksum-mismatch", "the checksums are damaged");
     }
     Iterator<String> values = text.substring(start.length(), end).lines().iterator();
