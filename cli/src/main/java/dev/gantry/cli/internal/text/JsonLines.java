@@ -11,6 +11,7 @@ import com.fasterxml.jackson.core.json.JsonReadFeature;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.store.FileErrors;
 import java.io.BufferedInputStream;
+import java.io.CharConversionException;
 import java.io.EOFException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -101,6 +102,9 @@ final class JsonLines implements Documents {
       return text;
     } catch (JacksonException e) {
       throw malformed("invalid-json", e.getOriginalMessage());
+    } catch (CharConversionException e) {
+      // Bytes that begin as UTF-32 are read as that.
+      throw malformed("invalid-json", String.valueOf(e.getMessage()));
     } catch (ZipException | EOFException e) {
       throw malformed("invalid-gzip", cut(e));
     }
