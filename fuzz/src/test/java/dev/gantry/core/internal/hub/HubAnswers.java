@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.fuzz.AnswerServer;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.util.Map;
+
+/// What the hub answers, and what its cache holds.
+public final class HubAnswers {
+  private static final HubName NAME = HubName.of(Location.of("hf://owner/name/file"));
+
+  private HubAnswers() {}
+
+  /// A list of a commit's files: one page of the hub's, or the file that Python's library keeps.
+  public static void tree(byte[] input) throws IOException {
+    String text = new String(input, StandardCharsets.UTF_8);
+    if (text.stripLeading().startsWith("[")) {
+      var _ = new HubTree(HubTree.page(NAME, text));
+    } else {
+      String _ = HubTree.sha(NAME, text);
+      HubTree tree = HubTree.read(text);
+      if (!HubTree.read(tree.text()).equals(tree)) {
+        throw new AssertionError("a tree that was written is another when it is read");
+      }
+    }
+  }
+
+  /// A name of a file of the hub.
+  public static void name(byte[] input) {
+    HubName name = HubName.of(Location.of("hf://" + new String(input, StandardCharsets.UTF_8)));
+    if (!name.path().isEmpty() && !HubName.isSafe(name.path())) {
+      throw new AssertionError("an unsafe path: " + name.path());
+    }
+  }
+
+  /// Answers of the hub, as [AnswerServer#structured] takes them.
+  ///
+  /// @param folder the cache
+  public static void answers(byte[] input, Path folder) {
+    int port = AnswerServer.structured(input).port();
+    Map<String, String> environment =
+        Map.of(
+            "HF_ENDPOINT", "http://127.0.0.1:" + port,
+            "HF_HUB_CACHE", folder.toString(),
+            "HF_HOME", folder.toString());
+    try (HubStore store = HubStore.with(environment, 0)) {
+      if (input.length > 0 && input[0] % 2 == 0) {
+        var _ = store.list(Location.of("hf://owner/name"));
+      } else {
+        store.open(Location.of("hf://owner/name/file"), CachePolicy.BUFFERED).close();
+      }
+    }
+  }
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.fuzz;
+
+import com.sun.management.ThreadMXBean;
+import dev.gantry.core.Failure;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.session.GantrySession;
+import java.lang.management.ManagementFactory;
+import java.util.Arrays;
+import java.util.Set;
+
+/// What a parser owes any input: a value, or one of the documented errors in one line; little memory beyond the input's
+/// size; and nothing held afterwards. A search also bounds its time.
+final class Check {
+  /// A parser may allocate this much whatever its input, buffers and decoders of images included.
+  private static final long CONSTANT_BYTES = 48L << 20;
+
+  /// What it may allocate for each byte of its input, in all: compressed bytes grow by up to 1,032.
+  private static final long GROWTH = 3000;
+
+  /// The time of a processor that it may take: a machine may be busy, so that other time says little.
+  private static final long CPU_NANOS = 5_000_000_000L;
+
+  /// Errors of files that an input names and that are not there.
+  private static final Set<String> NO_FILE = Set.of("ENOENT", "EISDIR", "ENOTDIR", "ENAMETOOLONG");
+
+  private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+
+  private Check() {}
+
+  /// Gives an input to a parser as it is, and again with right checksums if they are wrong.
+  ///
+  /// @return whether the parser took it either time
+  /// @throws AssertionError if it breaks a rule
+  static boolean run(Target target, byte[] input) {
+    boolean taken = parse(target, input);
+    byte[] mended = target.mended().apply(input.clone());
+    return (!Arrays.equals(mended, input) && parse(target, mended)) || taken;
+  }
+
+  private static boolean parse(Target target, byte[] input) {
+    LiveResources.forgetMostUsed();
+    long start = THREADS.getCurrentThreadCpuTime();
+    long before = THREADS.getCurrentThreadAllocatedBytes();
+    boolean taken = verdict(target, input.clone());
+    long allocated = THREADS.getCurrentThreadAllocatedBytes() - before;
+    long nanos = THREADS.getCurrentThreadCpuTime() - start;
+    require(nanos <= CPU_NANOS, "it took %,d ms for %,d bytes", nanos / 1_000_000, input.length);
+    long bound = CONSTANT_BYTES + GROWTH * input.length;
+    if (allocated > bound) {
+      // The first time, classes are loaded.
+      before = THREADS.getCurrentThreadAllocatedBytes();
+      boolean _ = verdict(target, input.clone());
+      allocated = THREADS.getCurrentThreadAllocatedBytes() - before;
+      require(allocated <= bound, "it allocated %,d bytes for %,d", allocated, input.length);
+    }
+    long slabs = LiveResources.mostUsed().hostBytes();
+    require(slabs <= bound, "its slabs took %,d bytes for %,d", slabs, input.length);
+    return taken;
+  }
+
+  private static boolean verdict(Target target, byte[] input) {
+    try {
+      target.parser().parse(input);
+      return true;
+    } catch (MalformedFileException refusal) {
+      require(refusal.kind().matches("[a-z0-9]+(-[a-z0-9]+)*"), "the kind is '%s'", refusal.kind());
+      require(refusal.offset() >= 0, "the offset is %d", refusal.offset());
+      requireOneLine(refusal);
+    } catch (MisuseException refusal) {
+      requireOneLine(refusal);
+    } catch (TransferException refusal) {
+      boolean known =
+          switch (refusal.failure()) {
+            case Failure.Errno(_, String name, _) -> NO_FILE.contains(name);
+            case Failure.Malformed _, Failure.Remote _ -> true;
+            default -> false;
+          };
+      if (!known) {
+        throw new AssertionError("not an error of an input", refusal);
+      }
+      requireOneLine(refusal);
+    } catch (Exception refusal) {
+      if (target.refusals().stream().noneMatch(known -> known.isInstance(refusal))) {
+        throw new AssertionError("an exception that is no verdict: " + refusal, refusal);
+      }
+    }
+    return false;
+  }
+
+  private static void requireOneLine(GantryException refusal) {
+    String text = String.valueOf(refusal.getMessage());
+    require(!text.isBlank() && text.lines().count() == 1, "the message is '%s'", text);
+  }
+
+  /// Requires that nothing is held but what is kept for the next load.
+  static void requireNothingHeld() {
+    GantrySession.shared().freeIdle();
+    LiveResources.Snapshot held = LiveResources.snapshot();
+    require(held.equals(LiveResources.Snapshot.NOTHING), "it holds %s", held);
+  }
+
+  private static void require(boolean right, String otherwise, Object... values) {
+    if (!right) {
+      throw new AssertionError(otherwise.formatted(values));
+    }
+  }
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.fuzz;
+
+/// What was counted of a target.
+final class Counts {
+  final String target;
+  long executions;
+
+  /// How many inputs the parser took.
+  long taken;
+
+  long nanos;
+  long slowestNanos;
+
+  Counts(String target) {
+    this.target = target;
+  }
+
+  String line() {
+    return target + " " + executions + " " + taken + " " + nanos + " " + slowestNanos;
+  }
+
+  /// Reads what [#line] wrote.
+  static Counts of(String line) {
+    String[] words = line.split(" ");
+    Counts counts = new Counts(words[0]);
+    counts.executions = Long.parseLong(words[1]);
+    counts.taken = Long.parseLong(words[2]);
+    counts.nanos = Long.parseLong(words[3]);
+    counts.slowestNanos = Long.parseLong(words[4]);
+    return counts;
+  }
+}

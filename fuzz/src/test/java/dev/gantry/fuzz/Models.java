@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.fuzz;
+
+import dev.gantry.models.HubModel;
+import dev.gantry.models.internal.chat.ChatTemplate;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Map;
+
+/// Folders of the hub.
+final class Models {
+  private Models() {}
+
+  /// The configuration of a model; its block is designed, and not filled.
+  static void configuration(byte[] input) {
+    HubModel model = HubModel.of(Places.folder("model", Bundle.files(input)));
+    var _ = model.names();
+    var _ = model.inputs();
+    var _ = model.inputShapes();
+    var _ = model.endTokens();
+  }
+
+  /// A chat's template.
+  static void chat(byte[] input) {
+    Path folder = Places.folder("chat", Bundle.files(input));
+    String _ =
+        ChatTemplate.read(folder)
+            .render(
+                List.of(
+                    Map.of("role", "system", "content", "a"),
+                    Map.of("role", "user", "content", "b")),
+                true);
+  }
+}
