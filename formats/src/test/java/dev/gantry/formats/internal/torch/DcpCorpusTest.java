@@ -10,7 +10,6 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TensorShape;
-import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.session.GantrySession;
@@ -29,11 +28,9 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.Random;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.LongStream;
@@ -223,52 +220,5 @@ class DcpCorpusTest {
     Files.delete(data);
     assertThat(catchThrowableOfType(Exception.class, () -> open(cut)))
         .hasMessageContaining("__1_0.distcp");
-  }
-
-  /// The system property `gantry.mutations` gives the number of damaged folders.
-  @Test
-  void aDamagedFolderIsRefusedOrRead() throws IOException {
-    Path folder = copy("grid-4");
-    List<Path> files;
-    try (Stream<Path> listed = Files.list(folder)) {
-      files = listed.sorted().toList();
-    }
-    List<byte[]> wholes = new ArrayList<>();
-    for (Path file : files) {
-      wholes.add(Files.readAllBytes(file));
-    }
-    Random random = new Random(Long.getLong("gantry.seed", 20261124));
-    int mutations = Integer.getInteger("gantry.mutations", 1500);
-    for (int i = 0; i < mutations; i++) {
-      int chosen = i % 3 == 0 ? random.nextInt(files.size()) : 0;
-      byte[] damaged = wholes.get(chosen).clone();
-      for (int change = 0; change <= random.nextInt(3); change++) {
-        int at = random.nextInt(damaged.length);
-        if (random.nextBoolean()) {
-          damaged[at] = (byte) random.nextInt();
-        } else {
-          int from = random.nextInt(damaged.length);
-          int count = Math.min(random.nextInt(24), damaged.length - Math.max(at, from));
-          System.arraycopy(wholes.get(chosen), from, damaged, at, count);
-        }
-      }
-      Files.write(files.get(chosen), damaged);
-      try {
-        WeightsCatalogue weights = open(folder);
-        for (StoredTensor tensor : weights.tensors().values()) {
-          if (tensor.bytes() < 1 << 20) {
-            assertThat(TensorValues.bytes(tensor)).hasSize((int) tensor.bytes());
-          }
-        }
-        weights.verify(GantrySession.shared());
-      } catch (MalformedFileException fault) {
-        assertThat(fault.getMessage()).doesNotContain("\n");
-      } catch (TransferException missing) {
-        assertThat(missing.isNotFound()).as(missing.toString()).isTrue();
-      } catch (RuntimeException | StackOverflowError | OutOfMemoryError e) {
-        throw new AssertionError("mutation " + i, e);
-      }
-      Files.write(files.get(chosen), wholes.get(chosen));
-    }
   }
 }
