@@ -45,6 +45,9 @@ final class JsonLines implements Documents {
     } catch (ZipException | EOFException e) {
       bytes.close();
       throw new MalformedFileException(file, 0, "invalid-gzip", cut(e));
+    } catch (CharConversionException e) {
+      bytes.close();
+      throw new MalformedFileException(file, 0, "invalid-json", String.valueOf(e.getMessage()));
     } catch (IOException e) {
       bytes.close();
       throw e;
