@@ -30,6 +30,7 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import software.amazon.awssdk.crt.http.HttpRequestBodyStream;
 import software.amazon.awssdk.services.s3.model.MultipartUpload;
 import software.amazon.awssdk.services.s3.model.Part;
@@ -37,18 +38,24 @@ import software.amazon.awssdk.services.s3.model.Part;
 /// A file on its way to S3, for one thread:
 ///
 /// 1. A file of one part at most is one request.
-/// 2. Otherwise an upload of the same object that was begun and not ended is taken up, or else one is begun.
+/// 2. Otherwise an upload is begun. Meanwhile this looks for others of the same object that were begun and not ended: one
+///    that has parts of this file is taken up instead.
 /// 3. The parts that are missing are sent, many at once. A part is there if its MD5 is that of the file's bytes.
 /// 4. The upload is completed; before that, the object is as it was.
 ///
-/// A failure aborts the upload. A process that is killed, or interrupted, leaves it for step 2 of the next one.
+/// A failure aborts the upload. A process that is killed, or interrupted, leaves it for step 2 of the next one. Who may not
+/// list uploads sends all parts.
 final class S3Upload {
   private static final long SMALLEST_PART = 8L << 20;
 
   /// S3's bound.
   private static final int MAX_PARTS = 10_000;
 
-  private static final int PARTS_AT_ONCE = 64;
+  /// A core sends no more than 16 connections of object storage bring away, and each part under way takes memory that the
+  /// CRT client allocates anew: more parts than that are slower.
+  private static final int PARTS_AT_ONCE =
+      Math.clamp(16L * Runtime.getRuntime().availableProcessors(), 32, 128);
+
   private static final int HASHED_BYTES = 1 << 20;
 
   private final S3Clients clients;
@@ -88,34 +95,57 @@ final class S3Upload {
       Answer _ = await(call("PutObject", "PUT", "", part(0)));
       return;
     }
-    SortedMap<Integer, String> there = new TreeMap<>();
-    String id = resumable(there).orElseGet(this::begin);
+    CompletableFuture<Answer> beginning =
+        call("CreateMultipartUpload", "POST", "?uploads", Body.of(new byte[0]));
+    List<MultipartUpload> before = begun();
+    String id = idOf(await(beginning));
     try {
+      SortedMap<Integer, String> there = new TreeMap<>();
+      String fresh = id;
+      Optional<String> cut =
+          resumable(before.stream().filter(one -> !one.uploadId().equals(fresh)), there);
+      if (cut.isPresent()) {
+        id = cut.get();
+        clients.abort(target, name.bucket(), name.key(), fresh);
+      }
       sendMissing(id, there);
       complete(id, there);
     } catch (GantryException e) {
-      if (!(e instanceof TransferException failed
-          && failed.failure() instanceof Failure.Cancelled)) {
+      if (!isCancelled(e)) {
         abort(id, e);
       }
       throw e;
     }
   }
 
+  private static boolean isCancelled(GantryException e) {
+    return e instanceof TransferException failed && failed.failure() instanceof Failure.Cancelled;
+  }
+
   private int parts() {
     return Math.toIntExact(Math.ceilDiv(size, partBytes));
   }
 
-  /// Finds an upload of this object with parts of this file; the one that was begun last, if there are several.
+  /// The uploads of this object that were begun and not ended, the one that was begun last first.
+  private List<MultipartUpload> begun() {
+    try {
+      return clients.begun(target, name).stream()
+          .filter(upload -> upload.key().equals(name.key()))
+          .sorted(Comparator.comparing(MultipartUpload::initiated).reversed())
+          .toList();
+    } catch (TransferException e) {
+      if (isCancelled(e)) {
+        throw e;
+      }
+      return List.of();
+    }
+  }
+
+  /// Finds an upload with parts of this file.
   ///
   /// @param there gets the ETag of each part that need not be sent, by number
-  private Optional<String> resumable(Map<Integer, String> there) {
-    List<MultipartUpload> begun =
-        clients.begun(target, name).stream()
-            .filter(upload -> upload.key().equals(name.key()))
-            .sorted(Comparator.comparing(MultipartUpload::initiated).reversed())
-            .toList();
-    for (MultipartUpload upload : begun) {
+  private Optional<String> resumable(Stream<MultipartUpload> begun, Map<Integer, String> there) {
+    for (MultipartUpload upload : begun.toList()) {
       for (Part part : clients.parts(target, name, upload.uploadId())) {
         if (part.partNumber() <= parts() && isSame(part)) {
           there.put(part.partNumber(), part.eTag());
@@ -155,10 +185,8 @@ final class S3Upload {
     }
   }
 
-  private String begin() {
-    String id =
-        await(call("CreateMultipartUpload", "POST", "?uploads", Body.of(new byte[0])))
-            .element("UploadId");
+  private String idOf(Answer begun) {
+    String id = begun.element("UploadId");
     if (id.isEmpty()) {
       throw new TransferException(
           "POST", target.toString(), new Failure.Remote(0, "the server named no upload"));

@@ -43,6 +43,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import software.amazon.awssdk.services.s3.S3AsyncClient;
+import software.amazon.awssdk.services.s3.model.MultipartUpload;
 
 /// Uploads to an S3 server that refuses, or is not heard: they are repeated, or there is one error and
 /// the object is as it was before.
@@ -157,12 +158,16 @@ class S3UploadFaultTest {
     Failure failure = failure(LARGE).failure();
     assertThat(((Failure.Remote) failure).status()).isEqualTo(403);
     proxy.answerUploads(_ -> Answer.RIGHT);
-    try (S3AsyncClient client = S3AsyncClient.crtBuilder().forcePathStyle(true).build()) {
-      assertThat(client.listMultipartUploads(list -> list.bucket(S3Server.BUCKET)).join().uploads())
-          .isEmpty();
-    }
+    assertThat(begun()).isEmpty();
     upload(LARGE);
     assertThat(size()).isEqualTo(LARGE);
+  }
+
+  /// The uploads that were begun, and neither completed nor aborted.
+  private static List<MultipartUpload> begun() {
+    try (S3AsyncClient client = S3AsyncClient.crtBuilder().forcePathStyle(true).build()) {
+      return client.listMultipartUploads(list -> list.bucket(S3Server.BUCKET)).join().uploads();
+    }
   }
 
   private static byte[] part(byte[] bytes, int number) {
@@ -214,7 +219,8 @@ class S3UploadFaultTest {
     begin(bytes, 1, 3);
     proxy.answerUploads(_ -> Answer.RIGHT);
     upload(LARGE);
-    assertThat(proxy.uploads()).as("a part, and the end").isEqualTo(2);
+    assertThat(proxy.uploads()).as("a beginning, a part, and the end").isEqualTo(3);
+    assertThat(begun()).isEmpty();
     assertThat(Arrays.equals(content(), bytes)).isTrue();
   }
 
@@ -226,7 +232,7 @@ class S3UploadFaultTest {
     begin(other, 1, 2);
     proxy.answerUploads(_ -> Answer.RIGHT);
     upload(LARGE);
-    assertThat(proxy.uploads()).as("two parts, and the end").isEqualTo(3);
+    assertThat(proxy.uploads()).as("a beginning, two parts, and the end").isEqualTo(4);
     assertThat(Arrays.equals(content(), bytes)).isTrue();
   }
 
@@ -290,8 +296,8 @@ class S3UploadFaultTest {
     proxy.answerUploads(_ -> Answer.RIGHT);
     store.upload(file, object);
     assertThat(proxy.uploads())
-        .as("the other parts, and the end")
-        .isEqualTo(Math.ceilDiv(MANY, PART) - 4 + 1);
+        .as("a beginning, the other parts, and the end")
+        .isEqualTo(1 + Math.ceilDiv(MANY, PART) - 4 + 1);
     assertThat(Arrays.equals(content(), bytes)).isTrue();
   }
 
