@@ -133,6 +133,11 @@ final class RemoteFolder {
       // If this saver still has the folder, no other one began an upload before this listing.
       requireOurs();
       unfinished.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
+      // The saver that had the folder before may have uploaded the manifest of files that are gone
+      // now.
+      SequencedMap<String, Map<String, Long>> late = scan.folders();
+      late.keySet().retainAll(unfinished.keySet());
+      late.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
     }
   }
 
@@ -280,7 +285,7 @@ final class RemoteFolder {
         StoreFolder.manifest(checkpoint.folder()), scan.at(folder + "/" + StoreFolder.MANIFEST));
     // A saver that took the folder before the manifest was uploaded may have removed the other
     // files.
-    requireOurs();
+    Cleanup.orUndo(this::requireOurs, () -> removeIncomplete(folder, checkpoint.manifest()));
     Location at = scan.at(folder + "/" + StoreFolder.MANIFEST);
     CheckpointFolder copy =
         new CheckpointFolder(session, local.root().resolve(folder), at, checkpoint.head());
@@ -290,6 +295,14 @@ final class RemoteFolder {
       checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
     }
     removeSurplus(retention);
+  }
+
+  /// Removes the manifest of a copy whose files are gone.
+  private void removeIncomplete(String folder, Manifest manifest) {
+    Set<String> there = scan.folders().getOrDefault(folder, Map.of()).keySet();
+    if (!manifest.files().stream().map(Manifest.FileEntry::name).allMatch(there::contains)) {
+      remove(folder, StoreFolder.MANIFEST);
+    }
   }
 
   /// The name of a checkpoint in the store.
