@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.ring.RingScheduler.Task;
+import dev.gantry.testing.schedules.Scenario;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Two readers fill two slots with three batches of two pieces each, for one consumer: it gets all batches in order, each
+/// when both pieces are done, and everybody comes to an end. Subclasses have the ring fail, or closed, in between.
+class RingScenario implements Scenario {
+  static final int BATCHES = 3;
+  private static final int SLOT_BYTES = 64;
+
+  final RingScheduler<String> scheduler;
+  private final List<Slot> slots = List.of(new HostSlot(SLOT_BYTES), new HostSlot(SLOT_BYTES));
+
+  /// How many pieces of each batch were done: elements of arrays are no points.
+  private final int[] pieces = new int[BATCHES];
+
+  /// The batches that the consumer got.
+  final List<Long> got = new ArrayList<>();
+
+  RingScenario() {
+    slots.forEach(Slot::allocateIfNeeded);
+    scheduler = new RingScheduler<>(slots, new RingStatistics.Counter(new SessionCounters()));
+  }
+
+  @Override
+  public List<Work> threads() {
+    return List.of(this::read, this::read, this::consume);
+  }
+
+  /// As [RingReader] does, without files.
+  private void read() {
+    for (Task<String> task = scheduler.take(); task != null; task = scheduler.take()) {
+      switch (task) {
+        case Task.AskSource<String>(long number, Slot slot) -> ask(number, slot);
+        case Task.RunPiece<String>(BatchWork<String> batch, BatchWork.Piece piece) -> {
+          ((BatchWork.Piece.Work) piece).work().run();
+          if (scheduler.isLastDone(batch)) {
+            assertThat(batch.startNext()).isEmpty();
+            scheduler.filled(batch);
+          }
+        }
+      }
+    }
+  }
+
+  void ask(long number, Slot slot) {
+    if (number == BATCHES) {
+      scheduler.exhaust(number, slot);
+      return;
+    }
+    HostWrites.HostWriter writer = _ -> pieces[(int) number]++;
+    BatchPlan<String> plan =
+        new BatchPlan<>(
+            List.of(), new HostWrites(0, SLOT_BYTES, List.of(writer, writer)), List.of(), "");
+    scheduler.begin(new BatchWork<>(number, slot, plan, 0), false, false);
+  }
+
+  void consume() {
+    for (BatchWork<String> batch = next(); batch != null; batch = next()) {
+      assertThat(batch.number()).isEqualTo(got.size());
+      assertThat(pieces[(int) batch.number()]).isEqualTo(2);
+      got.add(batch.number());
+      scheduler.leave();
+      if (scheduler.enter()) {
+        scheduler.giveBack(batch.slot(), true);
+      }
+    }
+    boolean _ = scheduler.close();
+  }
+
+  @Nullable BatchWork<String> next() {
+    return scheduler.awaitNext(_ -> {
+      throw new AssertionError("nothing is gathered here");
+    });
+  }
+
+  @Override
+  public void check() {
+    assertThat(got).containsExactly(0L, 1L, 2L);
+    end();
+  }
+
+  final void end() {
+    var _ = scheduler.awaitIdle();
+    slots.forEach(Slot::release);
+  }
+
+  /// The second batch fails: the consumer gets the first one, then the reason.
+  static final class Failing extends RingScenario {
+    private boolean failed;
+
+    @Override
+    void ask(long number, Slot slot) {
+      if (number == 1) {
+        scheduler.failAsking(number, false, new IllegalStateException("on purpose"));
+      } else {
+        super.ask(number, slot);
+      }
+    }
+
+    @Override
+    void consume() {
+      try {
+        super.consume();
+      } catch (IllegalStateException _) {
+        failed = true;
+        boolean _ = scheduler.close();
+      }
+    }
+
+    @Override
+    public void check() {
+      assertThat(failed).isTrue();
+      assertThat(got).containsExactly(0L);
+      end();
+    }
+  }
+
+  /// Another thread closes the ring at any time: nobody waits for ever, and no slot is lost.
+  static final class Closed extends RingScenario {
+    @Override
+    public List<Work> threads() {
+      List<Work> all = new ArrayList<>(super.threads());
+      all.add(() -> {
+        boolean _ = scheduler.close();
+        var _ = scheduler.awaitIdle();
+      });
+      return all;
+    }
+
+    @Override
+    void consume() {
+      try {
+        super.consume();
+      } catch (MisuseException e) {
+        assertThat(e).hasMessageContaining("closed");
+      }
+    }
+
+    @Override
+    public void check() {
+      end();
+    }
+  }
+}
