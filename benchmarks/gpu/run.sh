@@ -345,8 +345,7 @@ case ${1:-} in
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   remote) remote "${@:2}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
-  # Large memory goes back to the system when it is freed, so that what stays is not taken for the allocator's.
-  soak) find_libtorch && MALLOC_MMAP_THRESHOLD_=1048576 MALLOC_TRIM_THRESHOLD_=1048576 main dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
+  soak) find_libtorch && main dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
   cancels) cancels "${2:?run.sh cancels FILE [LOADS...]}" "${@:3}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.

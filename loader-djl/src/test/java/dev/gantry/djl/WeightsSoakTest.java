@@ -29,7 +29,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Loading and closing, again and again, leaves nothing. `benchmarks/soak` does that for hours, beside all else.
+/// Loading and closing, again and again, leaves nothing. `benchmarks/measure soak` does that for hours, beside all else.
 @ExtendWith(NoLeaks.class)
 class WeightsSoakTest {
   private static final int ROUNDS = 400;

@@ -17,6 +17,8 @@ import java.util.Map;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import javax.management.JMException;
+import javax.management.ObjectName;
 
 /// What the process holds while no activity runs.
 ///
@@ -37,6 +39,7 @@ record ProcessState(
   static ProcessState now(Path folder, List<Device> devices) throws IOException {
     System.gc();
     GantrySession.shared().freeIdle();
+    trim();
     LiveResources.Snapshot held = LiveResources.snapshot();
     List<String> open = OwnProcess.programsDescriptors();
     List<String> maps = OwnProcess.mappings();
@@ -58,6 +61,21 @@ record ProcessState(
             .sum(),
         ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getUsed(),
         usedBytes(devices));
+  }
+
+  /// Has the allocator give back to the system what is free: what stays resident is in use then.
+  private static void trim() throws IOException {
+    try {
+      var _ =
+          ManagementFactory.getPlatformMBeanServer()
+              .invoke(
+                  new ObjectName("com.sun.management:type=DiagnosticCommand"),
+                  "systemTrimNativeHeap",
+                  new Object[0],
+                  new String[0]);
+    } catch (JMException e) {
+      throw new IOException("the JVM cannot trim the native heap", e);
+    }
   }
 
   private static boolean within(Path folder, String file) {
