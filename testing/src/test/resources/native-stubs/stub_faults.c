@@ -92,6 +92,11 @@ long gantry_stub_calls(const char *function) {
   return calls;
 }
 
+const char *gantry_stub_function(long number) {
+  const char *name = number < MOST_FUNCTIONS ? functions[number].name : "";
+  return name[0] ? name : NULL;
+}
+
 long stub_environment(const char *variable, long otherwise) {
   const char *value = getenv(variable);
   return value ? atol(value) : otherwise;

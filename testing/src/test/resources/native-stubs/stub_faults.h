@@ -22,6 +22,9 @@ EXPORT void gantry_stub_clear(void);
 /* How often the function was called since then. */
 EXPORT long gantry_stub_calls(const char *function);
 
+/* The functions that were called since then, in the order of their first calls; NULL past the last. */
+EXPORT const char *gantry_stub_function(long number);
+
 /* A library's own figures by their names; -1 for a name that it does not know. */
 EXPORT long gantry_stub_count(const char *what);
 

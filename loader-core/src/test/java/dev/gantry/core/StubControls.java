@@ -7,9 +7,12 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.SymbolLookup;
 import java.lang.invoke.MethodHandle;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 
 /// What a stub library lets a test ask for and look at. The names are its C functions' own, without
 /// `_v2`.
@@ -111,6 +114,23 @@ public final class StubControls {
   /// How often `function` was called since the start or [#clear].
   public long calls(String function) {
     return ask("gantry_stub_calls", function);
+  }
+
+  /// The functions that were called since the start or [#clear].
+  public List<String> called() {
+    List<String> names = new ArrayList<>();
+    try {
+      MethodHandle function =
+          handle("gantry_stub_function", FunctionDescriptor.of(ADDRESS, JAVA_LONG));
+      for (MemorySegment name = (MemorySegment) function.invoke(0L);
+          !name.equals(MemorySegment.NULL);
+          name = (MemorySegment) function.invoke((long) names.size())) {
+        names.add(name.reinterpret(Long.MAX_VALUE).getString(0));
+      }
+      return names;
+    } catch (Throwable e) {
+      throw new AssertionError(e);
+    }
   }
 
   /// One of the stub's figures. libcuda: `contexts`, `modules`, `device bytes`, `peak device bytes`, `pinned

@@ -36,6 +36,9 @@ public final class NativeStubs {
           "stub_cuda_streams.h",
           "stub_cufile.h");
 
+  private static final List<String> FAULTY_LIBC =
+      List.of("faulty_libc.c", "faulty_draw.c", "faulty_disk.c");
+
   /// Versions of libcufile besides the one in [#folder], which is 1.15: 1000 × major + 10 × minor.
   private static final int OLD = 1000;
 
@@ -45,6 +48,10 @@ public final class NativeStubs {
 
   private static final class Built {
     static final Path FOLDER = build();
+  }
+
+  private static final class BuiltLibc {
+    static final Path LIBRARY = buildLibc();
   }
 
   /// A folder with `libcuda.so.1`, `libcufile.so.0` and `libnvjpeg.so.12`; the test is skipped where there is no C
@@ -73,6 +80,12 @@ public final class NativeStubs {
     return folder().resolve(version + "/libcufile.so.0");
   }
 
+  /// The library that [FaultyLibc] preloads; the test is skipped where there is no C compiler.
+  static Path faultyLibc() {
+    assumeTrue(hasCompiler(), "no C compiler (cc) to build the C library that fails with");
+    return BuiltLibc.LIBRARY;
+  }
+
   private static boolean hasCompiler() {
     String path = Objects.requireNonNullElse(System.getenv("PATH"), "");
     for (String folder : path.split(":", -1)) {
@@ -88,13 +101,7 @@ public final class NativeStubs {
       Path folder = Files.createTempDirectory("gantry-stubs-");
       List<Path> written = new ArrayList<>(List.of(folder));
       for (List<String> sources : List.of(CUDA, CUFILE, NVJPEG, HEADERS)) {
-        for (String source : sources) {
-          Path file = folder.resolve(source);
-          if (!Files.exists(file)) {
-            copy(source, file);
-            written.add(file);
-          }
-        }
+        copy(sources, folder, written);
       }
       written.add(compile(folder, CUDA, "libcuda.so.1", "GANTRY_STUB_CUDA_FAIL"));
       written.add(compile(folder, CUFILE, "libcufile.so.0", "GANTRY_STUB_CUFILE_FAIL"));
@@ -109,11 +116,43 @@ public final class NativeStubs {
                 "GANTRY_STUB_CUFILE_FAIL",
                 "-DSTUB_VERSION=" + version));
       }
-      // In reverse, so that the folders are empty when their turn comes.
-      written.forEach(file -> file.toFile().deleteOnExit());
-      return folder;
+      return deletedAtExit(written);
     } catch (IOException e) {
       throw new UncheckedIOException(e);
+    }
+  }
+
+  private static Path buildLibc() {
+    try {
+      Path folder = Files.createTempDirectory("gantry-libc-");
+      List<Path> written = new ArrayList<>(List.of(folder));
+      copy(FAULTY_LIBC, folder, written);
+      copy(List.of("faulty_libc.h"), folder, written);
+      Path library = compile(folder, FAULTY_LIBC, "libfaulty.so", "");
+      written.add(library);
+      Path _ = deletedAtExit(written);
+      return library;
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
+  }
+
+  /// Deletes in reverse, so that the folders are empty when their turn comes.
+  ///
+  /// @return the first
+  private static Path deletedAtExit(List<Path> written) {
+    written.forEach(file -> file.toFile().deleteOnExit());
+    return written.getFirst();
+  }
+
+  private static void copy(List<String> sources, Path folder, List<Path> written)
+      throws IOException {
+    for (String source : sources) {
+      Path file = folder.resolve(source);
+      if (!Files.exists(file)) {
+        copy(source, file);
+        written.add(file);
+      }
     }
   }
 

@@ -70,11 +70,14 @@ public final class CudaContext {
     this.context = driver.retainPrimaryContext(ordinal);
   }
 
+  /// Nothing is kept where the device does not say how much is free: whoever frees memory must not fail by that.
   private long maxIdleDeviceBytes() {
     try (var _ = enter()) {
       CudaDriver.MemoryInfo memory = driver.memoryInfo();
       long total = memory.totalBytes();
       return memory.freeBytes() < total / SPARED_PART ? 0 : total / IDLE_PART;
+    } catch (TransferException _) {
+      return 0;
     }
   }
 

@@ -7,6 +7,7 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
@@ -208,28 +209,39 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     giveBack(context.idleDevice()::keepForNow);
   }
 
+  /// Memory whose event cannot be recorded is not kept: its next user could not wait for what still reads it.
   private void giveBack(ObjLongConsumer<Block> pool) {
-    Block block =
-        new Block(
-            allocated,
-            capacity,
-            released == null ? context.streams().blockingSyncEvent() : released);
+    CudaDriver.Event event = released;
+    boolean recorded = false;
     try (var _ = context.enter()) {
-      context.driver().record(block.released(), CudaDriver.Stream.DEFAULT);
+      event = event == null ? context.streams().blockingSyncEvent() : event;
+      context.driver().record(event, CudaDriver.Stream.DEFAULT);
+      recorded = true;
     } catch (TransferException _) {
-      free(context, block);
-      return;
+      // It is freed.
     }
-    pool.accept(block, capacity);
+    if (recorded && event != null) {
+      pool.accept(new Block(allocated, capacity, event), capacity);
+    } else {
+      free(context, allocated, event);
+    }
   }
 
-  /// Frees a block. `cuMemFree` waits for kernels that still read this memory.
   static void free(CudaContext context, Block block) {
+    free(context, block.allocated(), block.released());
+  }
+
+  /// Frees memory. `cuMemFree` waits for kernels that still read it.
+  ///
+  /// @param released the event that is destroyed with it, if there is one
+  private static void free(
+      CudaContext context, long allocated, CudaDriver.@Nullable Event released) {
+    List<Runnable> actions = new ArrayList<>(List.of(() -> context.driver().freeDevice(allocated)));
+    if (released != null) {
+      actions.add(() -> context.driver().destroy(released));
+    }
     try (var _ = context.enter()) {
-      Cleanup.runAll(
-          List.of(
-              () -> context.driver().freeDevice(block.allocated()),
-              () -> context.driver().destroy(block.released())));
+      Cleanup.runAll(actions);
     }
   }
 }

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.ring;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
+import dev.gantry.core.Extent;
+import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
+import dev.gantry.core.Memory;
+import dev.gantry.core.StubControls;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.HostWrites;
+import dev.gantry.core.internal.commit.NewFile;
+import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.memory.Region;
+import dev.gantry.core.internal.plan.ExtentRequest;
+import dev.gantry.core.internal.plan.PlanLimits;
+import dev.gantry.core.internal.plan.ReadPlan.Read;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.core.spi.Copy2D;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.LongStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
+
+/// Every function of libcuda and libcufile that a load, a ring and a save call fails once, at its first and last call
+/// and some between. `-Dgantry.every.call=1000` has up to so many calls of each function fail.
+@Tag("gpu-stub")
+@ExtendWith(NoLeaks.class)
+class EveryCallStubTest {
+  private static final int MOST = Integer.getInteger("gantry.every.call", 3);
+  private static final int BLOCK = Recipes.BLOCK;
+  private static final int COUNT = 12;
+  private static final Device.Cuda DEVICE = new Device.Cuda(0);
+  private static final int CUDA_ERROR_UNKNOWN = 999;
+  private static final int CUFILE_INTERNAL_ERROR = 5030;
+  private static final int EIO = 5;
+
+  /// Where such a call fails, something that was to be given back to the driver stays there. The first precedes
+  /// others that give back.
+  private static final String GIVES_BACK =
+      "cuCtxPushCurrent|.*(Free|Destroy|Release|Deregister|Unregister|Unload|Close|Unmap).*";
+
+  /// Memory and mappings that cannot be deregistered are never freed: see `RegistrationCache`. To end a call with
+  /// cuCtxPopCurrent, which fails only where the context is gone, precludes the same.
+  private static final Set<String> KEEP_MEMORY =
+      Set.of("cuFileBufDeregister", "cuMemHostUnregister", "cuCtxPopCurrent");
+
+  private static final List<String> FIGURES =
+      List.of("streams", "events", "device bytes", "pinned bytes", "registered bytes", "modules");
+  private static final List<String> WRONG =
+      List.of("freed while pending", "freed while registered", "pageable copies");
+
+  /// Which library fails.
+  private enum Failing {
+    CUDA,
+    CUFILE
+  }
+
+  @TempDir Path folder;
+  private final StubControls cuda = StubControls.cuda();
+  private final StubControls cuFile = StubControls.cuFile();
+  private final byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
+  private Path file;
+
+  @BeforeEach
+  void begin() {
+    cuda.clear();
+    cuFile.clear();
+    cuFile.direct(true);
+    file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
+  }
+
+  @AfterEach
+  void end() {
+    cuda.clear();
+    cuFile.clear();
+    cuFile.direct(false);
+  }
+
+  private TransferOptions options(CachePolicy policy) {
+    return TransferOptions.defaults()
+        .withThreads(1)
+        .withCachePolicy(policy)
+        .withLimits(PlanLimits.DEFAULT.withRequestBytes(4 * BLOCK));
+  }
+
+  private List<Long> figures() {
+    return FIGURES.stream().map(cuda::count).toList();
+  }
+
+  private void loadReadAndSave() throws IOException {
+    try (GantrySession gantry = GantrySession.open()) {
+      List<ExtentRequest> wanted =
+          List.of(new ExtentRequest(new Extent(file, 0, (long) COUNT * BLOCK), 256));
+      for (CachePolicy policy : List.of(CachePolicy.DIRECT, CachePolicy.BUFFERED)) {
+        try (Loaded loaded = gantry.load(wanted, DEVICE, options(policy))) {
+          assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
+          save(gantry, loaded.regions().getFirst());
+        }
+        ring(gantry, policy);
+      }
+    } finally {
+      GantrySession.shared().freeIdle();
+    }
+  }
+
+  private void save(GantrySession gantry, Region region) throws IOException {
+    Path saved = folder.resolve("saved");
+    Memory memory = new Memory.OnDevice(DEVICE, region.address(), region.length());
+    boolean done = false;
+    try {
+      var _ =
+          gantry.write(
+              List.of(new NewFile(saved, List.of(memory))),
+              WriteOptions.defaults().withThreads(1).withRequestBytes(4 * BLOCK));
+      done = true;
+    } finally {
+      if (done || Files.exists(saved)) {
+        assertThat(Files.readAllBytes(saved)).as("whole or absent").isEqualTo(bytes);
+        Files.delete(saved);
+      }
+    }
+  }
+
+  private void ring(GantrySession gantry, CachePolicy policy) {
+    Batches<Integer> batches =
+        new Batches<>(
+            COUNT,
+            number ->
+                new BatchPlan<>(
+                    List.of(new Read(Location.of(file), (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
+                    new HostWrites(BLOCK, 8, List.of(target -> target.fill((byte) number))),
+                    List.of(new Copy2D(0, 100, 2 * BLOCK, 60, 50, 10)),
+                    number));
+    RingOptions options = new RingOptions(DEVICE, 2, 3 * BLOCK, BLOCK, options(policy), true);
+    try (PrefetchRing<Integer> ring = gantry.ring(options, batches)) {
+      for (Optional<RingBatch<Integer>> next = ring.next(); next.isPresent(); next = ring.next()) {
+        try (RingBatch<Integer> batch = next.get()) {
+          int from = batch.label() * BLOCK;
+          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
+              .isEqualTo(Arrays.copyOfRange(bytes, from, from + BLOCK));
+          assertThat(TestFiles.bytes(batch.region(2 * BLOCK + 60, 50)))
+              .isEqualTo(Arrays.copyOfRange(bytes, from + 100, from + 150));
+        }
+      }
+    }
+  }
+
+  /// The first and the last call, and others evenly between.
+  private static LongStream chosen(long calls) {
+    if (calls <= MOST) {
+      return LongStream.rangeClosed(1, calls);
+    }
+    return LongStream.range(0, MOST).map(i -> 1 + i * (calls - 1) / (MOST - 1)).distinct();
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void afterAnyCallThatFailsTheNextLoadsAreRightAndNothingIsLeft(Failing failing)
+      throws IOException {
+    StubControls library = failing == Failing.CUDA ? cuda : cuFile;
+    loadReadAndSave();
+    cuda.clear();
+    cuFile.clear();
+    loadReadAndSave();
+    Map<String, Long> calls = new LinkedHashMap<>();
+    library.called().stream()
+        .filter(function -> !KEEP_MEMORY.contains(function))
+        .forEach(function -> calls.put(function, library.calls(function)));
+    assertThat(calls).hasSizeGreaterThan(failing == Failing.CUDA ? 15 : 5);
+    List<Long> wrong = WRONG.stream().map(cuda::count).toList();
+    int faults = 0;
+    for (Map.Entry<String, Long> one : calls.entrySet()) {
+      for (long nth : chosen(one.getValue()).toArray()) {
+        String where = one.getKey() + ", call " + nth + " of " + one.getValue();
+        List<Long> before = figures();
+        fail(library, failing, one.getKey(), nth);
+        try {
+          loadReadAndSave();
+        } catch (GantryException _) {
+          // It says so. What is wrong is an assertion's failure, or any other exception.
+        } catch (RuntimeException e) {
+          throw new AssertionError(where, e);
+        }
+        faults++;
+        cuda.clear();
+        cuFile.clear();
+        GantrySession.shared().freeIdle();
+        assertThat(NoLeaks.mappedFiles()).as(where).isEmpty();
+        assertThat(NoLeaks.held()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
+        if (!one.getKey().matches(GIVES_BACK)) {
+          assertThat(figures()).as("%s: %s", where, FIGURES).isEqualTo(before);
+        }
+        assertThat(WRONG.stream().map(cuda::count).toList())
+            .as("%s: %s", where, WRONG)
+            .isEqualTo(wrong);
+        loadReadAndSave();
+      }
+    }
+    System.out.println(failing + ": " + faults + " calls of " + calls.keySet() + " failed");
+  }
+
+  private static void fail(StubControls library, Failing failing, String function, long nth) {
+    switch (failing) {
+      case CUDA -> library.fail(function, nth, CUDA_ERROR_UNKNOWN, 0);
+      case CUFILE -> {
+        boolean moves = function.matches("cuFile(Read|Write).*");
+        library.fail(function, nth, moves ? -1 : CUFILE_INTERNAL_ERROR, moves ? EIO : 0);
+      }
+    }
+  }
+}
