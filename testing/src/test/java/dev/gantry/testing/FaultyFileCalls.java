@@ -63,7 +63,13 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
 
   private record Rule(Function function, IntPredicate calls, Fault fault) {}
 
+  /// Something that happens before one of all calls.
+  private record StepAction(int number, Runnable action) {}
+
+  private volatile @Nullable StepAction between;
+
   private final List<Rule> rules = new CopyOnWriteArrayList<>();
+  private final AtomicInteger steps = new AtomicInteger();
   private final Map<Function, AtomicInteger> counts = new EnumMap<>(Function.class);
   private final AtomicInteger faults = new AtomicInteger();
 
@@ -92,6 +98,17 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
     rules.add(
         new Rule(function, call -> Long.remainderUnsigned(mix(salt + call), oneIn) == 0, fault));
     return this;
+  }
+
+  /// `action` runs just before call `number` of all calls, whatever their function.
+  public FaultyFileCalls before(int number, Runnable action) {
+    between = new StepAction(number, action);
+    return this;
+  }
+
+  /// How many calls were made, of all functions.
+  public int steps() {
+    return steps.get();
   }
 
   /// How many calls of `function` were made.
@@ -152,6 +169,10 @@ public final class FaultyFileCalls extends ForwardingFileCalls {
   }
 
   private @Nullable Fault next(Function function) {
+    StepAction step = between;
+    if (steps.incrementAndGet() == (step == null ? 0 : step.number)) {
+      step.action.run();
+    }
     int call = counts.get(function).incrementAndGet();
     for (Rule rule : rules) {
       if (rule.function == function && rule.calls.test(call)) {

@@ -14,6 +14,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.source.InflatedSource;
+import dev.gantry.testing.ChangingFile;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
@@ -491,5 +492,34 @@ class TfRecordReaderTest {
     FaultyFileCalls calls =
         new FaultyFileCalls(Libc.INSTANCE).from(Function.OPEN, 1, new Fails(Errno.EMFILE));
     assertThatThrownBy(() -> readAll(calls, file, SMALL)).hasMessageContaining("EMFILE");
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void aFileThatChangesAtAnyCallIsOfOneVersionOrRefused(Compression compression)
+      throws IOException {
+    ByteArrayOutputStream before = new ByteArrayOutputStream();
+    ByteArrayOutputStream after = new ByteArrayOutputStream();
+    for (int i = 0; i < 5; i++) {
+      before.writeBytes(TestFiles.bytes(i, 4000));
+      after.writeBytes(TestFiles.bytes(100 + i, 4000));
+    }
+    ChangingFile.everywhere(
+        folder.resolve("changing"),
+        compressed(framed(before), compression),
+        compressed(framed(after), compression),
+        (session, file) -> {
+          ByteArrayOutputStream got = new ByteArrayOutputStream();
+          try (TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+            while (reader.next()) {
+              got.writeBytes(reader.record().toArray(ValueLayout.JAVA_BYTE));
+            }
+          }
+          return got.toByteArray();
+        });
+  }
+
+  private static byte[] framed(ByteArrayOutputStream records) {
+    return Framed.of(List.of(Arrays.copyOf(records.toByteArray(), 12_000), records.toByteArray()));
   }
 }

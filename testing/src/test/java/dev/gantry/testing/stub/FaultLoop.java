@@ -10,9 +10,11 @@ import java.util.EnumSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Random;
 import java.util.TreeMap;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
@@ -22,6 +24,7 @@ import java.util.concurrent.locks.LockSupport;
 /// nothing may be held that was not held before. For programs that run with the library preloaded.
 public final class FaultLoop {
   private static final long LONGEST_SECONDS = 120;
+  private static final long TELL_NANOS = TimeUnit.MINUTES.toNanos(1);
 
   /// How often calls fail, from hardly ever to nearly always.
   private static final List<Integer> RATES = List.of(200, 50, 20, 8, 3);
@@ -45,6 +48,8 @@ public final class FaultLoop {
   private long runs;
   private long failed;
   private long interrupts;
+  private final Queue<Throwable> uncaught = new ConcurrentLinkedQueue<>();
+  private long toldNanos = System.nanoTime();
   private volatile String current = "the start";
 
   public FaultLoop(FaultyLibc libc) {
@@ -60,6 +65,7 @@ public final class FaultLoop {
   ///
   /// @throws AssertionError naming the work and its seed, if it ends wrong
   public void run(long seed, long faults) throws Exception {
+    Thread.setDefaultUncaughtExceptionHandler((_, e) -> uncaught.add(e));
     Thread watch = Thread.ofPlatform().daemon().name("fault-watch").start(this::endIfStuck);
     for (Work work : works.values()) {
       work.run();
@@ -75,6 +81,13 @@ public final class FaultLoop {
           doneBy.set(System.nanoTime() + TimeUnit.SECONDS.toNanos(LONGEST_SECONDS));
           work.getValue().run();
           requireSame(before);
+          if (!uncaught.isEmpty()) {
+            throw new AssertionError("a thread ended by an exception", uncaught.remove());
+          }
+          if (System.nanoTime() - toldNanos > TELL_NANOS) {
+            print();
+            toldNanos = System.nanoTime();
+          }
         } catch (Exception | AssertionError e) {
           throw new AssertionError(current + ": " + e, e);
         }

@@ -9,10 +9,12 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.safetensors.Verdict;
 import dev.gantry.formats.internal.weights.TensorValues;
+import dev.gantry.formats.internal.weights.WeightsFormatContract;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
+import dev.gantry.testing.ChangingFile;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -81,6 +83,24 @@ class TorchCorpusTest {
                                 + verdict.shapes().get(name)
                                 + verdict.sha256().get(name))));
     weights.verify(GantrySession.shared());
+  }
+
+  /// The other version has other bytes in all storages.
+  @Test
+  void aFileThatChangesAtAnyCallIsOfOneVersionOrRefused() throws IOException {
+    byte[] before = Files.readAllBytes(CORPUS.resolve("training.pt"));
+    Path file = Files.write(temporary.resolve("changing.pt"), before);
+    byte[] after = before.clone();
+    boolean[] changed = new boolean[after.length];
+    for (StoredTensor tensor : open(file).tensors().values()) {
+      for (long at = tensor.extent().offset(); at < tensor.extent().end(); at++) {
+        changed[(int) at] = true;
+      }
+    }
+    for (int at = 0; at < after.length; at++) {
+      after[at] = changed[at] ? (byte) ~before[at] : before[at];
+    }
+    ChangingFile.everywhere(file, before, after, WeightsFormatContract::loaded);
   }
 
   private static String described(StoredTensor tensor) {

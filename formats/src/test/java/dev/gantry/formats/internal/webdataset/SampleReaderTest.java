@@ -7,7 +7,10 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.ChangingFile;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.Charset;
@@ -37,8 +40,12 @@ class SampleReaderTest {
   /// All values as `sample:key:field=data`.
   private List<String> read(byte[] archive) {
     Path file = HandmadeTar.write(temporary.resolve("a.tar"), archive);
+    return read(GantrySession.shared(), file);
+  }
+
+  private static List<String> read(GantrySession session, Path file) {
     List<String> values = new ArrayList<>();
-    try (SampleReader reader = SampleReader.open(GantrySession.shared(), Location.of(file))) {
+    try (SampleReader reader = SampleReader.open(session, Location.of(file))) {
       for (var next = reader.next(); next.isPresent(); next = reader.next()) {
         SampleReader.Value value = next.get();
         StringBuilder data = new StringBuilder();
@@ -51,6 +58,18 @@ class SampleReaderTest {
       }
     }
     return values;
+  }
+
+  @Test
+  void anArchiveThatChangesAtAnyCallIsOfOneVersionOrRefused() throws IOException {
+    byte[] value = TestFiles.bytes(1, 300_000);
+    byte[] other = TestFiles.bytes(2, 300_000);
+    ChangingFile.everywhere(
+        temporary.resolve("changing.tar"),
+        new HandmadeTar().file("a.bin", value).file("b.bin", value).bytes(),
+        new HandmadeTar().file("a.bin", other).file("b.bin", other).bytes(),
+        (session, file) ->
+            String.join("\n", read(session, file)).getBytes(StandardCharsets.ISO_8859_1));
   }
 
   private MalformedFileException fault(byte[] archive) {

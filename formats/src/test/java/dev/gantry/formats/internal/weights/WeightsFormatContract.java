@@ -11,13 +11,17 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.formats.internal.safetensors.NewSafetensors;
 import dev.gantry.formats.spi.StoredTensor;
 import dev.gantry.formats.spi.WeightsCatalogue;
 import dev.gantry.formats.spi.WeightsFormat;
+import dev.gantry.testing.ChangingFile;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
@@ -195,6 +199,42 @@ public abstract class WeightsFormatContract {
     tensors()
         .forEach((name, given) ->
             assertThat(TensorValues.bytes(weights.tensors().get(name))).isEqualTo(given.bytes()));
+  }
+
+  @Test
+  void aFileThatChangesAtAnyCallIsOfOneVersionOrRefused() throws IOException {
+    Path file = folder.resolve(fileName());
+    write(file, tensors());
+    byte[] before = Files.readAllBytes(file);
+    Map<String, Given> others = new LinkedHashMap<>();
+    tensors()
+        .forEach((name, given) -> {
+          byte[] bytes = given.bytes();
+          for (int i = 0; i < bytes.length; i++) {
+            bytes[i] = (byte) ~bytes[i];
+          }
+          others.put(
+              name, new Given(given.dtype(), given.shape(), HexFormat.of().formatHex(bytes)));
+        });
+    Files.delete(file);
+    write(file, others);
+    byte[] after = Files.readAllBytes(file);
+    ChangingFile.everywhere(file, before, after, WeightsFormatContract::loaded);
+  }
+
+  /// The bytes of all tensors, by small reads of one thread.
+  public static byte[] loaded(GantrySession session, Path file) {
+    List<StoredTensor> all =
+        List.copyOf(WeightsFormats.open(session, Location.of(file)).tensors().values());
+    ByteArrayOutputStream got = new ByteArrayOutputStream();
+    TransferOptions options =
+        TransferOptions.defaults()
+            .withThreads(1)
+            .withLimits(PlanLimits.DEFAULT.withRequestBytes(PlanLimits.BLOCK_BYTES));
+    try (LoadedTensors loaded = LoadedTensors.load(session, all, Device.HOST, options)) {
+      loaded.regions().forEach(region -> got.writeBytes(TestFiles.bytes(region)));
+    }
+    return got.toByteArray();
   }
 
   /// What the catalogue says may not be true of the other file.

@@ -140,7 +140,7 @@ final class CacheEntry implements AutoCloseable {
     }
   }
 
-  /// Removes an entry, unless a process uses it, or another user could have written it.
+  /// Removes an entry, unless a process uses it, another user could have written it, or the disk does not say.
   ///
   /// @return whether the entry is gone
   static boolean remove(FileCalls calls, Path blocks, Path data) {
@@ -154,7 +154,7 @@ final class CacheEntry implements AutoCloseable {
           && (blocksFile < 0 || lock(calls, blocksFile, FileCalls.F_WRLCK, 0, 1, blocks))
           && (dataFile < 0 || calls.unlink(data) >= 0)
           && (blocksFile < 0 || calls.unlink(blocks) >= 0);
-    } catch (MisuseException _) {
+    } catch (MisuseException | TransferException _) {
       return false;
     } finally {
       for (int file : List.of(dataFile, blocksFile)) {

@@ -7,7 +7,6 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.Residency;
@@ -29,7 +28,7 @@ final class CopiedFile implements KeptFile {
   /// @param isEnded is asked between two pieces; if it says true, the copy is given up
   /// @throws TransferException if there is no room, the file cannot be read, or the copy is given up
   /// @throws dev.gantry.core.MalformedFileException if the file was changed meanwhile
-  CopiedFile(FileCalls calls, SourceFile file, BooleanSupplier isEnded) {
+  CopiedFile(SourceFile file, BooleanSupplier isEnded) {
     location = file.file();
     identity = file.identity();
     long block = PlanLimits.BLOCK_BYTES;
@@ -49,7 +48,6 @@ final class CopiedFile implements KeptFile {
                 file.read(
                     slab.segment().asSlice(at, step), at, Math.min(step, file.size() - at), direct);
           }
-          KeptFile.requireUnchanged(calls, file);
         },
         slab::release);
     file.close();

@@ -90,7 +90,7 @@ record FileMaker(
   private Availability<KeptFile> copied(SourceFile file) {
     String reason = room.make(file.size(), 0);
     if (reason.isEmpty()) {
-      return Availability.present(new CopiedFile(calls, file, isEnded));
+      return Availability.present(new CopiedFile(file, isEnded));
     }
     file.close();
     return Availability.absent(reason);

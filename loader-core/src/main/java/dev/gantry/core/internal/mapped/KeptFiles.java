@@ -46,7 +46,6 @@ public final class KeptFiles implements AutoCloseable {
   /// The answer if keeping a file throws; made in advance, since there may be no memory then.
   private static final Availability<KeptFile> FAILED = Availability.absent("keeping it failed");
 
-  private final FileCalls calls;
   private final FileMaker maker;
   private final RegisteredPages registered;
   private final LongSupplier availableBytes;
@@ -86,7 +85,6 @@ public final class KeptFiles implements AutoCloseable {
       RegisteredPages registered,
       LongSupplier availableBytes,
       int mostEntries) {
-    this.calls = calls;
     this.maker = new FileMaker(calls, opener, registered, this::makeRoom, this::isClosed);
     this.registered = registered;
     this.availableBytes = availableBytes;
@@ -168,7 +166,7 @@ public final class KeptFiles implements AutoCloseable {
       switch (enter(context, file.getKey(), file.getValue(), now)) {
         case Availability.Present<KeptFile>(KeptFile present) -> {
           lease.files.put(present.location(), present);
-          if (lease.copied && !KeptFile.isUnchanged(calls, file.getKey())) {
+          if (lease.copied && !file.getKey().isUnchanged()) {
             // The copy is outdated, so the batch is read: reads bring what is in the file now.
             lease.files.remove(present.location());
             leave(new Key(present.location(), true), true);

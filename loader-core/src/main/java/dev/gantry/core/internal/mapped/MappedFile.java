@@ -30,7 +30,6 @@ final class MappedFile implements KeptFile {
 
   private final CudaContext context;
   private final RegisteredPages counted;
-  private final FileCalls calls;
   private final SourceFile file;
   private final long address;
   private final long bytes;
@@ -44,7 +43,6 @@ final class MappedFile implements KeptFile {
   MappedFile(CudaContext context, RegisteredPages counted, FileCalls calls, SourceFile file) {
     this.context = context;
     this.counted = counted;
-    this.calls = calls;
     this.file = file;
     this.bytes = bytes(calls, file);
     this.address =
@@ -113,7 +111,7 @@ final class MappedFile implements KeptFile {
 
   @Override
   public void requireUnchanged() {
-    KeptFile.requireUnchanged(calls, file);
+    file.requireUnchanged();
   }
 
   /// Unregisters and unmaps the file. If a part stays registered, all stays mapped, so that no other memory

@@ -105,11 +105,9 @@ final class MappedLoad {
             "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
       }
       long offset = span.offset() & -engine.calls().pageBytes();
-      return new FileMapping(
-          MappedSlab.map(span.file(), descriptor, offset, span.end() - offset),
-          offset,
-          span.end(),
-          -offset);
+      MappedSlab slab = MappedSlab.map(span.file(), descriptor, offset, span.end() - offset);
+      Cleanup.orUndo(file::requireUnchanged, slab::release);
+      return new FileMapping(slab, offset, span.end(), -offset);
     }
   }
 }

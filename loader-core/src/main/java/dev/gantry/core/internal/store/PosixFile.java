@@ -15,6 +15,8 @@ import java.util.Optional;
 
 /// A local file, read by [FileCalls] through the page cache and, where the file system can, past it. Thread-safe.
 public class PosixFile implements LocalFile {
+  private final FileCalls calls;
+  private final Path path;
   private final RegularFile file;
   private final SourceFile.Identity identity;
   private final CachePolicy policy;
@@ -24,14 +26,15 @@ public class PosixFile implements LocalFile {
   ///
   /// @throws TransferException if the file cannot be opened, or is a directory
   public PosixFile(FileCalls calls, Path path, CachePolicy policy) {
+    this.calls = calls;
+    this.path = path;
     this.policy = policy;
     file = RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path);
     FileCalls.StatResult stat = file.stat();
     if (stat.status() < 0) {
       throw refused("statx", path, -stat.status());
     }
-    identity =
-        new SourceFile.Identity(stat.device(), stat.inode(), stat.size(), stat.modifiedNanos());
+    identity = SourceFile.Identity.of(stat);
     probe = new ResidencyProbe(calls, file.descriptor());
     if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
       // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
@@ -68,6 +71,13 @@ public class PosixFile implements LocalFile {
   /// The identity of the open file on the disk, even if another file has its name now.
   public final SourceFile.Identity onDisk() {
     return identity;
+  }
+
+  /// Whether the open file is as it was when it was opened.
+  final boolean isUnchanged() {
+    FileCalls.StatResult now = calls.stat(file.descriptor());
+    Errno.check(now.status(), "statx", path);
+    return SourceFile.Identity.of(now).equals(identity);
   }
 
   @Override

@@ -5,6 +5,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
@@ -46,13 +47,17 @@ public final class SourceFile implements AutoCloseable {
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
   public record Identity(long device, long inode, long size, long modifiedNanos) {
+    static Identity of(StatResult found) {
+      return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
+    }
+
     /// Looks at the file that has a name now, without opening it.
     ///
     /// @throws dev.gantry.core.TransferException if no file has the name
     public static Identity look(Path file) {
       StatResult found = JdkFiles.stat(file);
       Errno.check(found.status(), "stat", file);
-      return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
+      return of(found);
     }
 
     /// Written by hand: the JVM makes a record's `equals` at its first call, which takes 10 ms of each process's first
@@ -114,6 +119,21 @@ public final class SourceFile implements AutoCloseable {
   public void checkHolds(long bytes) {
     if (size() < bytes) {
       throw new TransferException("open", file.toString(), new Failure.EndOfFile(bytes - size()));
+    }
+  }
+
+  /// Whether the bytes that were read until now are of one state of the file: that which it had when it was opened. A
+  /// remote file's reads look after that themselves. Of two changes within a tick of the kernel's clock (some
+  /// milliseconds), this sees only one.
+  public boolean isUnchanged() {
+    return !(stored instanceof PosixFile present) || present.isUnchanged();
+  }
+
+  /// @throws MalformedFileException of kind `changed-meanwhile` if a local file was changed in place since it was opened
+  public void requireUnchanged() {
+    if (!isUnchanged()) {
+      throw new MalformedFileException(
+          file, 0, "changed-meanwhile", "it was modified while it was read");
     }
   }
 
@@ -199,9 +219,12 @@ public final class SourceFile implements AutoCloseable {
   /// @param direct whether to go past the page cache, as in [LocalFile#read]
   /// @return whether all bytes came past the page cache
   /// @throws TransferException on any failure, and at an end of the file before `required` bytes
+  /// @throws MalformedFileException as [#requireUnchanged] says
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
     if (local != null) {
-      return local.read(target, offset, required, direct);
+      boolean wentDirectly = local.read(target, offset, required, direct);
+      requireUnchanged();
+      return wentDirectly;
     }
     AtomicReference<@Nullable Throwable> failure = new AtomicReference<>();
     try (PendingReads reads = new PendingReads()) {

@@ -157,7 +157,9 @@ final class TransportReader implements AutoCloseable {
   private boolean byCuFile(OpenFile file, Read read, Target target, boolean direct) {
     Target own =
         target instanceof Target.OnEach(var slabs) ? Target.of(passing().own(slabs)) : target;
-    return file.transport().cuFile().read(file.source(), read, own, direct);
+    boolean wentDirectly = file.transport().cuFile().read(file.source(), read, own, direct);
+    file.source().requireUnchanged();
+    return wentDirectly;
   }
 
   /// Has this reader's device pass on to the others what cuFile has read for all of them.
