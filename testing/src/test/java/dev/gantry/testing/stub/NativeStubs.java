@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 
 /// The stub libraries, compiled with the C compiler at hand, once in each JVM.
@@ -43,6 +44,9 @@ public final class NativeStubs {
   private static final int OLD = 1000;
 
   private static final int NEW = 1190;
+
+  /// Whether the stubs are compiled with AddressSanitizer, which then must be preloaded: see [#sanitizer].
+  private static final boolean SANITIZED = Boolean.getBoolean("gantry.stubs.sanitize");
 
   private NativeStubs() {}
 
@@ -84,6 +88,22 @@ public final class NativeStubs {
   static Path faultyLibc() {
     assumeTrue(hasCompiler(), "no C compiler (cc) to build the C library that fails with");
     return BuiltLibc.LIBRARY;
+  }
+
+  /// What the environment of a process with these stubs needs besides their folder: AddressSanitizer, where
+  /// `-Dgantry.stubs.sanitize=true` had them compiled with it. The JVM handles its own signals, and keeps memory to its
+  /// end.
+  static Map<String, String> sanitizer() throws IOException {
+    if (!SANITIZED) {
+      return Map.of();
+    }
+    Process asked = new ProcessBuilder("cc", "-print-file-name=libasan.so").start();
+    String library = new String(asked.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
+    return Map.of(
+        "LD_PRELOAD",
+        library.strip(),
+        "ASAN_OPTIONS",
+        "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:allow_user_segv_handler=1:detect_leaks=0");
   }
 
   private static boolean hasCompiler() {
@@ -173,6 +193,9 @@ public final class NativeStubs {
     command.addAll(List.of("-fvisibility=hidden", "-pthread", "-Wl,-Bsymbolic"));
     command.add("-Wl,-soname," + output.getFileName());
     command.add("-DSTUB_FAULTS_VARIABLE=\"" + faults + "\"");
+    if (SANITIZED) {
+      command.addAll(List.of("-g", "-fsanitize=address", "-fno-omit-frame-pointer"));
+    }
     command.addAll(List.of(options));
     command.addAll(List.of("-o", output.toString()));
     sources.forEach(source -> command.add(folder.resolve(source).toString()));

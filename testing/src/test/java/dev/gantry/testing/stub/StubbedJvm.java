@@ -2,6 +2,8 @@
 package dev.gantry.testing.stub;
 
 import dev.gantry.testing.ChildJvm;
+import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.stream.Collectors;
@@ -24,6 +26,11 @@ public final class StubbedJvm {
       Class<?> main, Map<String, String> environment, String... arguments) {
     Map<String, String> all = new HashMap<>(environment);
     all.putIfAbsent(LIBRARIES, NativeStubs.folder().toString());
+    try {
+      all.putAll(NativeStubs.sanitizer());
+    } catch (IOException e) {
+      throw new UncheckedIOException(e);
+    }
     return ChildJvm.run("256m", all, main, arguments);
   }
 

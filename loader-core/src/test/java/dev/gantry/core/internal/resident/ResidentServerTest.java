@@ -129,6 +129,25 @@ class ResidentServerTest {
     assertThat(log).noneMatch(line -> line.contains("answer"));
   }
 
+  /// The server reads nothing that a client sends: it takes it for the client's end.
+  @Test
+  void aClientThatTalksIsLeftAndOthersAreServed() throws IOException {
+    try (ResidentServer server = serve(folder.resolve("s.sock"));
+        SocketChannel talker = connect(folder.resolve("s.sock"))) {
+      assertThat(talker.write(ByteBuffer.allocate(4096))).isEqualTo(4096);
+      try {
+        // To the connection's end, which the server makes.
+        assertThat(Channels.newInputStream(talker).readAllBytes()).isNotNull();
+      } catch (IOException _) {
+        // The end of a connection with bytes that were not read is a reset.
+      }
+      try (ResidentWeights held = ResidentWeights.hold(server.location())) {
+        assertThat(held.catalogue().version()).isEqualTo(1);
+        assertThat(server.readers()).isEqualTo(Map.of(1, 1));
+      }
+    }
+  }
+
   @Test
   void aLogThatWaitsHoldsUpNeitherTheNextVersionNorTheEnd() throws Exception {
     Path socket = folder.resolve("s.sock");

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+@ExtendWith(NoLeaks.class)
+class HubLockTest {
+  /// Whoever may write to the hub's folder must not have files made elsewhere.
+  @Test
+  void aLinkInTheLocksPlaceIsNotFollowed(@TempDir Path folder) throws IOException {
+    Path elsewhere = folder.resolve("elsewhere");
+    Path link = Files.createSymbolicLink(folder.resolve("a.lock"), elsewhere);
+    HubLock.take(Libc.INSTANCE, link, FileCalls.LOCK_EX, () -> "", () -> true).close();
+    assertThat(elsewhere).doesNotExist();
+    assertThat(link).isSymbolicLink();
+  }
+}
