@@ -4,6 +4,9 @@ package dev.gantry.core.internal.natives;
 import static dev.gantry.core.internal.natives.CudaDriver.check;
 import static dev.gantry.core.internal.natives.CudaDriver.hex;
 
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.OptionalLong;
 import jcuda.Pointer;
 import jcuda.driver.CUmemGenericAllocationHandle;
@@ -113,11 +116,21 @@ public final class CudaPointers {
 
   /// An attribute of up to eight bytes; empty if the driver does not give it.
   private static OptionalLong get(int attribute, long address) {
-    // Shorter attributes fill the first bytes, in little-endian order as Java reads them here.
-    long[] value = new long[1];
-    int result =
-        JCudaDriver.cuPointerGetAttribute(
-            Pointer.to(value), attribute, new CudaDriver.Address(address));
-    return result == CUresult.CUDA_SUCCESS ? OptionalLong.of(value[0]) : OptionalLong.empty();
+    // Memory outside of the heap: JCuda leaves what the driver writes to an array to a JVM that
+    // lends the array itself,
+    // and one that lends a copy, as with -Xcheck:jni, would lose it. Shorter attributes fill the
+    // first bytes, in
+    // little-endian order as Java reads them here.
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment value = arena.allocate(ValueLayout.JAVA_LONG);
+      int result =
+          JCudaDriver.cuPointerGetAttribute(
+              new CudaDriver.HostAddress(value.address()),
+              attribute,
+              new CudaDriver.Address(address));
+      return result == CUresult.CUDA_SUCCESS
+          ? OptionalLong.of(value.get(ValueLayout.JAVA_LONG, 0))
+          : OptionalLong.empty();
+    }
   }
 }
