@@ -496,7 +496,7 @@ class StreamedBatchesTest {
       change(file, 0);
       assertThatThrownBy(() -> plan.hostWrites().writers().getFirst().write(slot))
           .isInstanceOf(MalformedFileException.class)
-          .hasMessageContaining("length-crc: record 0: it is not where it was");
+          .hasMessageContaining("changed-meanwhile");
       Files.write(file, new byte[record]);
       assertThatThrownBy(() -> plan.hostWrites().writers().getFirst().write(slot))
           .hasMessageContaining(file.toString());
