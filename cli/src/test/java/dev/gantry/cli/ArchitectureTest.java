@@ -507,15 +507,15 @@ class ArchitectureTest {
             .resideInAPackage(SESSION));
   }
 
-  /// The wall clock may be set while a program runs. Files have its time, chat templates tell a model the date, and servers
-  /// name one until which to wait; all else measures by `System.nanoTime`.
+  /// The wall clock may be set while a program runs. Files have its time, chat templates tell a model the date, servers
+  /// name one until which to wait, and Azure wants it signed; all else measures by `System.nanoTime`.
   @Test
   void librariesDoNotAskTheWallClock() {
     DescribedPredicate<JavaClass> files =
         DescribedPredicate.describe(
-            "which sets the times of files, tells the date, or waits until a server's",
+            "which sets the times of files, tells or signs the date, or waits until a server's",
             type ->
-                Set.of("CacheFolder", "ChatTemplate", "RemoteFault")
+                Set.of("AzureService", "CacheFolder", "ChatTemplate", "RemoteFault")
                     .contains(type.getSimpleName()));
     check(
         noClasses()

@@ -15,6 +15,7 @@ import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
@@ -95,6 +96,13 @@ public final class RangeServer implements AutoCloseable {
     System.setProperty("sun.net.httpserver.nodelay", "true");
   }
 
+  /// Answers requests before this server does.
+  @FunctionalInterface
+  public interface Front {
+    /// @return whether the request was answered
+    boolean answers(HttpExchange exchange) throws IOException;
+  }
+
   private final HttpServer server;
   private final String address;
   private final ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor();
@@ -106,6 +114,7 @@ public final class RangeServer implements AutoCloseable {
   private final AtomicInteger mostUnderWay = new AtomicInteger();
   private volatile IntFunction<Answer> answers = _ -> Answer.RIGHT;
   private volatile long delayMillis;
+  private volatile Front front = _ -> false;
 
   public RangeServer() {
     this(null);
@@ -134,7 +143,21 @@ public final class RangeServer implements AutoCloseable {
   /// Serves `bytes` from now on; another file than what had the name before.
   public Location put(String name, byte[] bytes) {
     files.put("/" + name, new Version(bytes.clone(), "\"" + Arrays.hashCode(bytes) + "\""));
-    return Location.of(address + name);
+    return Location.of(address + name.replace(" ", "%20"));
+  }
+
+  /// Asks `first` before each request that comes from now on.
+  public void before(Front first) {
+    front = first;
+  }
+
+  /// The names of the files that begin so, in order.
+  public List<String> names(String beginning) {
+    return files.keySet().stream()
+        .map(name -> name.substring(1))
+        .filter(name -> name.startsWith(beginning))
+        .sorted()
+        .toList();
   }
 
   /// The port of the loopback.
@@ -185,7 +208,9 @@ public final class RangeServer implements AutoCloseable {
       if (delayMillis > 0) {
         TimeUnit.MILLISECONDS.sleep(delayMillis);
       }
-      reply(exchange, answers.apply(requests.getAndIncrement()));
+      if (!front.answers(exchange)) {
+        reply(exchange, answers.apply(requests.getAndIncrement()));
+      }
     } catch (IOException _) {
       // The client has gone.
     } catch (InterruptedException _) {
@@ -296,7 +321,18 @@ public final class RangeServer implements AutoCloseable {
 
   private static void whole(HttpExchange exchange, byte[] file) throws IOException {
     exchange.sendResponseHeaders(200, file.length);
-    exchange.getResponseBody().write(file);
+    write(exchange.getResponseBody(), file, 0, file.length);
+  }
+
+  /// Writes by pieces: the server keeps a buffer as large as the longest write for as long as a connection may be used
+  /// again.
+  private static void write(OutputStream body, byte[] file, int from, int count)
+      throws IOException {
+    for (int done = 0; done < count; done += PIECE_BYTES) {
+      byte[] piece =
+          Arrays.copyOfRange(file, from + done, from + Math.min(count, done + PIECE_BYTES));
+      body.write(piece);
+    }
   }
 
   /// @param announced as `Content-Length`, or 0 not to say
@@ -308,13 +344,7 @@ public final class RangeServer implements AutoCloseable {
     exchange.sendResponseHeaders(206, announced);
     OutputStream body = exchange.getResponseBody();
     bytes.addAndGet(count);
-    // The server keeps a buffer as large as the longest
-    // write for as long as a connection may be used again.
-    for (int done = 0; done < count; done += PIECE_BYTES) {
-      byte[] piece =
-          Arrays.copyOfRange(file, from + done, from + Math.min(count, done + PIECE_BYTES));
-      body.write(piece);
-    }
+    write(body, file, from, count);
     body.flush();
     if (announced == 0) {
       body.close();

@@ -2,6 +2,7 @@
 package dev.gantry.s3.internal;
 
 import dev.gantry.core.Cancellation;
+import dev.gantry.core.internal.objects.XmlText;
 import dev.gantry.core.internal.store.RemoteFault;
 import java.io.ByteArrayOutputStream;
 import java.net.URI;
@@ -10,7 +11,6 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 import software.amazon.awssdk.crt.http.HttpHeader;
@@ -27,15 +27,7 @@ final class S3Call extends S3Request {
     ///
     /// @return empty if the body has none
     String element(String name) {
-      Matcher found = Pattern.compile("<" + name + ">([^<]*)</" + name + ">").matcher(body);
-      return found.find()
-          ? found
-              .group(1)
-              .replace("&quot;", "\"")
-              .replace("&lt;", "<")
-              .replace("&gt;", ">")
-              .replace("&amp;", "&")
-          : "";
+      return XmlText.element(body, name);
     }
   }
 

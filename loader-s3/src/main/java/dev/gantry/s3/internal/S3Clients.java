@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.objects.ObjectName;
 import dev.gantry.core.internal.store.RetryLimits;
 import java.net.URI;
 import java.net.URISyntaxException;
@@ -131,7 +132,7 @@ final class S3Clients implements AutoCloseable {
   private static S3AsyncClient names(S3Settings settings, AwsCredentialsProvider credentials) {
     try {
       S3AsyncClient client = names(settings, credentials, false);
-      if (!S3Settings.pathStyle(url(client, new S3Name("bucket", "key")))) {
+      if (!S3Settings.pathStyle(url(client, new ObjectName("bucket", "key")))) {
         return client;
       }
       client.close();
@@ -189,11 +190,11 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// The URL at which an object is asked for.
-  URI url(S3Name name) {
+  URI url(ObjectName name) {
     return url(names, name);
   }
 
-  private static URI url(S3AsyncClient client, S3Name name) {
+  private static URI url(S3AsyncClient client, ObjectName name) {
     try {
       return client.utilities().getUrl(url -> url.bucket(name.bucket()).key(name.key())).toURI();
     } catch (URISyntaxException e) {
@@ -201,7 +202,7 @@ final class S3Clients implements AutoCloseable {
     }
   }
 
-  HeadObjectResponse head(Location file, S3Name name) {
+  HeadObjectResponse head(Location file, ObjectName name) {
     return await(
         "HEAD",
         file,
@@ -211,16 +212,16 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// The objects in a folder, without those in folders within.
-  List<Location> list(Location location, S3Name folder) {
+  List<Location> list(Location location, ObjectName folder) {
     return objects(location, folder, "/").stream()
-        .map(object -> location(folder.bucket(), object.key()))
+        .<Location>map(object -> new ObjectName(folder.bucket(), object.key()).location("s3"))
         .toList();
   }
 
   /// The objects whose keys begin with a folder's.
   ///
   /// @param delimiter that ends a folder's name, to leave out what lies in folders within; or null
-  List<S3Object> objects(Location location, S3Name folder, @Nullable String delimiter) {
+  List<S3Object> objects(Location location, ObjectName folder, @Nullable String delimiter) {
     S3List<ListObjectsV2Response, S3Object> objects =
         new S3List<>(
             location,
@@ -243,11 +244,11 @@ final class S3Clients implements AutoCloseable {
     return objects.found().stream().filter(object -> !object.key().equals(folder.key())).toList();
   }
 
-  private static boolean isBelow(S3Name folder, @Nullable String key) {
+  private static boolean isBelow(ObjectName folder, @Nullable String key) {
     return key != null && key.startsWith(folder.key());
   }
 
-  void delete(Location file, S3Name name) {
+  void delete(Location file, ObjectName name) {
     var _ =
         await(
             "DELETE",
@@ -258,7 +259,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// The uploads in parts that were begun below a folder, and neither completed nor aborted.
-  List<MultipartUpload> begun(Location location, S3Name folder) {
+  List<MultipartUpload> begun(Location location, ObjectName folder) {
     S3List<ListMultipartUploadsResponse, MultipartUpload> uploads =
         new S3List<>(
             location,
@@ -281,7 +282,7 @@ final class S3Clients implements AutoCloseable {
   }
 
   /// The parts of an upload that are there.
-  List<Part> parts(Location file, S3Name name, String uploadId) {
+  List<Part> parts(Location file, ObjectName name, String uploadId) {
     S3List<ListPartsResponse, Part> parts =
         new S3List<>(
             file,
@@ -317,14 +318,6 @@ final class S3Clients implements AutoCloseable {
                     end -> end.bucket(bucket).key(key).uploadId(uploadId).requestPayer(payer)));
   }
 
-  private static Location location(String bucket, String key) {
-    try {
-      return new Location.Remote(new URI("s3", bucket, "/" + key, null, null));
-    } catch (URISyntaxException e) {
-      throw new IllegalStateException("no URI of " + bucket + " " + key, e);
-    }
-  }
-
   /// Sends a request and waits for its answer. An interruption ends the request.
   <T> T await(String operation, Location file, Supplier<? extends CompletableFuture<T>> asking) {
     Future<T> answer = null;
@@ -347,7 +340,10 @@ final class S3Clients implements AutoCloseable {
   private TransferException failed(String operation, Location file, Throwable reason) {
     return reason instanceof SdkException sdk
         ? S3Errors.of(
-            operation, file.toString(), url(new S3Name(S3Name.of(file).bucket(), "key")), sdk)
+            operation,
+            file.toString(),
+            url(new ObjectName(ObjectName.of(file).bucket(), "key")),
+            sdk)
         : S3Errors.of(operation, file.toString(), reason);
   }
 

@@ -4,6 +4,7 @@ package dev.gantry.s3.internal;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.objects.ObjectName;
 import dev.gantry.core.spi.ReadRequest;
 import dev.gantry.core.spi.StoredFile;
 import java.net.URI;
@@ -40,7 +41,7 @@ final class S3File implements StoredFile {
     this.modified = modified;
   }
 
-  static S3File open(S3Clients clients, Location location, S3Name name) {
+  static S3File open(S3Clients clients, Location location, ObjectName name) {
     HeadObjectResponse head = clients.head(location, name);
     if (head.eTag() == null || head.contentLength() == null) {
       throw new TransferException(

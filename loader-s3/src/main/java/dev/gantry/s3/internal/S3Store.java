@@ -4,6 +4,7 @@ package dev.gantry.s3.internal;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.objects.ObjectName;
 import dev.gantry.core.spi.StoredFile;
 import dev.gantry.core.spi.WritableStore;
 import java.nio.file.Path;
@@ -37,18 +38,18 @@ public final class S3Store implements WritableStore {
 
   @Override
   public StoredFile open(Location file, CachePolicy policy) {
-    S3Name name = S3Name.ofObject(file);
+    ObjectName name = ObjectName.ofObject(file);
     return S3File.open(clients(), file, name);
   }
 
   @Override
   public Optional<List<Location>> list(Location folder) {
-    return Optional.of(clients().list(folder, S3Name.of(folder).folder()));
+    return Optional.of(clients().list(folder, ObjectName.of(folder).folder()));
   }
 
   @Override
   public List<Entry> below(Location folder) {
-    S3Name name = S3Name.of(folder).folder();
+    ObjectName name = ObjectName.of(folder).folder();
     return clients().objects(folder, name, null).stream()
         .map(object -> new Entry(object.key().substring(name.key().length()), object.size()))
         .toList();
@@ -61,12 +62,12 @@ public final class S3Store implements WritableStore {
 
   @Override
   public void remove(Location file) {
-    clients().delete(file, S3Name.ofObject(file));
+    clients().delete(file, ObjectName.ofObject(file));
   }
 
   @Override
   public void endUploads(Location folder, Predicate<String> names) {
-    S3Name name = S3Name.of(folder).folder();
+    ObjectName name = ObjectName.of(folder).folder();
     for (MultipartUpload upload : clients().begun(folder, name)) {
       if (names.test(upload.key().substring(name.key().length()))) {
         clients().abort(folder, name.bucket(), upload.key(), upload.uploadId());

@@ -6,6 +6,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.objects.ObjectName;
 import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.s3.internal.S3Call.Answer;
 import dev.gantry.s3.internal.S3Call.Body;
@@ -63,7 +64,7 @@ final class S3Upload {
   private final Path path;
   private final long size;
   private final Location target;
-  private final S3Name name;
+  private final ObjectName name;
   private final URI url;
   private final long partBytes;
   private final Cancellation cancellation = new Cancellation();
@@ -75,7 +76,7 @@ final class S3Upload {
     this.file = file;
     this.size = file.size();
     this.target = target;
-    this.name = S3Name.ofObject(target);
+    this.name = ObjectName.ofObject(target);
     this.url = clients.url(name);
     long least = Math.ceilDiv(size, MAX_PARTS);
     this.partBytes = Math.max(SMALLEST_PART, Math.ceilDiv(least, SMALLEST_PART) * SMALLEST_PART);

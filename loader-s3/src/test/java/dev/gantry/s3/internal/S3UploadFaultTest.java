@@ -9,6 +9,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.objects.ObjectName;
 import dev.gantry.core.internal.store.RetryLimits;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.StoredFile;
@@ -197,7 +198,7 @@ class S3UploadFaultTest {
 
   private S3Call.Answer call(
       S3Clients clients, String name, String method, String query, byte[] body) {
-    URI url = URI.create(clients.url(S3Name.ofObject(object)) + query);
+    URI url = URI.create(clients.url(ObjectName.ofObject(object)) + query);
     return S3Call.start(
             clients, name, method, "test", url, S3Call.Body.of(body), new Cancellation())
         .join();

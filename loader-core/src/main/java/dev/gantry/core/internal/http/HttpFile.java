@@ -11,10 +11,8 @@ import java.lang.foreign.Arena;
 import java.net.URI;
 import java.net.http.HttpResponse.ResponseInfo;
 import java.time.Instant;
-import java.util.Map;
 import java.util.Objects;
 import java.util.Optional;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// A file behind a URL. Every answer is checked against the version that the first answer stated.
@@ -25,7 +23,7 @@ final class HttpFile implements StoredFile {
   final RetryLimits limits;
   final Location.Remote location;
   final URI original;
-  final Function<URI, Map<String, String>> headers;
+  final RequestHeaders headers;
   private final boolean fixed;
 
   /// The version that the first answer stated; null before that.
@@ -39,7 +37,7 @@ final class HttpFile implements StoredFile {
       RetryLimits limits,
       Location.Remote location,
       URI source,
-      Function<URI, Map<String, String>> headers,
+      RequestHeaders headers,
       boolean fixed) {
     this.store = store;
     this.limits = limits;
@@ -60,7 +58,7 @@ final class HttpFile implements StoredFile {
       RetryLimits limits,
       Location.Remote location,
       URI source,
-      Function<URI, Map<String, String>> headers,
+      RequestHeaders headers,
       boolean fixed) {
     HttpFile file = new HttpFile(store, limits, location, source, headers, fixed);
     try (SourceFile opening = new SourceFile(location, file)) {

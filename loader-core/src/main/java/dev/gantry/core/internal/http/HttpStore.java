@@ -11,9 +11,7 @@ import dev.gantry.core.spi.StoredFile;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.time.Duration;
-import java.util.Map;
 import java.util.Set;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// Files of HTTP servers that serve ranges, read over HTTP/1.1. Each request under way has a [Connection] and a thread of
@@ -51,19 +49,17 @@ public final class HttpStore implements Store {
     }
     requireOpen();
     URI source = URI.create(remote.uri().toASCIIString());
-    return HttpFile.open(this, limits, remote, source, _ -> Map.of(), false);
+    return HttpFile.open(this, limits, remote, source, RequestHeaders.NONE, false);
   }
 
-  /// Opens the file that `source` brings, for a store whose addresses name bytes that never change: a server need not state
-  /// their version.
+  /// Opens the file that `source` brings, for a store with names of its own.
   ///
   /// @param file the file's name in messages
-  /// @param headers what a request to an address needs, such as a token; asked for each address to which a redirect leads
+  /// @param fixed whether addresses name bytes that never change, so that a server need not state their version
   /// @throws TransferException if the file is not there or cannot be read
-  public StoredFile open(
-      Location.Remote file, URI source, Function<URI, Map<String, String>> headers) {
+  public StoredFile open(Location.Remote file, URI source, RequestHeaders headers, boolean fixed) {
     requireOpen();
-    return HttpFile.open(this, limits, file, source, headers, true);
+    return HttpFile.open(this, limits, file, source, headers, fixed);
   }
 
   Connections connections() {

@@ -112,15 +112,16 @@ final class RangeRequest extends RemoteRequest {
     }
   }
 
-  private HttpRequest message(URI from) {
+  private HttpRequest message(URI from) throws IOException {
     long offset = request.offset();
     long last = offset + request.target().byteSize() - 1;
+    String range = "bytes=" + offset + "-" + last;
     HttpRequest.Builder builder =
         HttpRequest.newBuilder(from)
-            .header("Range", "bytes=" + offset + "-" + last)
+            .header("Range", range)
             .header("Accept-Encoding", "identity")
             .header("User-Agent", "gantry");
-    file.headers.apply(from).forEach(builder::header);
+    file.headers.of("GET", from, range).forEach(builder::header);
     if (!file.validator().isEmpty()) {
       builder.header("If-Range", file.validator());
     }

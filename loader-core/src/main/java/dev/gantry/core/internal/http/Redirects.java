@@ -34,6 +34,13 @@ public final class Redirects {
             "https".equalsIgnoreCase(target.getScheme()) || (isPlain(target) && isPlain(from)));
   }
 
+  /// Whether two addresses are of one scheme, host and port.
+  public static boolean isSameServer(URI one, URI other) {
+    return one.getScheme().equalsIgnoreCase(other.getScheme())
+        && one.getHost().equalsIgnoreCase(other.getHost())
+        && one.getPort() == other.getPort();
+  }
+
   private static boolean isPlain(URI address) {
     return "http".equalsIgnoreCase(address.getScheme());
   }

@@ -4,15 +4,12 @@ package dev.gantry.core.internal.hub;
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.http.HeaderValues;
+import dev.gantry.core.internal.http.HttpCalls;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
-import dev.gantry.core.internal.store.RemoteFault;
-import dev.gantry.core.internal.store.RetryLimits;
 import java.io.IOException;
-import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpHeaders;
-import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
@@ -21,17 +18,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /// Asks the hub. A caller waits for its answer, and may be interrupted. Thread-safe.
 final class HubClient {
-  private static final RetryLimits LIMITS = RetryLimits.DEFAULT;
   private static final Duration METADATA = Duration.ofSeconds(10);
   private static final Duration SMALL_FILE = Duration.ofSeconds(60);
   private static final int MAX_PAGES = 1_000;
@@ -43,11 +35,11 @@ final class HubClient {
   private static final Pattern NEXT = Pattern.compile("<([^<>]+)>\\s*;\\s*rel=\"?next\"?");
 
   private final HubSettings settings;
-  private final HttpStore http;
+  private final HttpCalls calls;
 
   HubClient(HubSettings settings, HttpStore http) {
     this.settings = settings;
-    this.http = http;
+    this.calls = new HttpCalls(http, settings::headers, settings::isHub);
   }
 
   /// Asks for a file's commit, name of bytes, and size.
@@ -148,76 +140,13 @@ final class HubClient {
 
   /// Sends a request until an answer is final, also one that refuses.
   ///
-  /// @param limit how long an attempt may take
   /// @throws TransferException if no answer came
   private <T> HttpResponse<T> send(
       String method, HubName name, URI uri, BodyHandler<T> body, Duration limit, boolean patient) {
-    for (int attempt = 1; ; attempt++) {
-      Optional<Duration> pause;
-      try {
-        HttpResponse<T> answer = follow(method, name, uri, body, limit);
-        int status = answer.statusCode();
-        String wait = answer.headers().firstValue("Retry-After").orElse("");
-        boolean passes = patient && RemoteFault.isPassing(status);
-        pause = LIMITS.pauseAfter(attempt, RemoteFault.of(passes, status, "", wait));
-        if (pause.isEmpty()) {
-          return answer;
-        }
-      } catch (IOException e) {
-        boolean passes = patient && !(e instanceof ConnectException);
-        pause = LIMITS.pauseAfter(attempt, RemoteFault.of(passes, 0, "", ""));
-        if (pause.isEmpty()) {
-          throw HubErrors.unreached(method, name, settings, e);
-        }
-      }
-      pause(method, name, pause.get());
-    }
-  }
-
-  /// Sends a request, and follows redirects: a `HEAD` only within the hub.
-  private <T> HttpResponse<T> follow(
-      String method, HubName name, URI from, BodyHandler<T> body, Duration limit)
-      throws IOException {
-    URI uri = from;
-    for (int i = 0; ; i++) {
-      HttpRequest.Builder request =
-          HttpRequest.newBuilder(uri)
-              .method(method, HttpRequest.BodyPublishers.noBody())
-              .header("Accept-Encoding", "identity")
-              .header("User-Agent", "gantry");
-      settings.headers(uri).forEach(request::header);
-      HttpResponse<T> answer = await(method, name, request.build(), body, limit);
-      Optional<URI> target = Redirects.target(uri, answer.statusCode(), answer.headers());
-      if (target.isEmpty()
-          || i == Redirects.MAX
-          || (method.equals("HEAD") && !settings.isHub(target.get()))) {
-        return answer;
-      }
-      uri = target.get();
-    }
-  }
-
-  private <T> HttpResponse<T> await(
-      String method, HubName name, HttpRequest request, BodyHandler<T> body, Duration limit)
-      throws IOException {
-    CompletableFuture<HttpResponse<T>> sent = http.client().sendAsync(request, body);
     try {
-      return sent.get(limit.toMillis(), TimeUnit.MILLISECONDS);
-    } catch (ExecutionException e) {
-      throw e.getCause() instanceof IOException failure ? failure : new IOException(e.getCause());
-    } catch (TimeoutException e) {
-      throw new IOException("no answer within " + limit.toSeconds() + " s", e);
-    } catch (InterruptedException _) {
-      Thread.currentThread().interrupt();
-      throw cancelled(method, name);
-    } finally {
-      boolean _ = sent.cancel(true);
-    }
-  }
-
-  private static void pause(String method, HubName name, Duration pause) {
-    try {
-      Thread.sleep(pause);
+      return calls.send(method, uri, body, limit, patient);
+    } catch (IOException e) {
+      throw HubErrors.unreached(method, name, settings, e);
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw cancelled(method, name);

@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.http.Redirects;
+import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
@@ -38,10 +40,7 @@ record HubSettings(
   ///
   /// @throws MisuseException if `HF_ENDPOINT` is no address
   static HubSettings ofProcess() {
-    return of(name -> {
-      String property = System.getProperty(name);
-      return property == null ? System.getenv(name) : property;
-    });
+    return of(Variables::ofProcess);
   }
 
   /// @param variables gives a variable's value; null for one that is not set
@@ -111,13 +110,11 @@ record HubSettings(
 
   /// Whether an address is the hub's: only to these the token is sent.
   boolean isHub(URI address) {
-    return endpoint.getScheme().equalsIgnoreCase(address.getScheme())
-        && endpoint.getHost().equalsIgnoreCase(address.getHost())
-        && endpoint.getPort() == address.getPort();
+    return Redirects.isSameServer(endpoint, address);
   }
 
   /// What a request to an address needs.
-  Map<String, String> headers(URI address) {
+  Map<String, String> headers(String method, URI address, String range) {
     return isHub(address)
         ? token.map(secret -> Map.of("Authorization", "Bearer " + secret)).orElse(Map.of())
         : Map.of();

@@ -253,7 +253,7 @@ public final class HubStore implements Store {
           location,
           policy,
           () -> {
-            StoredFile bytes = http.open(location, client.uri(at.resolve()), settings::headers);
+            StoredFile bytes = http.open(location, client.uri(at.resolve()), settings::headers, true);
             if (bytes.size() != state.size()) {
               bytes.close();
               throw HubErrors.wrong(
