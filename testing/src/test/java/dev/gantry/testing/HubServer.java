@@ -234,7 +234,9 @@ public final class HubServer implements AutoCloseable {
     String query = exchange.getRequestURI().getQuery();
     int from =
         query.contains("cursor=") ? Integer.parseInt(query.replaceFirst(".*cursor=", "")) : 0;
-    List<String> entries = new ArrayList<>(List.of("{\"type\": \"directory\", \"path\": \"d\"}"));
+    List<String> entries =
+        new ArrayList<>(
+            List.of("{\"type\": \"directory\", \"path\": \"d\", \"size\": 0, \"oid\": \"0\"}"));
     files.forEach((path, bytes) -> entries.add(entry(path, bytes)));
     int to = Math.min(from + PAGE, entries.size());
     if (to < entries.size()) {

@@ -280,7 +280,7 @@ public final class RemoteCache implements FileCache {
 
   /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may pass. Neither
   /// does a cancellation.
-  void refuse(GantryException reason) {
+  public void refuse(GantryException reason) {
     if (reason instanceof TransferException failed
         && (failed.isErrno(NO_DESCRIPTOR) || failed.failure() instanceof Failure.Cancelled)) {
       return;

@@ -201,7 +201,12 @@ public final class HubStore implements Store {
         return local(file);
       }
       pointer = file;
-      cache.makeFolders(at, state.etag());
+      try {
+        cache.makeFolders(at, state.etag());
+      } catch (TransferException e) {
+        blocks.refuse(e);
+        return bytes(at, state, () -> {});
+      }
       boolean small = state.size() <= smallBytes;
       HubLock lock =
           HubLock.take(
@@ -248,19 +253,19 @@ public final class HubStore implements Store {
     }
 
     private StoredFile coming(HubName at, HubVersion state, HubLock lock) {
-      Location.Remote location = at.location();
-      return blocks.open(
-          location,
-          policy,
-          () -> {
-            StoredFile bytes = http.open(location, client.uri(at.resolve()), settings::headers, true);
-            if (bytes.size() != state.size()) {
-              bytes.close();
-              throw HubErrors.wrong(
-                  "GET", at, "the file has " + bytes.size() + " bytes instead of " + state.size());
-            }
-            return new HubVersion.Coming(state, bytes, lock::close);
-          });
+      return blocks.open(at.location(), policy, () -> bytes(at, state, lock::close));
+    }
+
+    /// @param whenClosed run when the file is closed
+    private HubVersion.Coming bytes(HubName at, HubVersion state, Runnable whenClosed) {
+      StoredFile bytes =
+          http.open(at.location(), client.uri(at.resolve()), settings::headers, true);
+      if (bytes.size() != state.size()) {
+        bytes.close();
+        throw HubErrors.wrong(
+            "GET", at, "the file has " + bytes.size() + " bytes instead of " + state.size());
+      }
+      return new HubVersion.Coming(state, bytes, whenClosed);
     }
   }
 

@@ -8,6 +8,7 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.spi.StoredFile;
 import dev.gantry.testing.HubServer;
 import dev.gantry.testing.HubServer.Refusal;
 import dev.gantry.testing.HubServer.Request;
@@ -129,6 +130,18 @@ class HubFaultTest {
           .hasMessageContaining("the bytes that came are not those of the ETag");
     }
     assertThat(folder.resolve("hub/models--org--model/blobs")).isEmptyDirectory();
+  }
+
+  @Test
+  void weightsAreReadPastAFolderThatCannotBeMade() throws IOException {
+    settings.put("HF_HOME", Files.createFile(folder.resolve("file")).resolve("home").toString());
+    try (HubStore store = HubStore.with(Map.copyOf(settings), 0)) {
+      try (StoredFile file = store.open(FILE, CachePolicy.BUFFERED)) {
+        assertThat(file.size()).isEqualTo(5000);
+      }
+      assertThatThrownBy(() -> store.fetch(FILE))
+          .hasMessageContaining("did not take the file; a warning in the log says why");
+    }
   }
 
   @Test
