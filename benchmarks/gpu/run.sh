@@ -70,8 +70,8 @@ find_libtorch() {
 
 tests() {
   local failed=0
-  # Where property tests keep the seeds that failed.
-  mkdir -p target
+  # Tests name their resources from here; property tests keep the seeds that failed in target.
+  cd "$here" && mkdir -p target || return
   find_libtorch
   echo "== tests of loader-core on the GPU"
   main dev.gantry.testing.stub.TaggedTests dev.gantry.core gpu || failed=1

@@ -39,8 +39,8 @@ public record Attention(
   }
 
   /// Added to a score to make it vanish in the softmax. Where all of a row are hidden, all get the same share: a score
-  /// is lost in a number of this size.
-  private static final float HIDDEN = -3e38f;
+  /// is lost in a number of this size. CUDA's fused kernels multiply it by log₂(e), and give no share where that overflows.
+  private static final float HIDDEN = -1e30f;
 
   /// The same for FLOAT16, in which it is finite.
   private static final float HIDDEN_OF_FLOAT16 = -30_000;
