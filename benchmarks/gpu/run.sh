@@ -49,7 +49,7 @@ if [[ -d /usr/local/cuda/lib64 ]]; then
   export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}
 fi
 options=(--enable-native-access=ALL-UNNAMED --sun-misc-unsafe-memory-access=allow -Xmx1g -Dai.djl.offline=true
-  "-Dgantry.corpus=$here/corpus" "-Dgantry.hub=$here/hub" -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
+  "-Dgantry.corpus=$here/corpus" "-Dgantry.hub=$here/src/test/resources/hub" -Dorg.slf4j.simpleLogger.defaultLogLevel=info)
 
 main() {
   "$java" "${options[@]}" -cp "$here/lib/*" "$@"
