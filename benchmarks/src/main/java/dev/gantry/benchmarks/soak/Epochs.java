@@ -19,7 +19,7 @@ final class Epochs extends Activity {
   private final Kind kind;
   private final KnownSamples known;
 
-  /// Where to go on; null for the beginning of an epoch.
+  /// The position to go on from; null for the beginning of an epoch.
   private @Nullable String state;
 
   private int taken;

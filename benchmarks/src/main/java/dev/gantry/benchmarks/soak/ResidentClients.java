@@ -76,7 +76,7 @@ final class ResidentClients extends Activity {
     if (line == null) {
       throw new IOException("the server ended with code " + process.waitFor() + ": " + last);
     }
-    // Else the server would wait for us to read what it says.
+    // The server would otherwise wait for us to read what it says.
     Thread _ =
         Thread.ofPlatform()
             .daemon()

@@ -16,7 +16,7 @@ public final class ReaderRule {
   /// and need not wait for the other buffer.
   private static final long SMALL_READS_BYTES = 64 << 10;
 
-  /// More readers than these took longer, on hosts of 16 cores.
+  /// Loads by more readers have not been measured: the hosts at hand have 16 cores for each GPU.
   private static final int MAX_READERS = 16;
 
   private ReaderRule() {}
