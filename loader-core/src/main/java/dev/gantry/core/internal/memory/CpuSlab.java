@@ -23,9 +23,4 @@ public abstract sealed class CpuSlab extends Slab permits HostSlab, MappedSlab, 
   public final Device device() {
     return Device.HOST;
   }
-
-  @Override
-  final void copyWithin(long target, long source, long bytes) {
-    segment(target, bytes).copyFrom(segment(source, bytes));
-  }
 }

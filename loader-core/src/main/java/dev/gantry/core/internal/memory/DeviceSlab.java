@@ -193,13 +193,6 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   }
 
   @Override
-  final void copyWithin(long target, long source, long bytes) {
-    try (var _ = context.enter()) {
-      context.driver().copyOnDevice(target, source, bytes);
-    }
-  }
-
-  @Override
   void free() {
     giveBack(context.idleDevice()::keep);
   }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -60,9 +61,10 @@ public record Region(@Nullable Slab slab, long offset, long length) {
       case Memory.OnDevice memory -> {
         CudaContext context = CudaContext.of(memory.device());
         try (var _ = context.enter()) {
-          context.driver().copyOnDevice(memory.address(), address(), length);
+          CudaDriver driver = context.driver();
+          driver.copyOnDevice(memory.address(), address(), length, CudaDriver.Stream.DEFAULT);
+          driver.synchronize(CudaDriver.Stream.DEFAULT);
         }
-        context.synchronize();
       }
     }
   }

@@ -7,7 +7,6 @@ import java.util.ArrayDeque;
 import java.util.Collection;
 import java.util.Deque;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLong;
 
 /// One contiguous allocation with counted shares: it starts with one share, [#retain] adds one,
@@ -152,20 +151,6 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   public final boolean isClosed() {
     return shares.get() <= 0;
   }
-
-  /// Copies `bytes` from a slab of the same device. On a CUDA device the copy is queued on the
-  /// default stream.
-  public final void copyFrom(long offset, Slab source, long sourceOffset, long bytes) {
-    Objects.checkFromIndexSize(offset, bytes, size);
-    Objects.checkFromIndexSize(sourceOffset, bytes, source.size);
-    if (!device().equals(source.device())) {
-      throw new MisuseException("no copy from " + source.device() + " to " + device());
-    }
-    copyWithin(address() + offset, source.address() + sourceOffset, bytes);
-  }
-
-  /// Copies within this slab's device, between addresses that are checked already.
-  abstract void copyWithin(long target, long source, long bytes);
 
   /// Runs `action` just before the memory is freed, in reverse order of these calls. A slab that is
   /// registered with cuFile must be deregistered then: freeing registered device memory can deadlock

@@ -222,7 +222,7 @@ public final class CudaDriver {
   /// Queues a copy to another device's memory.
   public void copyToPeer(
       long target, Context peer, long source, Context own, long bytes, Stream stream) {
-    check(
+    checkCopy(
         JCudaDriver.cuMemcpyPeerAsync(
             new Address(target),
             peer.handle,
@@ -231,7 +231,9 @@ public final class CudaDriver {
             bytes,
             stream.handle),
         "cuMemcpyPeerAsync",
-        bytes + " bytes");
+        target,
+        source,
+        bytes);
   }
 
   /// Waits for all work queued in the current context.
@@ -370,43 +372,43 @@ public final class CudaDriver {
 
   /// Queues a copy from pinned host memory, which must not change until the copy is done.
   public void copyToDevice(long device, long host, long bytes, Stream stream) {
-    check(
+    checkCopy(
         JCudaDriver.cuMemcpyHtoDAsync(new Address(device), new Address(host), bytes, stream.handle),
         "cuMemcpyHtoDAsync",
-        bytes + " bytes");
+        device,
+        host,
+        bytes);
   }
 
   /// Queues a copy to pinned host memory.
   public void copyToHost(long host, long device, long bytes, Stream stream) {
-    check(
+    checkCopy(
         JCudaDriver.cuMemcpyDtoHAsync(new Address(host), new Address(device), bytes, stream.handle),
         "cuMemcpyDtoHAsync",
-        bytes + " bytes");
+        host,
+        device,
+        bytes);
   }
 
   /// Copies to host memory, pinned or not, and returns when it is done.
   public void copyToHost(long host, long device, long bytes) {
-    check(
+    checkCopy(
         JCudaDriver.cuMemcpyDtoH(new Address(host), new Address(device), bytes),
         "cuMemcpyDtoH",
-        bytes + " bytes");
-  }
-
-  /// Queues a copy within a device on the default stream.
-  public void copyOnDevice(long target, long source, long bytes) {
-    check(
-        JCudaDriver.cuMemcpyDtoD(new Address(target), new Address(source), bytes),
-        "cuMemcpyDtoD",
-        bytes + " bytes");
+        host,
+        device,
+        bytes);
   }
 
   /// Queues a copy within a device.
   public void copyOnDevice(long target, long source, long bytes, Stream stream) {
-    check(
+    checkCopy(
         JCudaDriver.cuMemcpyDtoDAsync(
             new Address(target), new Address(source), bytes, stream.handle),
         "cuMemcpyDtoDAsync",
-        bytes + " bytes");
+        target,
+        source,
+        bytes);
   }
 
   /// The largest pitch that the driver takes in a copy of rows, in bytes.
@@ -474,6 +476,16 @@ public final class CudaDriver {
 
   static String hex(long address) {
     return "address 0x" + Long.toHexString(address);
+  }
+
+  /// Says in which allocations the bytes of a refused copy lie: the driver's code does not tell which address it refuses.
+  private static void checkCopy(
+      int result, String operation, long target, long source, long bytes) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      String subject =
+          bytes + " bytes from " + CudaPointers.words(source) + " to " + CudaPointers.words(target);
+      check(result, operation, subject);
+    }
   }
 
   static void check(int result, String operation, String subject) {

@@ -72,6 +72,16 @@ public final class CudaPointers {
             kind((int) type.getAsLong(), address)));
   }
 
+  /// An address with its allocation, for messages.
+  static String words(long address) {
+    return switch (allocation(address)) {
+      case Availability.Absent<Allocation>(String reason) -> reason;
+      case Availability.Present<Allocation>(Allocation all) ->
+          "%s (cuda:%d, %d bytes at %s)"
+              .formatted(hex(address), all.device(), all.bytes(), hex(all.base()));
+    };
+  }
+
   private static Kind kind(int type, long address) {
     if (get(CUpointer_attribute.CU_POINTER_ATTRIBUTE_IS_MANAGED, address).orElse(0) != 0) {
       return Kind.MANAGED;

@@ -6,8 +6,10 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
+import dev.gantry.core.internal.copies.CopyQueue;
 import dev.gantry.core.internal.memory.Admission;
-import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.CpuSlab;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.memory.Target;
@@ -21,6 +23,7 @@ import dev.gantry.core.internal.plan.SlabLayout;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import dev.gantry.core.internal.transport.TransferOptions;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
@@ -121,13 +124,30 @@ abstract sealed class NewSlabs implements Destination {
     }
 
     private void relocate(List<Slab> each) {
-      for (ReadPlan.Relocation move : plan.relocations()) {
-        each.get(move.toSlab())
-            .copyFrom(move.toOffset(), each.get(move.fromSlab()), move.fromOffset(), move.length());
+      switch (each.getFirst()) {
+        case CpuSlab _ ->
+            plan.relocations()
+                .forEach(move ->
+                    place(each, move.toSlab(), move.toOffset(), move.length())
+                        .copyFrom(place(each, move.fromSlab(), move.fromOffset(), move.length())));
+        case DeviceSlab device -> {
+          // On the default stream the copies would wait for all other work of the device. Closing
+          // the queue waits for
+          // them alone.
+          try (CopyQueue queue = new CopyQueue(device.context())) {
+            for (ReadPlan.Relocation move : plan.relocations()) {
+              queue.copyOnDevice(
+                  each.get(move.toSlab()).address() + move.toOffset(),
+                  each.get(move.fromSlab()).address() + move.fromOffset(),
+                  move.length());
+            }
+          }
+        }
       }
-      if (each.getFirst().device() instanceof Device.Cuda cuda) {
-        CudaContext.of(cuda).synchronize();
-      }
+    }
+
+    private static MemorySegment place(List<Slab> each, int slab, long offset, long length) {
+      return ((CpuSlab) each.get(slab)).segment().asSlice(offset, length);
     }
   }
 

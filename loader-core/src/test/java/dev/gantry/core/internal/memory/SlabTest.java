@@ -55,7 +55,6 @@ class SlabTest {
   @Test
   void aClosedSlabSaysSo() {
     HostSlab slab = HostSlab.allocate(4096);
-    HostSlab other = HostSlab.allocate(4096);
     slab.release();
     String message = "this slab of 4096 bytes on host is closed";
     assertMisuse(slab::release, message);
@@ -64,9 +63,6 @@ class SlabTest {
     assertMisuse(slab::address, message);
     assertMisuse(slab::segment, message);
     assertMisuse(() -> slab.beforeFree(() -> {}), message);
-    assertMisuse(() -> other.copyFrom(0, slab, 0, 1), message);
-    assertMisuse(() -> slab.copyFrom(0, other, 0, 1), message);
-    other.release();
   }
 
   private static void assertMisuse(Runnable call, String message) {
@@ -130,24 +126,6 @@ class SlabTest {
       });
       slab.release();
     }
-  }
-
-  @Test
-  void copiesStayWithinBothSlabs() {
-    HostSlab from = HostSlab.allocate(100);
-    HostSlab to = HostSlab.allocate(50);
-    from.segment().fill((byte) 3);
-    to.copyFrom(10, from, 90, 10);
-    assertThat(to.segment().asSlice(9, 12).toArray(ValueLayout.JAVA_BYTE))
-        .containsExactly(0, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 0);
-    assertThatThrownBy(() -> to.copyFrom(41, from, 0, 10))
-        .isInstanceOf(IndexOutOfBoundsException.class);
-    assertThatThrownBy(() -> to.copyFrom(0, from, 91, 10))
-        .isInstanceOf(IndexOutOfBoundsException.class);
-    assertThatThrownBy(() -> to.copyFrom(0, from, 0, -1))
-        .isInstanceOf(IndexOutOfBoundsException.class);
-    from.release();
-    to.release();
   }
 
   /// However the last releases fall together: it is freed once, and no thread gets a share of

@@ -251,6 +251,7 @@ class ReplicasStubTest {
       strings = {
         "cuMemcpyPeerAsync",
         "cuMemcpyHtoDAsync",
+        "cuMemcpyDtoDAsync",
         "cuEventRecord",
         "cuEventSynchronize",
         "cuStreamSynchronize",
@@ -278,6 +279,34 @@ class ReplicasStubTest {
     List<Loaded> loaded = gantry.loadOnEach(wanted, List.of(FIRST, SECOND), options);
     check(List.of(FIRST, SECOND), loaded);
     closeAll(loaded);
+  }
+
+  /// What a load moves within its slabs waits for no other work of the device.
+  @Test
+  void extentsMoveToTheirAlignmentBesideOtherWork() {
+    CudaContext context = CudaContext.of(new Device.Cuda(1));
+    DeviceSlab other = DeviceSlab.allocate(context, BLOCK);
+    try (CopyQueue busy = new CopyQueue(context)) {
+      busy.copyOnDevice(other.address(), other.address() + BLOCK / 2, BLOCK / 2);
+      List<Loaded> loaded = gantry.loadOnEach(wanted, List.of(FIRST, SECOND), options);
+      assertThat(cuda.calls("cuMemcpyDtoDAsync")).isGreaterThan(2);
+      assertThat(cuda.count("pending operations")).isEqualTo(1);
+      busy.drain();
+      check(List.of(FIRST, SECOND), loaded);
+      closeAll(loaded);
+    }
+    other.release();
+  }
+
+  @Test
+  void aRefusedCopySaysWhereItsBytesLie() {
+    cuda.fail("cuMemcpyDtoDAsync", 1, INVALID_VALUE, 0);
+    assertThatThrownBy(() -> gantry.loadOnEach(wanted, List.of(SECOND, FIRST), options))
+        .isInstanceOf(TransferException.class)
+        .message()
+        .matches(
+            "cuMemcpyDtoDAsync failed: \\d+ bytes from address 0x\\w+ \\(cuda:1, \\d+ bytes at"
+                + " address 0x\\w+\\) to address 0x\\w+ \\(cuda:1, .*CUDA_ERROR_INVALID_VALUE.*");
   }
 
   @Test
