@@ -45,6 +45,12 @@ public abstract class ReadRequest {
   /// time. Each action is run once at most, on any thread.
   public void whenSlow(Runnable action) {}
 
+  /// Reports how far the read has come, so that those who want its first bytes need not wait for the last. A store may leave
+  /// this out. After a failure that passes, bytes that had come may come once more.
+  ///
+  /// @param bytes how many bytes of the target are there, from its start
+  public void arrived(long bytes) {}
+
   /// Reports that the target is full.
   public abstract void completed();
 

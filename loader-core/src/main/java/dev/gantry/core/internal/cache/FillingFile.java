@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -283,47 +284,31 @@ final class FillingFile implements FileCache.Filling {
 
     /// Reads the wanted bytes of some blocks from the store, past the cache.
     private CompletableFuture<Void> pass(int first, int end) {
-      return ask(target(first, end), Math.max(from, start(first)));
+      return ask(target(first, end), Math.max(from, start(first)), _ -> {});
     }
 
     /// Fetches blocks in hand, and puts them into the cache: one block, or several that this read wants whole.
     private CompletableFuture<Void> fetch(int first, int end) {
+      ComingBlocks coming = new ComingBlocks(cache, cached, first, end);
       MemorySegment buffer =
-          isWithin(first)
-              ? null
-              : Cleanup.orUndo(cache::takeBuffer, () -> settle(first, end, null));
+          isWithin(first) ? null : Cleanup.orUndo(cache::takeBuffer, () -> coming.end(null));
       MemorySegment bytes = whole(first, end, buffer);
-      // The cache's threads do what follows, since a store's threads must not wait for a disk.
-      return ask(bytes, start(first))
-          .whenCompleteAsync(
-              (_, failure) -> {
-                if (failure == null) {
-                  copy(first, buffer);
+      CompletableFuture<Void> answer =
+          ask(bytes, start(first), count -> coming.arrived(bytes, count))
+              .whenComplete((_, failure) -> {
+                try {
+                  if (failure == null) {
+                    copy(first, buffer);
+                  }
+                } finally {
+                  coming.end(failure == null ? bytes : null);
                 }
-                settle(first, end, failure == null ? bytes : null);
-                cache.giveBack(buffer);
-              },
-              cache::run);
+              });
+      return CompletableFuture.allOf(answer, coming.settled())
+          .whenComplete((_, _) -> cache.giveBack(buffer));
     }
 
-    /// @param bytes what to put into the cache; null if the blocks did not come
-    private void settle(int first, int end, @Nullable MemorySegment bytes) {
-      for (int block = first; block < end; block++) {
-        boolean good = false;
-        try {
-          if (bytes != null && cache.mayPut()) {
-            entry.put(block, bytes.asSlice(start(block) - start(first), entry.bytesOf(block)));
-            good = true;
-          }
-        } catch (TransferException e) {
-          cache.refuse(e);
-        }
-        entry.unlock(block);
-        cache.settle(cached, block, good);
-      }
-    }
-
-    private CompletableFuture<Void> ask(MemorySegment target, long offset) {
+    private CompletableFuture<Void> ask(MemorySegment target, long offset, LongConsumer arrived) {
       CompletableFuture<Void> answer = new CompletableFuture<>();
       try {
         remote.read(
@@ -336,6 +321,11 @@ final class FillingFile implements FileCache.Filling {
               @Override
               public void whenSlow(Runnable action) {
                 request.whenSlow(action);
+              }
+
+              @Override
+              public void arrived(long bytes) {
+                arrived.accept(bytes);
               }
 
               @Override

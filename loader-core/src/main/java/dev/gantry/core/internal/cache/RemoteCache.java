@@ -22,6 +22,7 @@ import java.nio.file.Path;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -43,8 +44,8 @@ import org.slf4j.LoggerFactory;
 public final class RemoteCache implements FileCache {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteCache.class);
 
-  /// How many threads checksum and write what was fetched. One handles some GB/s.
-  private static final int THREADS = 4;
+  /// How many threads checksum and write what was fetched. One handles a GB/s or two.
+  private static final int THREADS = Math.clamp(Runtime.getRuntime().availableProcessors(), 4, 16);
 
   private static final long IDLE_SECONDS = 10;
   private static final long MAX_BUFFERS_BYTES = 32L << 20;
@@ -64,7 +65,11 @@ public final class RemoteCache implements FileCache {
   private final Pool<MemorySegment> buffers =
       new Pool<>(IDLE_SECONDS, () -> MAX_BUFFERS_BYTES, _ -> {});
 
-  private final ThreadPoolExecutor threads;
+  private final ThreadPoolExecutor threads = threads("gantry-cache-", THREADS);
+
+  /// Waits for the disk, which takes what was written at its own speed, so that no read does.
+  private final ThreadPoolExecutor syncing = threads("gantry-cache-sync-", 1);
+
   private final Map<String, CachedFile> open = new HashMap<>();
   private final AtomicBoolean warned = new AtomicBoolean();
   private volatile boolean mayPut = true;
@@ -101,16 +106,20 @@ public final class RemoteCache implements FileCache {
       FileCalls calls, @Nullable CacheSettings settings, Supplier<? extends EntryFolder> folder) {
     this.calls = calls;
     this.settings = settings;
-    threads =
+    files = made(folder);
+  }
+
+  private static ThreadPoolExecutor threads(String name, int count) {
+    ThreadPoolExecutor made =
         new ThreadPoolExecutor(
-            THREADS,
-            THREADS,
+            count,
+            count,
             IDLE_SECONDS,
             TimeUnit.SECONDS,
             new LinkedBlockingQueue<>(),
-            Thread.ofPlatform().daemon().name("gantry-cache-", 0).factory());
-    threads.allowCoreThreadTimeOut(true);
-    files = made(folder);
+            Thread.ofPlatform().daemon().name(name, 0).factory());
+    made.allowCoreThreadTimeOut(true);
+    return made;
   }
 
   /// Whether this was made with these settings.
@@ -296,7 +305,7 @@ public final class RemoteCache implements FileCache {
       synchronized (this) {
         CachedFile _ = file.share();
       }
-      run(() -> seal(file));
+      run(syncing, () -> seal(file));
     }
   }
 
@@ -313,6 +322,10 @@ public final class RemoteCache implements FileCache {
   /// Runs `work` on a thread of the cache. If these threads have ended with their session, or none can be
   /// started, `work` runs on this thread, since a read that is under way must still end.
   void run(Runnable work) {
+    run(threads, work);
+  }
+
+  private static void run(ThreadPoolExecutor threads, Runnable work) {
     try {
       threads.execute(work);
     } catch (RejectedExecutionException | OutOfMemoryError _) {
@@ -337,8 +350,10 @@ public final class RemoteCache implements FileCache {
   @Override
   public void close() {
     closing.cancel();
-    threads.shutdown();
-    Cleanup.awaitEnd(threads);
+    for (ThreadPoolExecutor each : List.of(threads, syncing)) {
+      each.shutdown();
+      Cleanup.awaitEnd(each);
+    }
     buffers.free();
   }
 }

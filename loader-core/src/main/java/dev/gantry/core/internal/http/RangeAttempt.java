@@ -5,6 +5,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.RemoteFault;
 import dev.gantry.core.internal.store.RemoteRequest;
 import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.spi.ReadRequest;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -16,6 +17,7 @@ import org.jspecify.annotations.Nullable;
 final class RangeAttempt implements RemoteRequest.Attempt {
   private static final long MAX_READ_BYTES = 1 << 30;
 
+  private final ReadRequest request;
   private final MemorySegment target;
   private final CompletableFuture<Void> over = new CompletableFuture<>();
   private @Nullable Connection connection;
@@ -26,8 +28,9 @@ final class RangeAttempt implements RemoteRequest.Attempt {
 
   private volatile long progressNanos = System.nanoTime();
 
-  RangeAttempt(MemorySegment target) {
-    this.target = target;
+  RangeAttempt(ReadRequest request) {
+    this.request = request;
+    this.target = request.target();
   }
 
   /// Returns for how long less has come than [RetryLimits#LEAST_BYTES].
@@ -90,6 +93,7 @@ final class RangeAttempt implements RemoteRequest.Attempt {
         throw RemoteFault.passing("the answer ended after " + received + " of " + size + " bytes");
       }
       received += count;
+      request.arrived(received);
       if (received - noted >= RetryLimits.LEAST_BYTES || received == size) {
         noted = received;
         progressNanos = System.nanoTime();

@@ -54,7 +54,7 @@ final class RangeRequest extends RemoteRequest {
 
   @Override
   protected void attempt() {
-    RangeAttempt attempt = new RangeAttempt(request.target());
+    RangeAttempt attempt = new RangeAttempt(request);
     if (!begins(attempt)) {
       return;
     }

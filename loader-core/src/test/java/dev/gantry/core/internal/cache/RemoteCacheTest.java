@@ -292,6 +292,20 @@ class RemoteCacheTest {
     assertThat(dataBytes(1)).isEqualTo(LENGTH);
   }
 
+  @Test
+  void blocksThatCameBeforeAnAnswerWasCutAreNotFetchedAgain() {
+    try (SourceFile open = session().openFile(file)) {
+      server.answer(number -> number == 0 ? Answer.HALF : Answer.FORBIDDEN);
+      assertThatThrownBy(() -> read(open, 0, 8 * BLOCK))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining("403");
+      server.answerAll(Answer.RIGHT);
+      long before = server.bytes();
+      checkRead(open, 0, 8 * BLOCK);
+      assertThat(server.bytes() - before).isEqualTo(4 * BLOCK);
+    }
+  }
+
   /// Both readers want a block that one of them fetches from a server that is silent.
   @Test
   void aCancelledReadDoesNotWaitForTheRequestOfAnother() {

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import dev.gantry.core.TransferException;
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks in hand that come from their store by one request. Each is put into the cache as soon as it is there, while the
+/// others come: the request's memory is wanted for the next one. The cache's threads do that, since a store's threads must
+/// not wait for a disk. Thread-safe.
+final class ComingBlocks {
+  private final RemoteCache cache;
+  private final CachedFile cached;
+  private final int first;
+  private final int end;
+  private final CompletableFuture<Void> settled = new CompletableFuture<>();
+
+  /// The first block that has not come yet.
+  private int next;
+
+  /// How many blocks are still in hand.
+  private int inHand;
+
+  ComingBlocks(RemoteCache cache, CachedFile cached, int first, int end) {
+    this.cache = cache;
+    this.cached = cached;
+    this.first = first;
+    this.end = end;
+    this.next = first;
+    this.inHand = end - first;
+  }
+
+  /// Completes when all blocks are settled, so that nothing reads their memory any more. Never fails.
+  CompletableFuture<Void> settled() {
+    return settled;
+  }
+
+  /// Puts the blocks that have come whole.
+  ///
+  /// @param bytes where all of the blocks go
+  /// @param count how many bytes have come
+  void arrived(MemorySegment bytes, long count) {
+    settleUntil(bytes, first + (int) (count / CacheEntry.BLOCK_BYTES));
+  }
+
+  /// Ends the request.
+  ///
+  /// @param bytes all of the blocks; null if the rest did not come
+  void end(@Nullable MemorySegment bytes) {
+    settleUntil(bytes, end);
+  }
+
+  private void settleUntil(@Nullable MemorySegment bytes, int until) {
+    int from;
+    synchronized (this) {
+      from = next;
+      next = Math.max(next, Math.min(end, until));
+    }
+    for (int i = from; i < Math.min(end, until); i++) {
+      int block = i;
+      cache.run(() -> settle(bytes, block));
+    }
+  }
+
+  private void settle(@Nullable MemorySegment bytes, int block) {
+    boolean good = false;
+    try {
+      if (bytes != null && cache.mayPut()) {
+        CacheEntry entry = cached.entry();
+        long start = (long) (block - first) * CacheEntry.BLOCK_BYTES;
+        entry.put(block, bytes.asSlice(start, entry.bytesOf(block)));
+        good = true;
+      }
+    } catch (TransferException e) {
+      cache.refuse(e);
+    } finally {
+      cached.entry().unlock(block);
+      cache.settle(cached, block, good);
+      noteSettled();
+    }
+  }
+
+  private void noteSettled() {
+    boolean last;
+    synchronized (this) {
+      inHand--;
+      last = inHand == 0;
+    }
+    if (last) {
+      settled.complete(null);
+    }
+  }
+}
