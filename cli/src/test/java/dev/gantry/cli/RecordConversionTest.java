@@ -258,7 +258,8 @@ class RecordConversionTest {
     for (DType dtype : DType.values()) {
       if (dtype.bits() % 8 == 0) {
         fields.add(new Field(dtype.name(), dtype, TensorShape.of(64 / dtype.bits())));
-        values.put(dtype.name(), dtype == DType.BOOL ? new byte[] {1, 0, 1, 0, 0, 0, 1, 1} : bytes);
+        values.put(
+            dtype.name(), dtype == DType.BOOL ? new byte[] {1, 0, -1, 0, 0, 0, 2, 1} : bytes);
       }
     }
     Path shards = temporary.resolve("shards");

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.convert;
 
-import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.batches.ElementNumbers;
 import dev.gantry.formats.tfrecord.ExampleBuilder;
 import dev.gantry.formats.tfrecord.TfRecordOptions;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
-import java.util.Set;
 
 /// Encodes samples as `tf.train.Example`s. A field of dtype F32 becomes a list of floats. BOOL and integers
 /// become a list of int64, except U8, and U64, which has values that no int64 has. These two and all other
@@ -19,18 +18,8 @@ final class SampleExamples {
   /// The most bytes of an int64 in a record.
   private static final int MAX_VARINT_BYTES = 10;
 
-  private static final ValueLayout.OfShort SHORT =
-      ValueLayout.JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final ValueLayout.OfInt INT =
-      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-  private static final ValueLayout.OfLong LONG =
-      ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
   private static final ValueLayout.OfFloat FLOAT =
       ValueLayout.JAVA_FLOAT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
-
-  /// The dtypes that become int64s: those whose values an int64 holds, except U8, whose values become bytes.
-  private static final Set<DType> INT64S =
-      Set.of(DType.BOOL, DType.I8, DType.I16, DType.U16, DType.I32, DType.U32, DType.I64);
 
   private enum Form {
     BYTES,
@@ -58,10 +47,13 @@ final class SampleExamples {
     }
   }
 
+  /// Integers whose values an int64 holds become int64s, except U8, whose values become bytes.
   private static Form form(Field field) {
-    return field.dtype() == DType.F32
-        ? Form.FLOATS
-        : INT64S.contains(field.dtype()) ? Form.INTEGERS : Form.BYTES;
+    return switch (field.dtype()) {
+      case F32 -> Form.FLOATS;
+      case U8 -> Form.BYTES;
+      default -> ElementNumbers.integers(field.dtype()).isPresent() ? Form.INTEGERS : Form.BYTES;
+    };
   }
 
   private static long elements(Field field) {
@@ -86,29 +78,11 @@ final class SampleExamples {
   }
 
   private static long[] integers(Field field, MemorySegment value) {
+    ElementNumbers.Integers element = ElementNumbers.integers(field.dtype()).orElseThrow();
     long[] integers = new long[(int) elements(field)];
     for (int i = 0; i < integers.length; i++) {
-      integers[i] = integer(field, value, i);
+      integers[i] = element.at(value, (long) i * field.dtype().bits() / Byte.SIZE);
     }
     return integers;
-  }
-
-  private static long integer(Field field, MemorySegment value, int index) {
-    return switch (field.dtype().bits()) {
-      case Byte.SIZE -> value.get(ValueLayout.JAVA_BYTE, index);
-      case Short.SIZE -> {
-        short bits = value.getAtIndex(SHORT, index);
-        yield isUnsigned(field) ? Short.toUnsignedLong(bits) : bits;
-      }
-      case Integer.SIZE -> {
-        int bits = value.getAtIndex(INT, index);
-        yield isUnsigned(field) ? Integer.toUnsignedLong(bits) : bits;
-      }
-      default -> value.getAtIndex(LONG, index);
-    };
-  }
-
-  private static boolean isUnsigned(Field field) {
-    return field.dtype().name().startsWith("U");
   }
 }

@@ -35,7 +35,9 @@ public final class ElementNumbers {
   /// Reads the elements of a dtype whose values are all `long`; empty for any other dtype.
   public static Optional<Integers> integers(DType dtype) {
     return switch (dtype) {
-      case BOOL, U8 -> Optional.of((bytes, at) -> bytes.get(ValueLayout.JAVA_BYTE, at) & 0xff);
+      // As NumPy and PyTorch read it.
+      case BOOL -> Optional.of((bytes, at) -> bytes.get(ValueLayout.JAVA_BYTE, at) == 0 ? 0 : 1);
+      case U8 -> Optional.of((bytes, at) -> bytes.get(ValueLayout.JAVA_BYTE, at) & 0xff);
       case I8 -> Optional.of((bytes, at) -> bytes.get(ValueLayout.JAVA_BYTE, at));
       case I16 -> Optional.of((bytes, at) -> bytes.get(SHORT, at));
       case U16 -> Optional.of((bytes, at) -> bytes.get(SHORT, at) & 0xffff);
