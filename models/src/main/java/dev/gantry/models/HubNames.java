@@ -83,7 +83,7 @@ public final class HubNames {
       int count, String parameter, String tensor, ParameterNames.Builder names) {
     List<String> tensors =
         IntStream.range(0, count).mapToObj(i -> tensor.replace("<j>", "" + i)).toList();
-    names.optConcat(parameter, 0, tensors, reshape(1, 1, -1));
+    names.optConcat(parameter, 0, tensors, reshape(1, -1));
   }
 
   /// Adds rules for a convolution and the normalization after it, which only some blocks have.

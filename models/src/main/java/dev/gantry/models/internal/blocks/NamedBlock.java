@@ -10,6 +10,7 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.AbstractBlock;
 import ai.djl.nn.Parameter;
+import ai.djl.nn.convolutional.Conv2d;
 import ai.djl.nn.norm.LayerNorm;
 import ai.djl.training.ParameterStore;
 import ai.djl.util.PairList;
@@ -41,6 +42,13 @@ public abstract class NamedBlock extends AbstractBlock {
   /// A part of a block, which makes states of states.
   public interface Part {
     NDArray of(NDArray x, Pass pass);
+  }
+
+  /// A square window that moves over a map.
+  record Window(int size, int stride, int padding) {
+    long count(long places) {
+      return (places + 2L * padding - size) / stride + 1;
+    }
   }
 
   /// A dense layer: `x · weightᵀ + bias`.
@@ -90,6 +98,30 @@ public abstract class NamedBlock extends AbstractBlock {
     return new Dense(
         parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs),
         bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
+  }
+
+  final Part convolution(
+      String name, int outputs, int inputs, Window window, int groups, boolean bias) {
+    int size = window.size();
+    Parameter weight =
+        parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs, size, size);
+    Parameter added = bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null;
+    return (x, pass) -> {
+      NDArray kernels = pass.value(weight);
+      return Conv2d.conv2d(
+              Attention.cast(x, kernels),
+              kernels,
+              added == null ? null : pass.value(added),
+              square(window.stride()),
+              square(window.padding()),
+              square(1),
+              groups)
+          .singletonOrThrow();
+    };
+  }
+
+  static Shape square(int side) {
+    return new Shape(side, side);
   }
 
   public final Parameter parameter(String name, Parameter.Type type, long... shape) {

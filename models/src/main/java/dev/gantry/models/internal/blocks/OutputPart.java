@@ -17,9 +17,11 @@ import dev.gantry.models.internal.blocks.Description.Vocabulary;
 import dev.gantry.models.internal.blocks.NamedBlock.Dense;
 import dev.gantry.models.internal.blocks.NamedBlock.Norm;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Objects;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Makes one output of the last states.
@@ -91,14 +93,8 @@ public final class OutputPart {
       result = cap == 0 ? result : result.div(cap).tanh().mul(cap);
     }
     NDList results = new NDList();
-    if (output.scores() instanceof Labels labels && labels.bare()) {
-      results.add(result.squeeze(-1));
-    } else if (output.names().size() > 1) {
-      for (int i = 0; i < output.names().size(); i++) {
-        results.add(result.get(new NDIndex("..., {}", i)));
-      }
-    } else {
-      results.add(result);
+    for (int i = 0; i < output.names().size(); i++) {
+      results.add(isApart() ? result.get(new NDIndex("..., {}", i)) : result);
     }
     return NamedBlock.named(output.names(), results);
   }
@@ -107,8 +103,7 @@ public final class OutputPart {
     return switch (output.pool()) {
       case ALL, UNNORMED -> states;
       case FIRST -> states.get(new NDIndex(":, 0"));
-      case LAST -> at(states, lastPlaces(text));
-      case END -> at(states, endPlaces(text));
+      case LAST, END -> at(states, text);
       case MEAN -> mean(states, text);
       case PROBE -> Objects.requireNonNull(probe).of(states, pass);
       case FIRST_AND_MEAN ->
@@ -129,51 +124,36 @@ public final class OutputPart {
     return states.mul(mask).sum(new int[] {1}).div(mask.sum(new int[] {1}));
   }
 
-  private static NDArray at(NDArray states, long... places) {
+  private NDArray at(NDArray states, TextInputs text) {
     Shape shape = states.getShape();
-    long[] rows = new long[places.length];
-    for (int i = 0; i < rows.length; i++) {
-      rows[i] = i * shape.get(1) + places[i];
-    }
+    long[][] ids = text.rows();
+    long[] rows = new long[ids.length];
+    Arrays.setAll(rows, i -> i * shape.get(1) + place(ids[i]));
     return Attention.rows(
         states.reshape(-1, shape.get(2)), states.getManager().create(rows, new Shape(rows.length)));
   }
 
-  /// The place of the last token that is not padding; the first if all are.
-  private long[] lastPlaces(TextInputs text) {
-    long[][] ids = text.rows();
-    long[] places = new long[ids.length];
-    for (int row = 0; row < ids.length; row++) {
-      for (int i = 0; i < ids[row].length; i++) {
-        places[row] = ids[row][i] == output.token() ? places[row] : i;
-      }
+  /// The place of the last token that is not padding, or of the first one that ends a text; the first place where there is
+  /// none. Where the end is token 2, the reference takes the highest number instead: its old files give the wrong one.
+  private int place(long... ids) {
+    IntStream places = IntStream.range(0, ids.length);
+    if (output.pool() == Pool.LAST) {
+      return places.filter(i -> ids[i] != output.token()).max().orElse(0);
     }
-    return places;
+    return output.token() == 2
+        ? places.reduce((best, i) -> ids[i] > ids[best] ? i : best).orElse(0)
+        : places.filter(i -> ids[i] == output.token()).findFirst().orElse(0);
   }
 
-  /// The place of the first token that ends a text. Where that is token 2, the reference takes the highest number
-  /// instead: its old files give the wrong one.
-  private long[] endPlaces(TextInputs text) {
-    long[][] ids = text.rows();
-    long[] places = new long[ids.length];
-    for (int row = 0; row < ids.length; row++) {
-      int found = 0;
-      for (int i = ids[row].length - 1; i >= 0; i--) {
-        boolean better =
-            output.token() == 2 ? ids[row][i] >= ids[row][found] : ids[row][i] == output.token();
-        found = better ? i : found;
-      }
-      places[row] = found;
-    }
-    return places;
+  /// Whether each label's scores are an output of their own.
+  private boolean isApart() {
+    return output.names().size() > 1 || (output.scores() instanceof Labels labels && labels.bare());
   }
 
   /// @param tokens `[batch, length]`
   public List<Shape> shapes(Shape tokens) {
     boolean all = output.pool() == Pool.ALL || output.pool() == Pool.UNNORMED;
     Shape pooled = all ? tokens : new Shape(tokens.get(0));
-    boolean bare = output.scores() instanceof Labels labels && labels.bare();
-    return Collections.nCopies(
-        output.names().size(), bare || output.names().size() > 1 ? pooled : pooled.add(width));
+    return Collections.nCopies(output.names().size(), isApart() ? pooled : pooled.add(width));
   }
 }

@@ -127,15 +127,16 @@ public record Rotation(double theta, int size, double strength, Kind kind) {
   ///
   /// @param cosines `[batch or 1, 1, length, size / 2]`, as `sines`
   public record Turn(NDArray cosines, NDArray sines) {
-    /// Turns in one launch of a GPU, without gradients; empty where it cannot.
-    ///
     /// @param heads `[batch, length, heads, size]`
-    public Optional<NDArray> fused(NDArray heads) {
-      return FusedRows.turn(heads, cosines, sines);
+    /// @param fused whether one launch of a GPU may turn them, which leaves no gradients
+    /// @return `[batch, heads, length, size]`
+    public NDArray of(NDArray heads, boolean fused) {
+      Optional<NDArray> launched = fused ? FusedRows.turn(heads, cosines, sines) : Optional.empty();
+      NDArray apart = launched.orElse(heads).transpose(0, 2, 1, 3);
+      return launched.isPresent() ? apart : turned(apart);
     }
 
-    /// @param heads `[batch, heads, length, size]`
-    public NDArray of(NDArray heads) {
+    private NDArray turned(NDArray heads) {
       long turned = 2 * cosines.getShape().get(3);
       long all = heads.getShape().get(3);
       NDArray part = turned == all ? heads : heads.get(new NDIndex("..., :{}", turned));

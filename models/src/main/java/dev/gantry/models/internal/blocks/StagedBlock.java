@@ -4,8 +4,6 @@ package dev.gantry.models.internal.blocks;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
 import ai.djl.ndarray.types.Shape;
-import ai.djl.nn.Parameter;
-import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
 import java.util.List;
@@ -18,13 +16,6 @@ import org.jspecify.annotations.Nullable;
 /// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits` `[batch, labels]`; without,
 /// the last feature map `[batch, filters, …]`, and what is pooled of each map.
 public abstract class StagedBlock extends NamedBlock {
-  /// A square window that moves over a map.
-  record Window(int size, int stride, int padding) {
-    long count(long places) {
-      return (places + 2L * padding - size) / stride + 1;
-    }
-  }
-
   private final int channels;
   private final int width;
   private final int labels;
@@ -54,30 +45,6 @@ public abstract class StagedBlock extends NamedBlock {
   /// Adds what gives labels their scores, the last of the parameters.
   final void addHead() {
     head = labels == 0 ? null : dense("labels", labels, width, true);
-  }
-
-  final Part convolution(
-      String name, int outputs, int inputs, Window window, int groups, boolean bias) {
-    int size = window.size();
-    Parameter weight =
-        parameter(name + "_weight", Parameter.Type.WEIGHT, outputs, inputs, size, size);
-    Parameter added = bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null;
-    return (x, pass) -> {
-      NDArray kernels = pass.value(weight);
-      return Conv2d.conv2d(
-              Attention.cast(x, kernels),
-              kernels,
-              added == null ? null : pass.value(added),
-              square(window.stride()),
-              square(window.padding()),
-              square(1),
-              groups)
-          .singletonOrThrow();
-    };
-  }
-
-  static Shape square(int side) {
-    return new Shape(side, side);
   }
 
   /// What is made of the last map, `[batch, width]`.

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 public abstract class TransformerBlock extends NamedBlock {
   /// The parameters of one layer; null where it has none.
   private record Parts(
-      @Nullable Norm norm1,
+      Shortcut attending,
       Dense query,
       Dense key,
       Dense value,
@@ -41,12 +41,15 @@ public abstract class TransformerBlock extends NamedBlock {
       @Nullable Dense distanceQuery,
       @Nullable Parameter sinks,
       Dense output,
-      @Nullable Norm norm2,
-      @Nullable Norm norm3,
-      @Nullable Norm norm4,
-      @Nullable Parameter scale1,
-      @Nullable Parameter scale2,
+      Shortcut feeding,
       Part feed) {}
+
+  /// Says how a part's result is added: `behind(x + scale · onResult(part(before(x))))`, without what is null.
+  private record Shortcut(
+      @Nullable Norm before,
+      @Nullable Norm onResult,
+      @Nullable Norm behind,
+      @Nullable Parameter scale) {}
 
   /// Holds what all layers of one pass share.
   ///
@@ -102,18 +105,15 @@ public abstract class TransformerBlock extends NamedBlock {
 
   private Parts parts(String name, Layer layer) {
     Attending attention = description.attention();
-    Norms norms = description.norms();
-    Residual residual = description.residual();
     int width = description.width();
     int queries = attention.heads() * attention.size();
     int keys = attention.groups() * attention.size();
-    boolean around = norms.place() == Place.AROUND;
     Dense query = dense(name + "query", queries, width, attention.bias());
     Dense key = dense(name + "key", keys, width, attention.bias());
     Distances by = attention.distances();
     boolean own = by != null && !by.shared();
     return new Parts(
-        layer.firstNorm() ? norm(name + "norm1", width) : null,
+        shortcut(name, 1, layer.firstNorm()),
         query,
         key,
         dense(name + "value", keys, width, attention.bias()),
@@ -129,28 +129,38 @@ public abstract class TransformerBlock extends NamedBlock {
             ? parameter(name + "sinks", Parameter.Type.WEIGHT, attention.heads())
             : null,
         dense(name + "output", width, queries, attention.outputBias()),
-        residual.oneNorm() ? null : norm(name + "norm2", width),
-        around ? norm(name + "norm3", width) : null,
-        around ? norm(name + "norm4", width) : null,
-        residual.learned() ? parameter(name + "scale1", Parameter.Type.WEIGHT, width) : null,
-        residual.learned() ? parameter(name + "scale2", Parameter.Type.WEIGHT, width) : null,
+        shortcut(name, 2, !description.residual().oneNorm()),
         layer.experts()
             ? ExpertsFeed.of(this, name, description)
             : feed(name, description.feedForward().hidden()));
   }
 
+  private Shortcut shortcut(String name, int number, boolean normed) {
+    int width = description.width();
+    Place place = description.norms().place();
+    Norm norm = normed ? norm(name + "norm" + number, width) : null;
+    return new Shortcut(
+        place == Place.BEFORE || place == Place.AROUND ? norm : null,
+        place == Place.AROUND
+            ? norm(name + "norm" + (number + 2), width)
+            : place == Place.ON_RESULT ? norm : null,
+        place == Place.BEHIND ? norm : null,
+        description.residual().learned()
+            ? parameter(name + "scale" + number, Parameter.Type.WEIGHT, width)
+            : null);
+  }
+
   private @Nullable Norm queryNorm(String name, int heads) {
     Attending attention = description.attention();
-    Norms norms = description.norms();
     return switch (attention.queryNorm()) {
       case NONE -> null;
       case HEAD -> norm(name, attention.size());
       case WHOLE -> norm(name, heads * attention.size());
       case EACH_HEAD ->
           new Norm(
-              parameter(name + "_gamma", Parameter.Type.GAMMA, heads, 1, attention.size()),
+              parameter(name + "_gamma", Parameter.Type.GAMMA, heads, attention.size()),
               null,
-              norms);
+              description.norms());
     };
   }
 
@@ -253,43 +263,31 @@ public abstract class TransformerBlock extends NamedBlock {
 
   private NDArray layer(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
     Parts parts = layers.get(place);
-    return switch (description.norms().place()) {
-      case BEHIND -> {
-        NDArray attended = x.add(attend(x, place, attention, pass, shared));
-        NDArray middle = normed(parts.norm1(), attended, pass);
-        yield normed(parts.norm2(), middle.add(parts.feed().of(middle, pass)), pass);
-      }
-      case ON_RESULT -> {
-        NDArray attended =
-            x.add(normed(parts.norm1(), attend(x, place, attention, pass, shared), pass));
-        yield attended.add(normed(parts.norm2(), parts.feed().of(attended, pass), pass));
-      }
-      case BEFORE, AROUND -> {
-        NDArray first = normed(parts.norm1(), x, pass);
-        NDArray result = normed(parts.norm3(), attend(first, place, attention, pass, shared), pass);
-        NDArray attended = x.add(scaled(result, parts.scale1(), pass));
-        NDArray second =
-            description.residual().oneNorm()
-                ? first
-                : normed(parts.norm2(), description.residual().parallel() ? x : attended, pass);
-        NDArray fed = normed(parts.norm4(), parts.feed().of(second, pass), pass);
-        yield attended.add(scaled(fed, parts.scale2(), pass));
-      }
-    };
+    Residual residual = description.residual();
+    NDArray first = normed(parts.attending().before(), x, pass);
+    NDArray attended =
+        added(x, attend(first, parts, place, attention, pass, shared), parts.attending(), pass);
+    NDArray second =
+        residual.oneNorm()
+            ? first
+            : normed(parts.feeding().before(), residual.parallel() ? x : attended, pass);
+    return added(attended, parts.feed().of(second, pass), parts.feeding(), pass);
   }
 
   private static NDArray normed(@Nullable Norm norm, NDArray x, Pass pass) {
     return norm == null ? x : norm.of(x, pass);
   }
 
-  private NDArray scaled(NDArray result, @Nullable Parameter each, Pass pass) {
+  private NDArray added(NDArray x, NDArray result, Shortcut by, Pass pass) {
     double scale = description.residual().scale();
-    NDArray scaled = scale == 1 ? result : result.mul(scale);
-    return each == null ? scaled : scaled.mul(pass.value(each));
+    NDArray scaled = normed(by.onResult(), result, pass);
+    scaled = scale == 1 ? scaled : scaled.mul(scale);
+    scaled = by.scale() == null ? scaled : scaled.mul(pass.value(by.scale()));
+    return normed(by.behind(), x.add(scaled), pass);
   }
 
-  private NDArray attend(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
-    Parts parts = layers.get(place);
+  private NDArray attend(
+      NDArray x, Parts parts, int place, Attention attention, Pass pass, Shared shared) {
     Attending kind = description.attention();
     NDArray query = heads(parts.query(), parts.queryNorm(), x, kind.heads(), attention, pass);
     NDArray key = heads(parts.key(), parts.keyNorm(), x, kind.groups(), attention, pass);
@@ -315,15 +313,8 @@ public abstract class TransformerBlock extends NamedBlock {
     NDArray all = dense.of(x, pass);
     QueryNorm kind = description.attention().queryNorm();
     NDArray split = Attention.split(kind == QueryNorm.WHOLE ? normed(norm, all, pass) : all, heads);
-    NDArray normed = kind == QueryNorm.HEAD ? normed(norm, split, pass) : split;
-    if (attention.turn() != null && kind != QueryNorm.EACH_HEAD && !pass.training()) {
-      Optional<NDArray> fused = attention.turn().fused(normed);
-      if (fused.isPresent()) {
-        return fused.get().transpose(0, 2, 1, 3);
-      }
-    }
-    NDArray apart = normed.transpose(0, 2, 1, 3);
-    NDArray each = kind == QueryNorm.EACH_HEAD ? normed(norm, apart, pass) : apart;
-    return attention.turn() == null ? each : attention.turn().of(each);
+    NDArray normed = kind == QueryNorm.WHOLE ? split : normed(norm, split, pass);
+    Rotation.Turn turn = attention.turn();
+    return turn == null ? normed.transpose(0, 2, 1, 3) : turn.of(normed, !pass.training());
   }
 }

@@ -9,7 +9,6 @@ import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.nn.Parameter;
-import ai.djl.nn.convolutional.Conv2d;
 import dev.gantry.core.MisuseException;
 import dev.gantry.models.internal.blocks.Description.Patches;
 import java.util.List;
@@ -23,8 +22,7 @@ public final class VitBlock extends TransformerBlock {
   private final Patches sizes;
   private final @Nullable Parameter firstTokens;
   private final Parameter positions;
-  private final Parameter patches;
-  private final @Nullable Parameter patchBias;
+  private final Part patches;
   private final @Nullable Norm norm;
 
   public VitBlock(Description description, Patches sizes) {
@@ -36,8 +34,8 @@ public final class VitBlock extends TransformerBlock {
     firstTokens =
         sizes.first() == 0 ? null : parameter("classToken", weight, 1, sizes.first(), width);
     positions = parameter("positions", weight, 1, sizes.count() + sizes.first(), width);
-    patches = parameter("patches_weight", weight, width, sizes.channels(), patch, patch);
-    patchBias = sizes.bias() ? parameter("patches_bias", Parameter.Type.BIAS, width) : null;
+    Window window = new Window(patch, patch, 0);
+    patches = convolution("patches", width, sizes.channels(), window, 1, sizes.bias());
     norm = sizes.norm() ? norm("embeddingNorm", width) : null;
     addLayers(null);
   }
@@ -52,15 +50,7 @@ public final class VitBlock extends TransformerBlock {
   private NDArray embedded(NDArray pixels, Pass pass) {
     Shape shape = pixels.getShape();
     requireFits(shape);
-    NDArray kernels = pass.value(patches);
-    NDArray bias = patchBias == null ? null : pass.value(patchBias);
-    NDArray cut =
-        Conv2d.conv2d(
-                Attention.cast(pixels, kernels),
-                kernels,
-                bias,
-                new Shape(sizes.patch(), sizes.patch()))
-            .singletonOrThrow();
+    NDArray cut = patches.of(pixels, pass);
     long batch = shape.get(0);
     long width = description().width();
     NDArray tokens = cut.reshape(batch, width, -1).transpose(0, 2, 1);
