@@ -63,17 +63,13 @@ record Architecture(
             .anyMatch(output ->
                 output.scores() instanceof Labels(String of, _, _, _) && LABELS.contains(of));
     List<String> labels = labelled ? labels(config) : List.of();
-    Design design =
-        switch (facts.text("block")) {
-          case "staged" -> draft.staged(labels.size());
-          default -> draft.description(outputs);
-        };
+    Design design = draft.design(outputs, labels.size());
     config.must("is_encoder_decoder", "false");
     config.requireAllRead(HARMLESS);
     return new Architecture(
         name,
         design,
-        draft.names(outputs),
+        draft.names(design, outputs),
         inputs(design),
         outputs.stream().flatMap(output -> output.names().stream()).toList(),
         labels,
@@ -96,9 +92,9 @@ record Architecture(
 
   private static List<Shape> shapes(Design design, Facts facts) {
     List<Input> inputs = inputs(design);
-    int side = facts.whole("image");
+    int side = facts.whole("embedding.size");
     return inputs.size() == 1
-        ? List.of(new Shape(1, facts.whole("channels"), side, side))
+        ? List.of(new Shape(1, facts.whole("embedding.channels"), side, side))
         : Collections.nCopies(inputs.size() == 2 ? 1 : 3, new Shape(1, 1));
   }
 

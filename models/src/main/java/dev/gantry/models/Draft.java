@@ -1,26 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models;
 
-import ai.djl.ndarray.NDArray;
 import dev.gantry.djl.ParameterNames;
-import dev.gantry.models.internal.blocks.Activations;
 import dev.gantry.models.internal.blocks.ConvNextBlock;
 import dev.gantry.models.internal.blocks.Description;
 import dev.gantry.models.internal.blocks.Description.Attending;
-import dev.gantry.models.internal.blocks.Description.Distances;
 import dev.gantry.models.internal.blocks.Description.Embedding;
-import dev.gantry.models.internal.blocks.Description.Experts;
-import dev.gantry.models.internal.blocks.Description.FeedForward;
 import dev.gantry.models.internal.blocks.Description.Labels;
 import dev.gantry.models.internal.blocks.Description.Layer;
-import dev.gantry.models.internal.blocks.Description.Norms;
 import dev.gantry.models.internal.blocks.Description.Output;
 import dev.gantry.models.internal.blocks.Description.Patches;
-import dev.gantry.models.internal.blocks.Description.Place;
 import dev.gantry.models.internal.blocks.Description.Pool;
 import dev.gantry.models.internal.blocks.Description.Positions;
-import dev.gantry.models.internal.blocks.Description.QueryNorm;
-import dev.gantry.models.internal.blocks.Description.Residual;
 import dev.gantry.models.internal.blocks.Description.Scores;
 import dev.gantry.models.internal.blocks.Description.Tokens;
 import dev.gantry.models.internal.blocks.Description.Vocabulary;
@@ -31,9 +22,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntPredicate;
-import java.util.function.UnaryOperator;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /// Describes a model by the facts that its family's section of `families.txt` has of a `config.json`. For one thread.
 final class Draft {
@@ -42,11 +31,13 @@ final class Draft {
   private final HubFolder folder;
   private final HubConfig config;
   private final Facts facts;
+  private final Rotations rotations;
 
   Draft(HubFolder folder, Facts facts) {
     this.folder = folder;
     this.config = folder.config();
     this.facts = facts;
+    rotations = new Rotations(config, facts, folder.stretches());
   }
 
   /// The outputs of one of the family's classes.
@@ -56,7 +47,7 @@ final class Draft {
     return Facts.lines(facts.text("classes"))
         .filter(line -> line.split(" ", -1)[1].equals(end))
         .filter(line -> line.startsWith("output ") || folder.hasPooler())
-        .map(line -> output(facts.filled(line)))
+        .map(line -> output(facts.filled(line).split(" ", -1)))
         .toList();
   }
 
@@ -66,7 +57,9 @@ final class Draft {
     int token =
         switch (pool) {
           case LAST ->
-              facts.is("causal") ? config.id("pad_token_id", -1, facts.whole("vocabulary")) : -1;
+              facts.is("causal")
+                  ? config.id("pad_token_id", -1, facts.whole("embedding.vocabulary"))
+                  : -1;
           case END -> config.id("eos_token_id", 49_407, Facts.MAX_TOKENS);
           case ALL, UNNORMED, FIRST, MEAN, FIRST_AND_MEAN, PROBE -> -1;
         };
@@ -95,58 +88,37 @@ final class Draft {
     return folder.isTied(facts.is("tied"), facts.text("headTensor"));
   }
 
-  /// Describes a model of images whose layers are convolutions.
-  Design staged(int labels) {
+  /// What computes the outputs.
+  ///
+  /// @param labels how many classes there are
+  Design design(List<Output> outputs, int labels) {
+    return switch (facts.text("block")) {
+      case "convnext" -> {
+        requireStages();
+        if (facts.whole("stages") != facts.list("filters").size()) {
+          throw config.refuse("hidden_sizes", "it must have as many numbers as num_stages says");
+        }
+        boolean scaled = facts.number("layerScale") > 0;
+        yield facts.make(
+            ConvNextBlock.Config.class, "", Map.of("scaled", scaled, "labels", labels));
+      }
+      case "resnet" -> {
+        requireStages();
+        if (facts.is("bottleneck")
+            && facts.list("filters").stream().anyMatch(size -> size % 4 != 0)) {
+          throw config.refuse("hidden_sizes", "a bottleneck's sizes must be multiples of 4");
+        }
+        yield facts.make(ResnetBlock.Config.class, "", Map.of("labels", labels));
+      }
+      default -> description(outputs);
+    };
+  }
+
+  private void requireStages() {
     int stages = facts.list("filters").size();
     if (facts.list("depths").size() != stages) {
       throw config.refuse("depths", "it must have as many numbers as hidden_sizes, " + stages);
     }
-    return facts.text("names").equals("resnet") ? resnet(labels) : convNext(labels);
-  }
-
-  private Design convNext(int labels) {
-    if (facts.whole("stages") != facts.list("filters").size()) {
-      throw config.refuse("hidden_sizes", "it must have as many numbers as num_stages says");
-    }
-    return new ConvNextBlock.Config(
-        facts.whole("channels"),
-        facts.whole("patch"),
-        facts.list("filters"),
-        facts.list("depths"),
-        activation(),
-        facts.number("epsilon"),
-        facts.number("layerScale") > 0,
-        labels);
-  }
-
-  private Design resnet(int labels) {
-    if (facts.is("bottleneck") && facts.list("filters").stream().anyMatch(size -> size % 4 != 0)) {
-      throw config.refuse("hidden_sizes", "a bottleneck's sizes must be multiples of 4");
-    }
-    return new ResnetBlock.Config(
-        facts.whole("channels"),
-        facts.whole("embedding"),
-        facts.list("filters"),
-        facts.list("depths"),
-        facts.is("bottleneck"),
-        facts.is("strideFirst"),
-        facts.is("shrinkFirst"),
-        activation(),
-        labels);
-  }
-
-  private UnaryOperator<NDArray> activation() {
-    return Activations.of(facts.text("activation"));
-  }
-
-  private int groups() {
-    int groups = facts.whole("groups");
-    return groups == 0 ? facts.whole("heads") : groups;
-  }
-
-  private int headSize() {
-    int size = facts.whole("headSize");
-    return size == 0 ? Math.max(1, facts.whole("width") / facts.whole("heads")) : size;
   }
 
   private void requireMultiple(String fact, String of) {
@@ -159,148 +131,102 @@ final class Draft {
     }
   }
 
-  /// Describes a transformer.
-  Description description(List<Output> outputs) {
-    if (facts.whole("headSize") == 0) {
-      requireMultiple("width", "heads");
+  private Description description(List<Output> outputs) {
+    if (facts.whole("attention.size") == 0) {
+      requireMultiple("width", "attention.heads");
+      facts.set("attention.size", facts.whole("width") / facts.whole("attention.heads"));
     }
-    if (facts.whole("groups") != 0) {
-      requireMultiple("heads", "groups");
-    }
-    Distances distances = distances();
-    Experts experts = experts();
-    Embedding embedding = facts.text("block").equals("image") ? patches() : tokens();
-    return new Description(
-        facts.is("causal"),
-        facts.whole("width"),
-        embedding,
-        new Norms(
-            facts.one(Place.class, "place"),
-            facts.is("rms"),
-            facts.number("epsilon"),
-            facts.is("normBias"),
-            facts.is("plusOne")),
-        facts.is("lastNorm"),
-        new Attending(
-            facts.whole("heads"),
-            groups(),
-            headSize(),
-            facts.is("attentionBias"),
-            facts.is("outputBias"),
-            facts.one(QueryNorm.class, "queryNorm"),
-            facts.number("cap"),
-            facts.is("sinks"),
-            facts.whole("buckets"),
-            distances),
-        new FeedForward(
-            hidden(), facts.is("gated"), activation(), facts.is("feedForwardBias"), experts),
-        new Residual(
-            facts.number("residualScale"),
-            facts.is("learnedScale"),
-            facts.is("parallel"),
-            facts.is("oneNorm")),
-        layers(experts != null),
-        outputs);
+    requireMultiple("attention.heads", "attention.groups");
+    setDistances();
+    requireExperts();
+    setHidden();
+    boolean image = facts.text("block").equals("image");
+    Embedding embedding = image ? patches() : tokens();
+    return facts.make(
+        Description.class,
+        "",
+        Map.of("embedding", embedding, "layers", layers(), "outputs", outputs));
   }
 
   /// A width that no key says is a multiple of that of the states; if gated, two thirds of that.
-  private int hidden() {
-    int said = facts.whole("hidden");
+  private void setHidden() {
     int multiple = facts.whole("width") * facts.whole("ratio");
-    return said > 0 ? said : facts.is("gated") ? (multiple * 2 / 3 + 7) / 8 * 8 : multiple;
+    if (facts.whole("feedForward.hidden") == 0) {
+      facts.set(
+          "feedForward.hidden",
+          facts.is("feedForward.gated") ? (multiple * 2 / 3 + 7) / 8 * 8 : multiple);
+    }
   }
 
   private Patches patches() {
-    int image = facts.whole("image");
-    if (facts.whole("patch") > image) {
+    int image = facts.whole("embedding.size");
+    if (facts.whole("embedding.patch") > image) {
       throw config.refuse("patch_size", "it must be no more than image_size, " + image);
     }
-    return new Patches(
-        facts.whole("channels"),
-        image,
-        facts.is("anySize"),
-        facts.whole("patch"),
-        facts.whole("first"),
-        facts.is("patchBias"),
-        facts.is("embeddingNorm"));
+    return facts.make(Patches.class, "embedding.", Map.of());
   }
 
   private Tokens tokens() {
-    int rows = facts.whole("rows");
-    int padding = facts.whole("padding");
+    int rows = facts.whole("embedding.positions.rows");
+    int padding = facts.whole("embedding.positions.padding");
     if (padding >= 0 && padding > rows - 2) {
       throw config.refuse("pad_token_id", "it must be a whole number from 0 to " + (rows - 2));
     }
     // Positions of tokens count on from the padding token's number.
-    int longest = rows > 0 ? rows - padding - 1 : longest();
-    int width = facts.whole("embeddingWidth");
-    return new Tokens(
-        facts.whole("vocabulary"),
-        width == 0 ? facts.whole("width") : width,
-        facts.is("rootScale") ? Math.sqrt(facts.whole("width")) : facts.number("embeddingScale"),
-        new Positions(longest, facts.is("placed") ? rows : 0, padding),
-        facts.whole("types"),
-        facts.is("embeddingNorm"),
-        facts.is("blank"));
-  }
-
-  /// A rotary embedding that grows with texts makes longer ones possible.
-  private int longest() {
-    int longest = facts.whole("longest");
-    return facts.text("rotary").equals("one")
-            && rotations("theta").read().kind()
-                instanceof Rotation.Dynamic(double factor, double all)
-        ? (int) Math.min(Facts.MAX_POSITIONS, factor * all)
-        : longest;
-  }
-
-  private @Nullable Experts experts() {
-    int all = facts.whole("experts");
-    if (all == 0) {
-      return null;
+    int longest = rows > 0 ? rows - padding - 1 : rotations.longestText();
+    Positions positions = new Positions(longest, facts.is("placed") ? rows : 0, padding);
+    if (facts.is("rootScale")) {
+      facts.set("embedding.scale", Math.sqrt(facts.whole("width")));
     }
-    int chosen = facts.whole("chosen");
-    if (chosen > all) {
+    return facts.make(Tokens.class, "embedding.", Map.of("positions", positions));
+  }
+
+  private void requireExperts() {
+    String chosen = "feedForward.experts.chosen";
+    String count = "feedForward.experts.count";
+    if (isMixed() && facts.whole(chosen) > facts.whole(count)) {
       throw config.refuse(
-          facts.key("chosen"), "it must be no more than " + facts.key("experts") + ", " + all);
+          facts.key(chosen),
+          "it must be no more than " + facts.key(count) + ", " + facts.whole(count));
     }
-    return new Experts(
-        all, chosen, facts.whole("expertHidden"), facts.is("normalized"), facts.is("stacked"));
+  }
+
+  private boolean isMixed() {
+    return !facts.text("feedForward.experts").equals("none");
   }
 
   private List<String> parts() {
     return facts.words("distanceParts").stream().distinct().toList();
   }
 
-  private @Nullable Distances distances() {
+  private void setDistances() {
+    String of = "attention.distances";
     if (!facts.is("relative") || parts().isEmpty()) {
-      return null;
+      facts.set(of, "none");
+      return;
     }
-    int said = facts.whole("distances");
-    int farthest = said < 1 ? facts.whole("rows") : said;
-    int buckets = Math.max(0, facts.whole("distanceBuckets"));
+    int buckets = Math.max(0, facts.whole(of + ".buckets"));
     if (buckets == 1) {
       throw config.refuse("position_buckets", "it must be 2 or more");
     }
-    return new Distances(
-        buckets == 0 ? farthest : buckets,
-        buckets,
-        farthest,
-        facts.is("distanceNorm"),
-        facts.is("sharedKeys"),
-        parts().contains("c2p"),
-        parts().contains("p2c"));
+    if (facts.whole(of + ".farthest") < 1) {
+      facts.set(of + ".farthest", facts.whole("embedding.positions.rows"));
+    }
+    facts.set(of + ".buckets", buckets);
+    facts.set(of + ".span", buckets == 0 ? facts.whole(of + ".farthest") : buckets);
+    facts.set(of + ".keys", parts().contains("c2p"));
+    facts.set(of + ".queries", parts().contains("p2c"));
   }
 
   private double scale(int layer) {
     double said = facts.number("scale");
     double size = facts.number("scaleSize");
-    double shared = headSize() * (1.0 + parts().size());
+    double shared = facts.whole("attention.size") * (1.0 + parts().size());
     double usual = said > 0 ? said : 1 / Math.sqrt(size > 0 ? size : shared);
     return facts.is("byLayer") ? usual / (layer + 1) : usual;
   }
 
-  private List<Layer> layers(boolean experts) {
+  private List<Layer> layers() {
     IntPredicate turned = turned();
     List<Boolean> slides = slides(turned);
     int said = facts.is("windowed") ? facts.whole("window") : 0;
@@ -311,8 +237,9 @@ final class Draft {
     Rotation full = null;
     Rotation local = null;
     if (!facts.text("rotary").equals("none")) {
-      full = facts.text("rotary").equals("one") ? rotation() : of("full_attention", "theta");
-      local = facts.text("rotary").equals("one") ? full : of(SLIDING, "localTheta");
+      boolean one = facts.text("rotary").equals("one");
+      full = one ? rotations.one() : rotations.of("full_attention", "theta");
+      local = one ? full : rotations.of(SLIDING, "localTheta");
     }
     List<Integer> plain = facts.list("plain");
     List<Layer> layers = new ArrayList<>();
@@ -323,7 +250,7 @@ final class Draft {
               slides.get(i) ? window : 0,
               scale(i),
               facts.is("firstNorm") || i > 0,
-              experts && !plain.contains(i) && (i + 1) % facts.whole("expertStep") == 0));
+              isMixed() && !plain.contains(i) && (i + 1) % facts.whole("expertStep") == 0));
     }
     return List.copyOf(layers);
   }
@@ -360,54 +287,8 @@ final class Draft {
         .toList();
   }
 
-  private Rotations rotations(String theta) {
-    return new Rotations(
-        config,
-        headSize(),
-        facts.number(theta),
-        facts.is("partial"),
-        facts.number("share"),
-        facts.whole("longest"),
-        facts.is("originalBeside"));
-  }
-
-  /// The rotary embedding of layers of a kind. What old files say is for layers that see all tokens.
-  private Rotation of(String kind, String theta) {
-    HubConfig both = config.object("rope_parameters").orElseGet(HubConfig::empty);
-    HubConfig old =
-        facts.is("scalable") && !kind.equals(SLIDING)
-            ? config.object("rope_scaling").orElseGet(HubConfig::empty)
-            : HubConfig.empty();
-    HubConfig said = both.object(kind).orElse(old);
-    // The reference looks for it in another place, where it is not.
-    said.must("truncate", "true");
-    return rotations(theta).rotation(said);
-  }
-
-  private Rotation rotation() {
-    Rotation read = rotations("theta").read();
-    if (facts.is("originalBeside")
-        && Rotations.originally(config).isEmpty()
-        && read.kind() instanceof Rotation.Each) {
-      throw config.refuse("rope_scaling", "original_max_position_embeddings must be beside it");
-    }
-    List<Float> by = folder.stretches();
-    if (by.isEmpty()) {
-      return read;
-    }
-    // Stretches each wave besides, as a GGUF file says.
-    if (by.size() != read.size() / 2 || !(read.kind() instanceof Rotation.Linear(double factor))) {
-      throw config.refuse(
-          "num_attention_heads",
-          "a head has " + read.size() / 2 + " waves, and factors are for " + by.size());
-    }
-    List<Float> factors = by.stream().map(each -> (float) (each * factor)).toList();
-    return new Rotation(
-        read.theta(), read.size(), 1, new Rotation.Each(factors, factors, 0, false));
-  }
-
   /// The names of the tensors.
-  ParameterNames names(List<Output> outputs) {
+  ParameterNames names(Design design, List<Output> outputs) {
     HubNames.Head head =
         outputs.stream()
             .map(Output::scores)
@@ -415,20 +296,20 @@ final class Draft {
             .map(_ -> isTied() ? HubNames.Head.TIED : HubNames.Head.OWN)
             .findFirst()
             .orElse(HubNames.Head.NONE);
-    return HubNames.of(facts.text("names"), sizes(), head);
+    return HubNames.of(
+        facts.text("names"),
+        design instanceof Description known ? sizes(known.attention()) : Map.of(),
+        head);
   }
 
   /// What words of the names of a transformer's tensors stand for.
-  private Map<String, String> sizes() {
-    if (facts.text("block").equals("staged")) {
-      return Map.of();
-    }
-    int queries = facts.whole("heads") * headSize();
-    int keys = groups() * headSize();
+  private static Map<String, String> sizes(Attending attention) {
+    int queries = attention.heads() * attention.size();
+    int keys = attention.groups() * attention.size();
     return Map.of(
-        "<heads>", "" + facts.whole("heads"),
-        "<groups>", "" + groups(),
-        "<size>", "" + headSize(),
+        "<heads>", "" + attention.heads(),
+        "<groups>", "" + attention.groups(),
+        "<size>", "" + attention.size(),
         "<q>", "" + queries,
         "<qk>", "" + (queries + keys),
         "<qkv>", "" + (queries + 2 * keys));

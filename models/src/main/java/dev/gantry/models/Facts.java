@@ -3,6 +3,7 @@ package dev.gantry.models;
 
 import dev.gantry.models.internal.blocks.Activations;
 import dev.gantry.models.internal.blocks.Description.Stem;
+import java.lang.reflect.RecordComponent;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -11,6 +12,7 @@ import java.util.TreeMap;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// What a family's section of `families.txt` says of a `config.json`: facts by their names, each as text. For one thread.
 final class Facts {
@@ -21,24 +23,17 @@ final class Facts {
 
   /// The greatest of numbers from 1 on, by the word for their kind.
   private static final Map<String, Integer> BOUNDS =
-      Map.of(
-          "width",
-          WIDEST,
-          "layers",
-          1024,
-          "heads",
-          1 << 16,
-          "experts",
-          1 << 12,
-          "tokens",
-          MAX_TOKENS,
-          "positions",
-          MAX_POSITIONS,
-          "pixels",
-          1 << 16);
+      Map.ofEntries(
+          Map.entry("width", WIDEST),
+          Map.entry("layers", 1024),
+          Map.entry("heads", 1 << 16),
+          Map.entry("experts", 1 << 12),
+          Map.entry("tokens", MAX_TOKENS),
+          Map.entry("positions", MAX_POSITIONS),
+          Map.entry("pixels", 1 << 16));
 
   private static final Map<String, List<String>> SECTIONS = ResourceLines.sections("families.txt");
-  private static final Pattern FACT = Pattern.compile("<(\\w+)>");
+  private static final Pattern FACT = Pattern.compile("<([\\w.]+)>");
 
   /// The families by their `model_type`.
   static final Map<String, String> FAMILIES =
@@ -64,30 +59,40 @@ final class Facts {
   }
 
   private void read(String section) {
-    lines(section)
-        .map(this::filled)
-        .forEach(word -> {
-          switch (word[0]) {
-            case "class" -> {
-              facts.put("base", word[1]);
-              facts.put("usual", word[2]);
-              facts.put("classes", word[3]);
-            }
-            case "ignore" -> config.ignore(word[1]);
-            case "must" -> config.must(word[1], word[2]);
-            case "need" -> config.need(word[1].split("\\|", -1));
-            case "stem" -> stems.put(word[1], stem(word));
-            case "unlike" -> requireUnlike(word);
-            default ->
-                facts.put(
-                    word[0], !word[1].equals("=") ? said(word) : word.length > 2 ? word[2] : "");
-          }
-        });
+    for (String line : lines(section).toList()) {
+      String[] plain = line.split(" = ?", 2);
+      if (plain.length == 2) {
+        facts.put(plain[0], plain[1]);
+      } else {
+        read(filled(line).split(" ", -1));
+      }
+    }
   }
 
-  /// The words of a line, with the values of facts.
-  String[] filled(String line) {
-    return FACT.matcher(line).replaceAll(name -> text(name.group(1))).split(" ", -1);
+  private void read(String... word) {
+    switch (word[0]) {
+      case "class" -> {
+        facts.put("base", word[1]);
+        facts.put("usual", word[2]);
+        facts.put("classes", word[3]);
+      }
+      case "ignore" -> config.ignore(word[1]);
+      case "must" -> config.must(word[1], word[2]);
+      case "need" -> config.need(word[1].split("\\|", -1));
+      case "stem" -> stems.put(word[1], stem(word));
+      case "unlike" -> requireUnlike(word);
+      default -> facts.put(word[0], said(word));
+    }
+  }
+
+  /// A text with the values of facts that it names.
+  String filled(String text) {
+    return FACT.matcher(text).replaceAll(name -> text(name.group(1)));
+  }
+
+  /// Sets a fact that others decide.
+  void set(String fact, Object value) {
+    facts.put(fact, value.toString());
   }
 
   private static Stem stem(String... word) {
@@ -174,7 +179,7 @@ final class Facts {
     // Labels are looked at only where a class has some.
     return fact.equals("labels")
         ? "" + Architecture.labels(config).size()
-        : Objects.requireNonNull(facts.get(fact), fact);
+        : filled(Objects.requireNonNull(facts.get(fact), fact));
   }
 
   int whole(String fact) {
@@ -189,16 +194,53 @@ final class Facts {
     return Boolean.parseBoolean(text(fact));
   }
 
-  <E extends Enum<E>> E one(Class<E> type, String fact) {
-    return Enum.valueOf(type, text(fact));
-  }
-
   List<String> words(String fact) {
     return text(fact).isEmpty() ? List.of() : List.of(text(fact).split(",", -1));
   }
 
   List<Integer> list(String fact) {
     return words(fact).stream().map(Integer::parseInt).toList();
+  }
+
+  /// Makes a record of the facts that have the names of its components.
+  ///
+  /// @param path the names that lead to the record, each with a dot behind it
+  /// @param given components that are no facts
+  <R extends Record> R make(Class<R> type, String path, Map<String, ?> given) {
+    RecordComponent[] parts = type.getRecordComponents();
+    Object[] values =
+        Stream.of(parts)
+            .map(part ->
+                given.containsKey(part.getName())
+                    ? given.get(part.getName())
+                    : value(path + part.getName(), part.getType()))
+            .toArray();
+    try {
+      return type.cast(type.getDeclaredConstructors()[0].newInstance(values));
+    } catch (ReflectiveOperationException e) {
+      throw new IllegalStateException(type.getName(), e);
+    }
+  }
+
+  private @Nullable Object value(String fact, Class<?> type) {
+    if (type.isRecord()) {
+      boolean none = "none".equals(facts.get(fact));
+      return none ? null : make(type.asSubclass(Record.class), fact + ".", Map.of());
+    }
+    if (type.isEnum()) {
+      return Stream.of(type.getEnumConstants())
+          .filter(each -> each.toString().equals(text(fact)))
+          .findFirst()
+          .orElseThrow();
+    }
+    return switch (type.getSimpleName()) {
+      case "boolean" -> is(fact);
+      case "int" -> whole(fact);
+      case "double" -> number(fact);
+      case "List" -> list(fact);
+      case "UnaryOperator" -> Activations.of(text(fact));
+      default -> throw new IllegalStateException(fact);
+    };
   }
 
   Stem stem(String name) {

@@ -13,44 +13,82 @@ import java.util.stream.Stream;
 /// New files have `rope_parameters`, older ones `rope_theta` and `rope_scaling`. If a file has both, they must say the
 /// same: versions of the library that writes them read one or the other.
 ///
-/// @param headSize of the heads that are turned
-/// @param theta if the object says none
-/// @param partial whether heads may be turned in part where no waves are stretched
-/// @param share of a head that is turned, if the file says none
-/// @param longest text, if the file says none
-/// @param anew whether a text that outgrows the first training is turned anew
-record Rotations(
-    HubConfig config,
-    int headSize,
-    double theta,
-    boolean partial,
-    double share,
-    int longest,
-    boolean anew) {
+/// @param stretches the factors by which each wave is stretched besides, as a GGUF file has them
+record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
   private static final String ORIGINAL = "original_max_position_embeddings";
   private static final String SHARE = "partial_rotary_factor";
   private static final String HEADS = "num_attention_heads";
 
-  Rotation read() {
+  /// That of all layers.
+  Rotation one() {
+    Rotation read = read();
+    if (facts.is("originalBeside")
+        && originally().isEmpty()
+        && read.kind() instanceof Rotation.Each) {
+      throw config.refuse("rope_scaling", "original_max_position_embeddings must be beside it");
+    }
+    if (stretches.isEmpty()) {
+      return read;
+    }
+    if (stretches.size() != read.size() / 2
+        || !(read.kind() instanceof Rotation.Linear(double factor))) {
+      throw config.refuse(
+          "num_attention_heads",
+          "a head has %d waves, and factors are for %d"
+              .formatted(read.size() / 2, stretches.size()));
+    }
+    List<Float> factors = stretches.stream().map(each -> (float) (each * factor)).toList();
+    return new Rotation(
+        read.theta(), read.size(), 1, new Rotation.Each(factors, factors, 0, false));
+  }
+
+  private Rotation read() {
     List<Rotation> said =
         Stream.of("rope_scaling", "rope_parameters")
             .flatMap(key -> config.object(key).stream())
-            .map(this::rotation)
+            .map(rope -> rotation(rope, "theta"))
             .distinct()
             .toList();
     if (said.size() > 1) {
       throw config.refuse("rope_scaling", "'rope_parameters' beside it says otherwise");
     }
-    return said.isEmpty() ? rotation(HubConfig.empty()) : said.getFirst();
+    return said.isEmpty() ? rotation(HubConfig.empty(), "theta") : said.getFirst();
+  }
+
+  /// That of layers of a kind. What old files say is for layers that see all tokens.
+  ///
+  /// @param theta the fact that counts if the file says none
+  Rotation of(String kind, String theta) {
+    HubConfig both = config.object("rope_parameters").orElseGet(HubConfig::empty);
+    HubConfig old =
+        facts.is("scalable") && theta.equals("theta")
+            ? config.object("rope_scaling").orElseGet(HubConfig::empty)
+            : HubConfig.empty();
+    HubConfig said = both.object(kind).orElse(old);
+    // The reference looks for it in another place, where it is not.
+    said.must("truncate", "true");
+    return rotation(said, theta);
+  }
+
+  /// The longest text: a rotary embedding that grows with texts makes longer ones possible.
+  int longestText() {
+    return facts.text("rotary").equals("one")
+            && read().kind() instanceof Rotation.Dynamic(double factor, double all)
+        ? (int) Math.min(Facts.MAX_POSITIONS, factor * all)
+        : longest();
+  }
+
+  private int longest() {
+    return facts.whole("embedding.positions.longest");
   }
 
   /// @param rope the object that describes it
-  Rotation rotation(HubConfig rope) {
-    double base = rope.positive("rope_theta", theta);
+  private Rotation rotation(HubConfig rope, String theta) {
+    double base = rope.positive("rope_theta", facts.number(theta));
     String key = rope.has("type") && !rope.has("rope_type") ? "type" : "rope_type";
     Map<String, Function<HubConfig, Rotation>> known =
         Map.of(
-            "default", _ -> Rotation.linear(base, partial ? size(rope) : headSize, 1),
+            "default", _ -> Rotation.linear(base, facts.is("partial") ? size(rope) : headSize(), 1),
             "linear", scaled -> Rotation.linear(base, size(scaled), scaled.positive("factor")),
             "dynamic", scaled -> dynamic(base, scaled),
             "llama3", scaled -> byLength(base, scaled),
@@ -66,26 +104,30 @@ record Rotations(
     return rotation;
   }
 
+  private int headSize() {
+    return facts.whole("attention.size");
+  }
+
   private int size(HubConfig rope) {
-    double said = rope.positive(SHARE, config.positive(SHARE, share));
+    double said = rope.positive(SHARE, config.positive(SHARE, facts.number("share")));
     if (said > 1) {
       throw (rope.has(SHARE) ? rope : config).refuse(SHARE, "it must be no more than 1");
     }
-    return (int) (headSize * said);
+    return (int) (headSize() * said);
   }
 
-  private int longestText() {
-    return config.count("max_position_embeddings", longest, Facts.MAX_POSITIONS);
+  private int trained() {
+    return config.count("max_position_embeddings", longest(), Facts.MAX_POSITIONS);
   }
 
   /// The longest text of the first training. The configuration's own key counts before that of the object within it.
   private int original(HubConfig rope) {
-    int within = rope.count(ORIGINAL, longestText(), Facts.MAX_POSITIONS);
-    return originally(config).orElse(within);
+    int within = rope.count(ORIGINAL, trained(), Facts.MAX_POSITIONS);
+    return originally().orElse(within);
   }
 
   /// What a configuration itself says of the longest text of the first training.
-  static OptionalInt originally(HubConfig config) {
+  private OptionalInt originally() {
     return config.has(ORIGINAL)
         ? OptionalInt.of(config.whole(ORIGINAL, 1, Facts.MAX_POSITIONS))
         : OptionalInt.empty();
@@ -93,7 +135,7 @@ record Rotations(
 
   private Rotation dynamic(double base, HubConfig rope) {
     return new Rotation(
-        base, size(rope), 1, new Rotation.Dynamic(rope.positive("factor"), longestText()));
+        base, size(rope), 1, new Rotation.Dynamic(rope.positive("factor"), trained()));
   }
 
   private Rotation byLength(double base, HubConfig rope) {
@@ -112,7 +154,7 @@ record Rotations(
   private Rotation byNumber(double base, HubConfig rope) {
     int size = size(rope);
     double original = original(rope);
-    double factor = rope.positive("factor", longestText() / original);
+    double factor = rope.positive("factor", trained() / original);
     double all = rope.positive("mscale_all_dim", 0);
     double one = rope.positive("mscale", 0);
     double strength =
@@ -144,7 +186,7 @@ record Rotations(
   private Rotation each(double base, HubConfig rope) {
     int size = size(rope);
     double original = original(rope);
-    double factor = rope.positive("factor", longestText() / original);
+    double factor = rope.positive("factor", trained() / original);
     double strength = factor <= 1 ? 1 : Math.sqrt(1 + Math.log(factor) / Math.log(original));
     return new Rotation(
         base,
@@ -154,6 +196,6 @@ record Rotations(
             rope.factors("short_factor", size / 2),
             rope.factors("long_factor", size / 2),
             original,
-            anew));
+            facts.is("originalBeside")));
   }
 }

@@ -18,7 +18,7 @@ import java.util.function.UnaryOperator;
 public final class ResnetBlock extends StagedBlock {
   /// The sizes of a ResNet.
   ///
-  /// @param stem filters of the first convolution
+  /// @param first filters of the first convolution
   /// @param filters of each stage
   /// @param depths layers of each stage
   /// @param bottleneck whether a layer has three convolutions, the middle one with a quarter of the
@@ -31,7 +31,7 @@ public final class ResnetBlock extends StagedBlock {
   /// @param labels how many classes it tells apart; 0 for no head
   public record Config(
       int channels,
-      int stem,
+      int first,
       List<Integer> filters,
       List<Integer> depths,
       boolean bottleneck,
@@ -51,11 +51,11 @@ public final class ResnetBlock extends StagedBlock {
   public ResnetBlock(Config config) {
     super(config.channels(), config.filters().getLast(), config.labels());
     this.config = config;
-    Window first = new Window(7, 2, 3);
-    Part stem = normed("stem", config.stem(), config.channels(), first);
-    add(first, (x, pass) -> config.activation().apply(stem.of(x, pass)));
+    Window start = new Window(7, 2, 3);
+    Part stem = normed("stem", config.first(), config.channels(), start);
+    add(start, (x, pass) -> config.activation().apply(stem.of(x, pass)));
     add(new Window(3, 2, 1), (x, _) -> Pool.maxPool2d(x, square(3), square(2), square(1), false));
-    int inputs = config.stem();
+    int inputs = config.first();
     for (int stage = 0; stage < config.filters().size(); stage++) {
       int filters = config.filters().get(stage);
       for (int i = 0; i < config.depths().get(stage); i++) {
