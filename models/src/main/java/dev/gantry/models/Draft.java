@@ -21,8 +21,10 @@ import dev.gantry.models.internal.blocks.Rotation;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.IntPredicate;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 
 /// Describes a model by the facts that its family's section of `families.txt` has of a `config.json`. For one thread.
 final class Draft {
@@ -32,6 +34,7 @@ final class Draft {
   private final HubConfig config;
   private final Facts facts;
   private final Rotations rotations;
+  private @Nullable Set<String> tensors;
 
   Draft(HubFolder folder, Facts facts) {
     this.folder = folder;
@@ -46,7 +49,7 @@ final class Draft {
   List<Output> outputs(String end) {
     return Facts.lines(facts.text("classes"))
         .filter(line -> line.split(" ", -1)[1].equals(end))
-        .filter(line -> line.startsWith("output ") || folder.hasPooler())
+        .filter(line -> line.startsWith("output ") || hasPooler())
         .map(line -> output(facts.filled(line).split(" ", -1)))
         .toList();
   }
@@ -83,9 +86,25 @@ final class Draft {
             word[5], Integer.parseInt(word[6]), Boolean.parseBoolean(word[7]), word.length > 8);
   }
 
-  /// Whether the embedding's table gives the scores of tokens.
+  /// Whether the embedding's table gives the scores of tokens: the configuration says so, and the files have no other
+  /// weights for them. If they have, those count, as in the library that writes the files.
   private boolean isTied() {
-    return folder.isTied(facts.is("tied"), facts.text("headTensor"));
+    return config.flag("tie_word_embeddings", facts.is("tied"))
+        && !tensors().contains(facts.text("headTensor"));
+  }
+
+  /// Whether a model without a head has a pooler, by the names of its tensors: its configuration does not say.
+  private boolean hasPooler() {
+    return tensors().isEmpty()
+        || tensors().stream().anyMatch(name -> name.endsWith("pooler.dense.weight"));
+  }
+
+  /// Looks into the files once, and only if asked.
+  private Set<String> tensors() {
+    if (tensors == null) {
+      tensors = folder.tensors();
+    }
+    return tensors;
   }
 
   /// What computes the outputs.

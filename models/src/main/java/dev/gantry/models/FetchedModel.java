@@ -18,11 +18,12 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.Supplier;
 
-/// A model's folder on this machine, which may lack the weights: these are loaded from where the folder came from.
+/// The files of a model on this machine, which may lack the weights: these are loaded from where the folder came from.
 ///
-/// @param root the folder, or a GGUF file
-/// @param weights opens the weights of the folder itself
-record FetchedModel(Path root, Supplier<Weights> weights) {
+/// @param root what was given: a folder, or a GGUF file
+/// @param path what has the model itself: `config.json`, the tokenizer, the weights
+/// @param weights opens the weights of the model itself
+record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   /// The endings of names of files that describe a model and its tokenizer.
   private static final Set<String> DESCRIBING = Set.of(".json", ".txt", ".jinja", ".model");
 
@@ -44,7 +45,13 @@ record FetchedModel(Path root, Supplier<Weights> weights) {
 
   /// @param path a local folder or file
   static FetchedModel local(Path path) {
-    return new FetchedModel(path, () -> Weights.open(path));
+    return new FetchedModel(path, path, () -> Weights.open(path));
+  }
+
+  /// The same files, with the model where `modules.json` says.
+  FetchedModel transformer() {
+    Path model = SentenceFolder.transformer(root);
+    return model.equals(root) ? this : new FetchedModel(root, model, () -> Weights.open(model));
   }
 
   private static FetchedModel of(GantrySession session, Location.Remote location) {
@@ -73,7 +80,7 @@ record FetchedModel(Path root, Supplier<Weights> weights) {
       }
     }
     String pinned = ((Location.Remote) files.getFirst()).uri().resolve(".").toString();
-    return new FetchedModel(root, () -> Weights.open(pinned));
+    return new FetchedModel(root, root, () -> Weights.open(pinned));
   }
 
   private static boolean describes(Location file) {

@@ -6,6 +6,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.formats.spi.FileBytes;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -46,28 +47,12 @@ final class HubConfig {
 
   /// A configuration without members: each getter returns its default.
   static HubConfig empty() {
-    return of(Location.of(Path.of("config.json")), Map.of());
+    return of(Location.of(Path.of("config.json")), JsonTree.EMPTY);
   }
 
-  /// Makes a configuration of what another file says.
-  ///
-  /// @param file that file, for errors
-  /// @param members by their keys: text, numbers, flags, lists and maps of these
-  static HubConfig of(Location file, Map<String, ?> members) {
-    return new HubConfig(file, (JsonTree) given(members), 0, "");
-  }
-
-  private static Object given(Object content) {
-    return switch (content) {
-      case Number number -> number.doubleValue();
-      case List<?> list -> list.stream().map(HubConfig::given).toList();
-      case Map<?, ?> map -> {
-        Map<String, Object> named = new LinkedHashMap<>();
-        map.forEach((key, value) -> named.put(key.toString(), given(value)));
-        yield new JsonTree(named);
-      }
-      default -> content;
-    };
+  /// @param file that says it, for errors
+  static HubConfig of(Location file, JsonTree tree) {
+    return new HubConfig(file, tree, 0, "");
   }
 
   /// @param json such as `config.json`
@@ -75,7 +60,7 @@ final class HubConfig {
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   static HubConfig read(Path json) {
     try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
-      return new HubConfig(bytes.file(), JsonTree.read(bytes), 0, "");
+      return of(bytes.file(), JsonTree.read(bytes));
     }
   }
 
@@ -84,10 +69,13 @@ final class HubConfig {
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   static List<HubConfig> readList(Path json) {
     try (FileBytes bytes = FileBytes.open(GantrySession.shared(), json)) {
-      return JsonTree.readList(bytes).stream()
-          .map(tree -> new HubConfig(bytes.file(), tree, 0, ""))
-          .toList();
+      return JsonTree.readList(bytes).stream().map(tree -> of(bytes.file(), tree)).toList();
     }
+  }
+
+  /// A file that need not be there; without it, each getter returns its default.
+  static HubConfig optional(Path json) {
+    return Files.exists(json) ? read(json) : empty();
   }
 
   private @Nullable Object find(String key) {
@@ -224,7 +212,7 @@ final class HubConfig {
 
   /// The value that a word stands for; the key must be there.
   <T> T choice(String key, Map<String, T> known) {
-    return choices(key, List.of(shown(required(key))), known).getFirst();
+    return choices(key, List.of(JsonTree.shown(required(key))), known).getFirst();
   }
 
   /// The value that a word stands for; `otherwise` is the word if the key is absent.
@@ -261,13 +249,7 @@ final class HubConfig {
   /// A value as text; empty if the key is absent.
   String text(String key) {
     Object value = find(key);
-    return value == null ? "" : shown(value);
-  }
-
-  private static String shown(Object value) {
-    return value instanceof Double number && number == number.longValue()
-        ? Long.toString(number.longValue())
-        : value.toString();
+    return value == null ? "" : JsonTree.shown(value);
   }
 
   /// Requires that a value, if it is there, is this one, as no block here does otherwise.
@@ -305,7 +287,7 @@ final class HubConfig {
 
   /// The same configuration, in which a key has this value.
   HubConfig with(String key, Object value) {
-    return with(of(file, Map.of(key, value)));
+    return with(of(file, new JsonTree(Map.of(key, value))));
   }
 
   /// The same configuration as one of its own, in which the members of another replace those of the same keys.
@@ -340,7 +322,7 @@ final class HubConfig {
           case String word -> "\"" + shortened(word) + "\"";
           case JsonTree _ -> "an object";
           case List<?> _ -> "an array";
-          default -> shown(value);
+          default -> JsonTree.shown(value);
         };
     return new MalformedFileException(
         file, offset(key), kind, "'" + path + key + "' is " + shown + "; " + reason);

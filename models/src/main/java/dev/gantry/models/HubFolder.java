@@ -11,43 +11,23 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashSet;
 import java.util.List;
-import java.util.Optional;
 import java.util.Set;
-import java.util.function.Supplier;
 import java.util.regex.Pattern;
-import org.jspecify.annotations.Nullable;
 
-/// The files beside a `config.json`. For one thread.
-final class HubFolder {
+/// What describes a model: its `config.json`, and the files beside it. For one thread.
+///
+/// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
+record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
   /// What follows the family's name in the names of models with a head.
   private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
 
-  private final Path path;
-  private final Supplier<Weights> weights;
-  private final HubConfig config;
-  private final List<Float> stretches;
-  private @Nullable Set<String> tensors;
-
-  /// @param path where the files beside the weights are
-  /// @param weights opens the weights
-  /// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
-  HubFolder(Path path, Supplier<Weights> weights, HubConfig config, List<Float> stretches) {
-    this.path = path;
-    this.weights = weights;
-    this.config = config;
-    this.stretches = stretches;
-  }
-
-  /// Reads what describes the model: a folder's `config.json`, or the notes of a GGUF file.
-  ///
-  /// @param path a folder, or a GGUF file
-  /// @param weights opens the weights, which a folder may lack
-  static HubFolder read(Path path, Supplier<Weights> weights) {
+  /// Reads a folder's `config.json`, or the notes of a GGUF file.
+  static HubFolder read(FetchedModel files) {
+    Path path = files.path();
     return GgufHubConfig.find(GantrySession.shared(), path)
         .map(gguf ->
             new HubFolder(
-                path,
-                weights,
+                files,
                 HubConfig.of(gguf.files().getFirst(), GgufHubConfig.of(gguf)),
                 GgufHubConfig.stretches(GantrySession.shared(), gguf)))
         .orElseGet(() -> {
@@ -55,8 +35,7 @@ final class HubFolder {
             throw new MisuseException(
                 "a model is a folder with config.json, or a GGUF file (was the file " + path + ")");
           }
-          return new HubFolder(
-              path, weights, HubConfig.read(path.resolve("config.json")), List.of());
+          return new HubFolder(files, HubConfig.read(path.resolve("config.json")), List.of());
         });
   }
 
@@ -67,7 +46,7 @@ final class HubFolder {
         config.words("architectures").stream()
             .map(name -> HEAD.matcher(name).replaceFirst("Model"))
             .toList();
-    return new HubFolder(path, weights, config.with("architectures", bases), stretches);
+    return new HubFolder(files, config.with("architectures", bases), stretches);
   }
 
   /// The same folder, read as one of the two models that its configuration describes.
@@ -92,53 +71,26 @@ final class HubFolder {
     if (family.equals("clip")) {
       String name = tower == HubModel.Tower.TEXT ? "CLIPText" : "CLIPVision";
       own =
-          own.with("projection_dim", config.count("projection_dim", 512, Facts.WIDEST))
+          own.with("projection_dim", (double) config.count("projection_dim", 512, Facts.WIDEST))
               .with("architectures", List.of(name + "ModelWithProjection"));
     }
-    return new HubFolder(path, weights, own, stretches);
+    return new HubFolder(files, own, stretches);
   }
 
-  List<Float> stretches() {
-    return stretches;
-  }
-
-  HubConfig config() {
-    return config;
-  }
-
-  /// Whether a model without a head has a pooler, by the names of its tensors: its configuration does not
-  /// say.
-  boolean hasPooler() {
-    return tensors()
-        .map(names -> names.stream().anyMatch(name -> name.endsWith("pooler.dense.weight")))
-        .orElse(true);
-  }
-
-  /// Whether the embedding's weights give the scores: the configuration says so, and the files have no other
-  /// weights for them. If they have, those count, as in the library that writes the files.
-  boolean isTied(boolean usually, String head) {
-    return config.flag("tie_word_embeddings", usually)
-        && !tensors().map(names -> names.contains(head)).orElse(false);
-  }
-
-  /// The names of the tensors, read once; empty where the files cannot be opened: a load says what is wrong with
-  /// them.
-  private Optional<Set<String>> tensors() {
-    if (tensors == null) {
-      try (Weights opened = weights.get()) {
-        tensors = opened.hubNames().tensors().keySet();
-      } catch (MalformedFileException | TransferException _) {
-        return Optional.empty();
-      }
+  /// The names of the tensors; none where the files cannot be opened: a load says what is wrong with them.
+  Set<String> tensors() {
+    try (Weights opened = files.weights().get()) {
+      return opened.hubNames().tensors().keySet();
+    } catch (MalformedFileException | TransferException _) {
+      return Set.of();
     }
-    return Optional.of(tensors);
   }
 
   /// The tokens that end a text: `generation_config.json` names them where there is one, and otherwise the
   /// configuration.
   List<Integer> ends() {
     List<Integer> ends = config.wholes("eos_token_id", 0, Facts.MAX_TOKENS);
-    Path generation = path.resolve("generation_config.json");
+    Path generation = files.path().resolve("generation_config.json");
     return Files.exists(generation)
         ? HubConfig.read(generation).wholes("eos_token_id", 0, Facts.MAX_TOKENS)
         : ends;

@@ -22,7 +22,6 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
-import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -55,23 +54,25 @@ public final class HubModel {
   /// The settings of blocks that were made here.
   private static final Map<Block, Object> BUILT = Collections.synchronizedMap(new WeakHashMap<>());
 
-  private final Path root;
-  private final Path folder;
-  private final Supplier<Weights> weights;
+  private final FetchedModel files;
   private final @Nullable Tower tower;
   private final Architecture architecture;
 
-  private HubModel(
-      Path root,
-      Path folder,
-      Supplier<Weights> weights,
-      @Nullable Tower tower,
-      Architecture architecture) {
-    this.root = root;
-    this.folder = folder;
-    this.weights = weights;
+  private HubModel(FetchedModel files, @Nullable Tower tower, Architecture architecture) {
+    this.files = files;
     this.tower = tower;
     this.architecture = architecture;
+  }
+
+  /// @param tower null for the whole model
+  private static HubModel of(FetchedModel fetched, @Nullable Tower tower) {
+    FetchedModel files = tower == null ? fetched.transformer() : fetched;
+    return new HubModel(files, tower, read(files, tower));
+  }
+
+  private static Architecture read(FetchedModel files, @Nullable Tower tower) {
+    HubFolder read = HubFolder.read(files);
+    return Architecture.of(tower == null ? read : read.tower(tower));
   }
 
   /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or of a local folder or GGUF file. What
@@ -81,14 +82,7 @@ public final class HubModel {
   /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses, or is not reached and the cache lacks a
   ///     file
   public static HubModel of(String location) {
-    return of(FetchedModel.of(MisuseException.requireGiven("location", location)));
-  }
-
-  private static HubModel of(FetchedModel fetched) {
-    Path model = SentenceFolder.transformer(fetched.root());
-    Supplier<Weights> weights =
-        model.equals(fetched.root()) ? fetched.weights() : () -> Weights.open(model);
-    return new HubModel(fetched.root(), model, weights, null, read(model, weights, null));
+    return of(FetchedModel.of(MisuseException.requireGiven("location", location)), null);
   }
 
   /// Reads one of the two models of a location, as [#of(Path, Tower)] does of a folder.
@@ -99,12 +93,6 @@ public final class HubModel {
     return of(FetchedModel.of(MisuseException.requireGiven("location", location)), tower);
   }
 
-  private static HubModel of(FetchedModel fetched, Tower tower) {
-    Path folder = fetched.root();
-    Supplier<Weights> weights = fetched.weights();
-    return new HubModel(folder, folder, weights, tower, read(folder, weights, tower));
-  }
-
   /// Reads and checks `config.json`, or the notes of a GGUF file.
   ///
   /// @param folder a folder; or a GGUF file, or a folder that has one and no `config.json`. Where it has a `modules.json`,
@@ -113,7 +101,7 @@ public final class HubModel {
   ///     breaks a rule; the message names the key, its value and what would be right
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   public static HubModel of(Path folder) {
-    return of(FetchedModel.local(MisuseException.requireGiven("folder", folder)));
+    return of(FetchedModel.local(MisuseException.requireGiven("folder", folder)), null);
   }
 
   /// Reads and checks one of the two models of a `config.json`, such as of `CLIPModel` or `SiglipModel`. CLIP's gives
@@ -136,28 +124,22 @@ public final class HubModel {
           "an embedder must be of a whole model (was of the tower %s, whose load() gives %s)"
               .formatted(tower, String.join(" and ", outputs())));
     }
-    Architecture bare = Architecture.of(HubFolder.read(folder, weights).withoutHead());
-    return new HubModel(root, folder, weights, tower, bare);
+    return new HubModel(files, null, Architecture.of(HubFolder.read(files).withoutHead()));
   }
 
   /// What the folder's `config.json` says.
   HubConfig config() {
-    return HubFolder.read(folder, weights).config();
+    return HubFolder.read(files).config();
   }
 
   /// The folder that was given.
   Path root() {
-    return root;
+    return files.root();
   }
 
   /// The folder, or GGUF file, that has the model itself: `config.json`, the weights, the tokenizer.
   public Path folder() {
-    return folder;
-  }
-
-  private static Architecture read(Path folder, Supplier<Weights> weights, @Nullable Tower tower) {
-    HubFolder read = HubFolder.read(folder, weights);
-    return Architecture.of(tower == null ? read : read.tower(tower));
+    return files.path();
   }
 
   /// The architecture's name, such as `LlamaForCausalLM`.
@@ -310,17 +292,17 @@ public final class HubModel {
     MisuseException.requireGiven("model", model);
     MisuseException.requireGiven("options", options);
     // Read anew: the folder's files may have been replaced since this was made.
-    Architecture now = read(folder, weights, tower);
+    Architecture now = read(files, tower);
     if (!now.design().equals(BUILT.getOrDefault(model.getBlock(), architecture.design()))) {
       throw new MisuseException(
-          (Files.isDirectory(folder) ? folder.resolve("config.json") : folder)
+          (Files.isDirectory(folder()) ? folder().resolve("config.json") : folder())
               + " does not describe the block that the model has: load a new model of this folder");
     }
     return fill(model, options);
   }
 
   private LoadReport fill(Model model, LoadOptions options) {
-    try (Weights opened = weights.get()) {
+    try (Weights opened = files.weights().get()) {
       return opened
           .hubNames()
           .load(model.getNDManager(), model.getBlock(), names(), options, inputShapes());

@@ -57,7 +57,7 @@ record SentenceFolder(
     /// Only a Normalize may be without its file: a Pooling's defaults could be other modes than the model's.
     private HubConfig config() {
       Path file = folder.resolve("config.json");
-      return kind.equals(NORMALIZE) ? optional(file) : HubConfig.read(file);
+      return kind.equals(NORMALIZE) ? HubConfig.optional(file) : HubConfig.read(file);
     }
   }
 
@@ -105,7 +105,8 @@ record SentenceFolder(
   /// @throws dev.gantry.core.MalformedFileException if a file has a key or value that is not known
   static SentenceFolder read(Path root, String task, String output) {
     List<Module> modules = modules(root);
-    HubConfig transformer = optional(transformer(root).resolve("sentence_bert_config.json"));
+    HubConfig transformer =
+        HubConfig.optional(transformer(root).resolve("sentence_bert_config.json"));
     transformer.must("transformer_task", task);
     transformer.ignore("module_output_name");
     transformer
@@ -118,7 +119,7 @@ record SentenceFolder(
     int maxLength = transformer.count("max_seq_length", 0, Integer.MAX_VALUE);
     boolean lowerCase = transformer.flag("do_lower_case", false);
     transformer.requireAllRead(Set.of("unpad_inputs"));
-    HubConfig settings = optional(root.resolve("config_sentence_transformers.json"));
+    HubConfig settings = HubConfig.optional(root.resolve("config_sentence_transformers.json"));
     SentenceFolder read =
         new SentenceFolder(
             modules.isEmpty() ? modules : modules.subList(1, modules.size()),
@@ -135,10 +136,6 @@ record SentenceFolder(
       throw settings.refuse("default_prompt_name", "it must be one of 'prompts'");
     }
     return read;
-  }
-
-  private static HubConfig optional(Path file) {
-    return Files.exists(file) ? HubConfig.read(file) : HubConfig.empty();
   }
 
   private static List<Module> modules(Path root) {
@@ -174,7 +171,7 @@ record SentenceFolder(
   /// @param block of the model
   /// @throws MisuseException if there is none
   TextTokenizer tokenizer(HubModel hub, Block block, TextOptions options) {
-    HubConfig config = optional(hub.folder().resolve("tokenizer_config.json"));
+    HubConfig config = HubConfig.optional(hub.folder().resolve("tokenizer_config.json"));
     config.must("truncation_side", "right");
     double usual = config.positive("model_max_length", Integer.MAX_VALUE);
     int asked = options.maxLength() > 0 ? options.maxLength() : maxLength;

@@ -23,7 +23,7 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.LoadOptions;
-import dev.gantry.djl.Weights;
+import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.models.internal.blocks.DecoderBlock;
 import dev.gantry.models.spi.CausalBlock;
 import dev.gantry.models.spi.KeyValueCache;
@@ -250,21 +250,20 @@ class TextGeneratorTest {
     Map<String, Object> config =
         Map.of(
             "model_type", "llama",
-            "num_hidden_layers", 2,
-            "hidden_size", 16,
-            "intermediate_size", 32,
-            "num_attention_heads", 4,
-            "num_key_value_heads", 2,
-            "vocab_size", 50,
-            "max_position_embeddings", 1024,
-            "rope_theta", 100);
+            "num_hidden_layers", 2.0,
+            "hidden_size", 16.0,
+            "intermediate_size", 32.0,
+            "num_attention_heads", 4.0,
+            "num_key_value_heads", 2.0,
+            "vocab_size", 50.0,
+            "max_position_embeddings", 1024.0,
+            "rope_theta", 100.0);
     Path nowhere = Path.of("nowhere");
-    HubConfig read = HubConfig.of(Location.of(nowhere), config);
+    HubConfig read = HubConfig.of(Location.of(nowhere), new JsonTree(config));
     Counting block =
         new Counting(
             (DecoderBlock)
-                Architecture.of(
-                        new HubFolder(nowhere, () -> Weights.open(nowhere), read, List.of()))
+                Architecture.of(new HubFolder(FetchedModel.local(nowhere), read, List.of()))
                     .design()
                     .newBlock());
     long[] prompt = new SplittableRandom(3).longs(600, 0, 50).toArray();

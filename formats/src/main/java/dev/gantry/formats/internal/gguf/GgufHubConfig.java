@@ -6,6 +6,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.files.Folder;
+import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.formats.internal.weights.TensorReading;
 import dev.gantry.formats.internal.weights.WeightsFormats;
 import dev.gantry.formats.spi.StoredTensor;
@@ -93,10 +94,10 @@ public final class GgufHubConfig {
 
   /// @param weights a GGUF file under the hub's names
   /// @throws MalformedFileException if the architecture is not known here, or a note means what no block here does
-  public static Map<String, Object> of(WeightsCatalogue weights) {
+  public static JsonTree of(WeightsCatalogue weights) {
     GgufHubConfig config = new GgufHubConfig(weights);
     config.read();
-    return config.members;
+    return new JsonTree(config.members);
   }
 
   private void read() {
@@ -124,7 +125,7 @@ public final class GgufHubConfig {
     Map<String, StoredTensor> tensors = weights.tensors();
     StoredTensor tokens = tensors.get("model.embed_tokens.weight");
     if (tokens != null && tokens.shape().rank() > 0) {
-      members.putIfAbsent("vocab_size", tokens.shape().dimension(0));
+      members.putIfAbsent("vocab_size", (double) tokens.shape().dimension(0));
     }
     members.put("tie_word_embeddings", !tensors.containsKey("lm_head.weight"));
     members.put("attention_bias", tensors.containsKey("model.layers.0.self_attn.q_proj.bias"));
@@ -160,7 +161,8 @@ public final class GgufHubConfig {
     String type = notes.getOrDefault(LLAMA + "." + SCALING, old == null ? "none" : "linear");
     if (!type.equals("none")) {
       String factor = notes.getOrDefault(LLAMA + "." + FACTOR, old == null ? "1" : old);
-      members.put("rope_scaling", Map.of("rope_type", type, "factor", number(factor)));
+      members.put(
+          "rope_scaling", new JsonTree(Map.of("rope_type", type, "factor", number(factor))));
     }
   }
 
@@ -174,17 +176,16 @@ public final class GgufHubConfig {
     if (head == null) {
       members.put("head_dim", said);
     } else if (!head.equals(said)) {
-      throw refuse(LLAMA + "." + name, "is " + said + ", and a head's size is " + head);
+      throw refuse(
+          LLAMA + "." + name,
+          "is %s, and a head's size is %s".formatted(JsonTree.shown(said), JsonTree.shown(head)));
     }
   }
 
   /// A note's value as a number, if it is one.
   private static Object number(String text) {
     try {
-      double number = Double.parseDouble(text);
-      return number == Math.rint(number) && Math.abs(number) < 1L << 52
-          ? (Object) (long) number
-          : (Object) number;
+      return Double.valueOf(text);
     } catch (NumberFormatException _) {
       return text;
     }

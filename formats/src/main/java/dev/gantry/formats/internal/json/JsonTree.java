@@ -109,6 +109,13 @@ public record JsonTree(Map<String, Object> members, Map<String, Long> offsets) {
     };
   }
 
+  /// A value as text: a whole number is written without a point.
+  public static String shown(Object value) {
+    return value instanceof Double number && number == number.longValue()
+        ? Long.toString(number.longValue())
+        : value.toString();
+  }
+
   /// Returns a member if it is of this type.
   public <T> Optional<T> get(String name, Class<T> type) {
     return Optional.ofNullable(members.get(name)).filter(type::isInstance).map(type::cast);
