@@ -119,11 +119,10 @@ public final class HubNames {
   /// statistics of its batch normalization, which BERT does not have, become mean 0 and variance 1.
   /// The block of [HubModel] answers as BERT does.
   public static ParameterNames djlBert() {
-    ParameterNames.Builder names = ParameterNames.builder();
-    Map<String, String> words =
-        Map.of("<block>", "{j}transformer_{i}_", "<tensor>", "encoder.layer.{i}.");
-    add("djl-bert", words, Head.NONE, names);
-    return names.build();
+    return of(
+        "djl-bert",
+        Map.of("<block>", "{j}transformer_{i}_", "<tensor>", "encoder.layer.{i}."),
+        Head.NONE);
   }
 
   /// Returns the names for DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one layer of a
@@ -175,14 +174,10 @@ public final class HubNames {
       for (int layer = 0; layer < depths.get(stage); layer++) {
         Map<String, String> words =
             Map.of(
-                "<block>",
-                number(place++),
-                "<stage>",
-                Integer.toString(stage),
-                "<next>",
-                Integer.toString(stage + 1),
-                "<layer>",
-                Integer.toString(layer));
+                "<block>", number(place++),
+                "<stage>", "" + stage,
+                "<next>", "" + (stage + 1),
+                "<layer>", "" + layer);
         add("djl-unit" + files, words, Head.NONE, names);
         if (layer == 0) {
           add("djl-shortcut" + files, words, Head.NONE, names);

@@ -41,11 +41,8 @@ public final class HubRepositoryFactory implements RepositoryFactory {
   @Override
   public Repository newInstance(String name, URI uri) {
     Path path = Path.of(uri.getPath() == null ? uri.getSchemeSpecificPart() : uri.getPath());
-    if (isOfHub(path)) {
-      return new Folder(name, uri, path).withTranslators();
-    }
-    return hasMetadata(path)
-        ? new FolderOfModels(name, path.toUri(), path)
+    return !isOfHub(path) && hasMetadata(path)
+        ? new LocalRepository(name, path.toUri(), path) {}
         : new Folder(name, uri, path);
   }
 
@@ -75,17 +72,9 @@ public final class HubRepositoryFactory implements RepositoryFactory {
   private static final class Folder extends SimpleRepository {
     Folder(String name, URI uri, Path path) {
       super(name, uri, path);
-    }
-
-    Folder withTranslators() {
-      arguments.putIfAbsent("translatorFactory", Translators.class.getName());
-      return this;
-    }
-  }
-
-  private static final class FolderOfModels extends LocalRepository {
-    FolderOfModels(String name, URI uri, Path path) {
-      super(name, uri, path);
+      if (isOfHub(path)) {
+        arguments.putIfAbsent("translatorFactory", Translators.class.getName());
+      }
     }
   }
 
@@ -116,12 +105,9 @@ public final class HubRepositoryFactory implements RepositoryFactory {
   }
 
   private static boolean isOfHub(Path path) {
-    return Stream.of("config.json", "modules.json").anyMatch(file -> isFile(path, file))
+    return Stream.of("config.json", "modules.json")
+            .anyMatch(file -> Files.isRegularFile(path.resolve(file)))
         && !namesTranslators(path.resolve("serving.properties"));
-  }
-
-  private static boolean isFile(Path folder, String file) {
-    return Files.isRegularFile(folder.resolve(file));
   }
 
   private static boolean namesTranslators(Path file) {

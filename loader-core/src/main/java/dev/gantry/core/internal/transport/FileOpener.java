@@ -7,14 +7,14 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
-import dev.gantry.core.internal.threads.SessionGate;
+import dev.gantry.core.internal.threads.UseGate;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.util.function.BiConsumer;
 
 /// Opens a session's files through their stores, and gives them their transports. Thread-safe.
 ///
 /// @param cuFile the session's driver
-record FileOpener(SessionGate gate, Stores stores, CuFileSession cuFile) {
+record FileOpener(UseGate gate, Stores stores, CuFileSession cuFile) {
   SourceFile open(Location file, CachePolicy policy) {
     gate.requireOpen();
     return stores.open(file, policy);

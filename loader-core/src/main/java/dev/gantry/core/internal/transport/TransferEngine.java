@@ -27,7 +27,7 @@ import dev.gantry.core.internal.store.FileCache;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.core.internal.threads.ReaderGrowth;
-import dev.gantry.core.internal.threads.SessionGate;
+import dev.gantry.core.internal.threads.UseGate;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import dev.gantry.core.internal.transport.PlannedTransfer.Task;
@@ -67,7 +67,7 @@ public final class TransferEngine implements AutoCloseable {
   private final CuFileSession cuFile;
   private final SessionCounters counters = new SessionCounters();
   private final KeptFiles mapped;
-  private final SessionGate gate = new SessionGate();
+  private final UseGate gate = new UseGate("session", "load");
 
   /// How many readers the last load onto a device had at its end.
   private final Map<Device, Integer> readers = new ConcurrentHashMap<>();

@@ -10,6 +10,7 @@ import com.google.gson.JsonParser;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.threads.UseGate;
 import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.io.InputStream;
@@ -20,9 +21,6 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Optional;
-import java.util.concurrent.locks.Lock;
-import java.util.concurrent.locks.ReadWriteLock;
-import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
 
@@ -47,10 +45,8 @@ public final class TextTokenizer implements AutoCloseable {
   private final Path file;
   private final long padding;
 
-  /// Held while the tokenizer is used: the library ends the process if it is freed meanwhile.
-  private final ReadWriteLock uses = new ReentrantReadWriteLock();
-
-  private volatile boolean closed;
+  /// The library ends the process if the tokenizer is freed while it is used.
+  private final UseGate gate = new UseGate("embedder, scorer or classifier", "call");
 
   private TextTokenizer(HuggingFaceTokenizer tokenizer, Settings settings, Path file) {
     this.tokenizer = tokenizer;
@@ -129,18 +125,7 @@ public final class TextTokenizer implements AutoCloseable {
   ///
   /// @throws MisuseException if this is closed
   <T> T during(Supplier<T> work) {
-    Lock use = uses.readLock();
-    // Does not wait: only closing holds the other lock.
-    if (use.tryLock()) {
-      try {
-        if (!closed) {
-          return work.get();
-        }
-      } finally {
-        use.unlock();
-      }
-    }
-    throw new MisuseException("this embedder, scorer or classifier is closed");
+    return gate.using(work);
   }
 
   /// How many tokens a prompt adds at the beginning of a text, special ones included. Of one that fills a whole text, a
@@ -205,12 +190,6 @@ public final class TextTokenizer implements AutoCloseable {
   /// Waits for what uses the tokenizer.
   @Override
   public void close() {
-    closed = true;
-    uses.writeLock().lock();
-    try {
-      tokenizer.close();
-    } finally {
-      uses.writeLock().unlock();
-    }
+    gate.close(tokenizer::close);
   }
 }

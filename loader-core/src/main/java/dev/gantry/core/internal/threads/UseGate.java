@@ -5,19 +5,30 @@ import dev.gantry.core.MisuseException;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.Supplier;
 
-/// Knows whether a session is open, and which calls use what closing it frees: [#close] waits for these. Thread-safe.
-public final class SessionGate {
+/// Knows whether something is open, and which calls use what closing it frees: [#close] waits for these. Thread-safe.
+public final class UseGate {
+  private final String what;
+  private final String call;
   private final ReentrantReadWriteLock use = new ReentrantReadWriteLock();
   private volatile boolean closed;
 
-  /// @throws MisuseException if the session is closed
+  /// @param what is open, for messages, such as `session`
+  /// @param call the word for what it does
+  public UseGate(String what, String call) {
+    this.what = what;
+    this.call = call;
+  }
+
+  /// @throws MisuseException if it is closed
   public void requireOpen() {
     if (closed) {
-      throw new MisuseException("this session is closed");
+      throw new MisuseException("this " + what + " is closed");
     }
   }
 
-  /// Does `work`, which may use what closing the session frees.
+  /// Does `work`, which may use what closing frees.
+  ///
+  /// @throws MisuseException if it is closed
   public <T> T using(Supplier<T> work) {
     use.readLock().lock();
     try {
@@ -28,14 +39,15 @@ public final class SessionGate {
     }
   }
 
-  /// @throws MisuseException if `work` of [#using] calls this: closing the session would wait for itself
+  /// @throws MisuseException if `work` of [#using] calls this: closing would wait for itself
   public void requireMayClose() {
     if (use.getReadHoldCount() > 0) {
-      throw new MisuseException("a session cannot be closed by a load of its own");
+      throw new MisuseException(
+          "this %s cannot be closed by a %s of its own".formatted(what, call));
     }
   }
 
-  /// Waits for the calls that use the session, then runs `free`. Does nothing if the session is closed.
+  /// Waits for the calls that use it, then runs `free`. Does nothing if it is closed.
   ///
   /// @throws MisuseException if [#requireMayClose] does
   public void close(Runnable free) {
