@@ -13,56 +13,45 @@ import dev.gantry.models.internal.blocks.Description.Experts;
 import dev.gantry.models.internal.blocks.NamedBlock.Dense;
 import dev.gantry.models.internal.blocks.NamedBlock.Part;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.IntFunction;
+import java.util.stream.IntStream;
 
 /// A mixture of experts: the router scores them for each token, and the best compute, each for the tokens that have it.
 /// Which these are is copied to the host once a layer.
-public final class ExpertsFeed implements Part {
+///
+/// @param experts one for each row of the router
+public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implements Part {
   /// What bounds gpt-oss's gate and its counterpart, and how steep its gate is.
   private static final double BOUND = 7;
 
   private static final double STEEPNESS = 1.702;
 
-  private final Experts kind;
-  private final Dense router;
-  private final List<Part> experts;
-
-  private ExpertsFeed(Experts kind, Dense router, List<Part> experts) {
-    this.kind = kind;
-    this.router = router;
-    this.experts = experts;
-  }
-
   /// @param name of the layer's parameters
   public static ExpertsFeed of(TransformerBlock block, String name, Description description) {
     Experts kind = Objects.requireNonNull(description.feedForward().experts());
     Dense router = block.dense(name + "router", kind.count(), description.width(), kind.stacked());
-    List<Part> experts =
-        kind.stacked() ? stacked(block, name, description.width(), kind) : new ArrayList<>();
-    if (!kind.stacked()) {
-      for (int i = 0; i < kind.count(); i++) {
-        experts.add(block.feed(name + "expert" + i + "_", kind.hidden()));
-      }
-    }
-    return new ExpertsFeed(kind, router, experts);
+    IntFunction<Part> each =
+        kind.stacked()
+            ? stacked(block, name + "experts_", description.width(), kind)
+            : i -> block.feed(name + "expert" + i + "_", kind.hidden());
+    return new ExpertsFeed(kind, router, IntStream.range(0, kind.count()).mapToObj(each).toList());
   }
 
-  private static List<Part> stacked(TransformerBlock block, String name, int width, Experts kind) {
-    int hidden = kind.hidden();
-    int count = kind.count();
+  private static IntFunction<Part> stacked(
+      TransformerBlock block, String name, long width, Experts kind) {
+    long hidden = kind.hidden();
+    long count = kind.count();
     Parameter.Type weight = Parameter.Type.WEIGHT;
-    Parameter up = block.parameter(name + "experts_up_weight", weight, count, width, 2L * hidden);
-    Parameter upBias =
-        block.parameter(name + "experts_up_bias", Parameter.Type.BIAS, count, 2L * hidden);
-    Parameter down = block.parameter(name + "experts_down_weight", weight, count, hidden, width);
-    Parameter downBias =
-        block.parameter(name + "experts_down_bias", Parameter.Type.BIAS, count, width);
-    List<Part> experts = new ArrayList<>();
-    for (int i = 0; i < count; i++) {
+    Parameter.Type bias = Parameter.Type.BIAS;
+    Parameter up = block.parameter(name + "up_weight", weight, count, width, 2 * hidden);
+    Parameter upBias = block.parameter(name + "up_bias", bias, count, 2 * hidden);
+    Parameter down = block.parameter(name + "down_weight", weight, count, hidden, width);
+    Parameter downBias = block.parameter(name + "down_bias", bias, count, width);
+    return i -> {
       NDIndex index = new NDIndex(i);
-      experts.add((x, pass) -> {
+      return (x, pass) -> {
         NDArray both =
             x.matMul(pass.value(up).get(index))
                 .add(pass.value(upBias).get(index))
@@ -75,9 +64,8 @@ public final class ExpertsFeed implements Part {
             .mul(gated)
             .matMul(pass.value(down).get(index))
             .add(pass.value(downBias).get(index));
-      });
-    }
-    return experts;
+      };
+    };
   }
 
   @Override
@@ -94,19 +82,13 @@ public final class ExpertsFeed implements Part {
     long[] places = new long[chosen.length];
     int done = 0;
     for (int expert = 0; expert < experts.size(); expert++) {
-      int from = done;
-      for (int i = 0; i < chosen.length; i++) {
-        if (chosen[i] == expert) {
-          places[i] = done++;
-        }
+      int of = expert;
+      int[] at = IntStream.range(0, chosen.length).filter(i -> chosen[i] == of).toArray();
+      for (int place : at) {
+        places[place] = done++;
       }
-      if (done > from) {
-        long[] rows = new long[done - from];
-        for (int i = 0, row = 0; i < chosen.length; i++) {
-          if (chosen[i] == expert) {
-            rows[row++] = i / kind.chosen();
-          }
-        }
+      if (at.length > 0) {
+        long[] rows = IntStream.of(at).mapToLong(i -> i / kind.chosen()).toArray();
         results.add(experts.get(expert).of(rows(tokens, rows), pass));
       }
     }

@@ -75,22 +75,19 @@ public abstract class NamedBlock extends AbstractBlock {
 
     private NDArray inSteps(NDArray x, NDArray stored, Pass pass) {
       NDArray scale = kind.plusOne() ? stored.add(1) : stored;
-      if (!kind.rms() && scale.getShape().dimension() == 1) {
-        NDArray shift = beta == null ? scale.zerosLike() : pass.value(beta);
-        return LayerNorm.layerNorm(x, scale.getShape(), scale, shift, (float) kind.epsilon())
-            .singletonOrThrow();
+      if (kind.rms()) {
+        NDArray squares = x.toType(DataType.FLOAT32, false).square();
+        NDArray epsilon = Objects.requireNonNull(pass.epsilon());
+        NDArray root = squares.mean(new int[] {-1}, true).add(epsilon).sqrt();
+        return x.div(root).toType(x.getDataType(), false).mul(scale);
       }
-      NDArray wide = x.toType(DataType.FLOAT32, false);
-      NDArray centred = kind.rms() ? wide : wide.sub(wide.mean(new int[] {-1}, true));
-      NDArray root =
-          centred
-              .square()
-              .mean(new int[] {-1}, true)
-              .add(Objects.requireNonNull(pass.epsilon()))
-              .sqrt();
-      return kind.rms()
-          ? x.div(root).toType(x.getDataType(), false).mul(scale)
-          : Attention.cast(centred.div(root), x).mul(scale);
+      boolean plain = scale.getShape().dimension() == 1;
+      NDArray factors = plain ? scale : scale.get(0).onesLike();
+      NDArray shift = beta == null ? factors.zerosLike() : pass.value(beta);
+      NDArray normed =
+          LayerNorm.layerNorm(x, factors.getShape(), factors, shift, (float) kind.epsilon())
+              .singletonOrThrow();
+      return plain ? normed : normed.mul(scale);
     }
   }
 
@@ -125,8 +122,14 @@ public abstract class NamedBlock extends AbstractBlock {
   }
 
   public final Parameter parameter(String name, Parameter.Type type, long... shape) {
+    boolean statistic = type == Parameter.Type.RUNNING_MEAN || type == Parameter.Type.RUNNING_VAR;
     return addParameter(
-        Parameter.builder().setName(name).setType(type).optShape(new Shape(shape)).build());
+        Parameter.builder()
+            .setName(name)
+            .setType(type)
+            .optShape(new Shape(shape))
+            .optRequiresGrad(!statistic)
+            .build());
   }
 
   @Override

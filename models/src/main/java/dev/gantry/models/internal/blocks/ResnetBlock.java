@@ -103,8 +103,8 @@ public final class ResnetBlock extends StagedBlock {
     Part convolution = convolution(name + "_conv", outputs, inputs, window, 1, false);
     Parameter gamma = parameter(name + "_norm_gamma", Parameter.Type.GAMMA, outputs);
     Parameter beta = parameter(name + "_norm_beta", Parameter.Type.BETA, outputs);
-    Parameter mean = statistic(name + "_norm_runningMean", Parameter.Type.RUNNING_MEAN, outputs);
-    Parameter variance = statistic(name + "_norm_runningVar", Parameter.Type.RUNNING_VAR, outputs);
+    Parameter mean = parameter(name + "_norm_runningMean", Parameter.Type.RUNNING_MEAN, outputs);
+    Parameter variance = parameter(name + "_norm_runningVar", Parameter.Type.RUNNING_VAR, outputs);
     return (x, pass) ->
         BatchNorm.batchNorm(
                 convolution.of(x, pass),
@@ -117,16 +117,6 @@ public final class ResnetBlock extends StagedBlock {
                 1e-5f,
                 pass.training())
             .singletonOrThrow();
-  }
-
-  private Parameter statistic(String name, Parameter.Type type, int size) {
-    return addParameter(
-        Parameter.builder()
-            .setName(name)
-            .setType(type)
-            .optShape(new Shape(size))
-            .optRequiresGrad(false)
-            .build());
   }
 
   @Override

@@ -196,7 +196,7 @@ public abstract class TransformerBlock extends NamedBlock {
 
   @Override
   public final OptionalDouble rmsEpsilon() {
-    return description.norms().rms() || description.attention().queryNorm() == QueryNorm.EACH_HEAD
+    return description.norms().rms()
         ? OptionalDouble.of(description.norms().epsilon())
         : OptionalDouble.empty();
   }

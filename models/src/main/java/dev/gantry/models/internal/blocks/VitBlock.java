@@ -73,11 +73,8 @@ public final class VitBlock extends TransformerBlock {
     if (!fits) {
       String wanted =
           sizes.anySize()
-              ? "("
-                  + sizes.channels()
-                  + ", height, width), a patch of "
-                  + sizes.patch()
-                  + " or more"
+              ? "(%d, height, width), a patch of %d or more"
+                  .formatted(sizes.channels(), sizes.patch())
               : image.toString();
       throw new MisuseException("images must be of shape " + wanted + " (was " + shape + ")");
     }
