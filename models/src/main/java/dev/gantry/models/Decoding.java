@@ -12,10 +12,17 @@ import dev.gantry.models.internal.sampling.TokenChooser;
 import dev.gantry.models.spi.CausalBlock;
 import dev.gantry.models.spi.KeyValueCache;
 import java.util.Arrays;
-import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
-/// Feeds a batch of texts to a model, and holds the cache of what it has been fed. For one thread.
+/// Continues a batch of texts by a model, and holds the cache of what it has been fed. For one thread.
 final class Decoding implements AutoCloseable {
+  /// What stands for the token of a text that has ended.
+  static final long NONE = -1;
+
+  /// How many generated tokens get room in the cache at once; for more, it doubles.
+  private static final int EXPECTED_TOKENS = 1024;
+
   /// The most tokens of one pass.
   private static final int MAX_AT_ONCE = 256;
 
@@ -25,21 +32,74 @@ final class Decoding implements AutoCloseable {
 
   private static final int MIN_AT_ONCE = 64;
 
+  private final TextGenerator generator;
   private final CausalBlock block;
   private final NDManager manager;
   private final KeyValueCache cache;
   private final ParameterStore store;
+  private TokenChooser chooser;
+
+  /// The texts so far, of one length with their padding; nobody changes an array.
+  private final long[][] texts;
+
+  /// How many more tokens each text gets.
+  private final int[] left;
 
   /// The tokens that each text was fed, of which the cache holds the first.
   private long[][] fed;
 
   /// @param padding how many tokens before each text are none
-  Decoding(Model model, long... padding) {
+  Decoding(Model model, TextGenerator generator, long... padding) {
+    this.generator = generator;
     block = block(model);
     manager = model.getNDManager().newSubManager();
     cache = new KeyValueCache(manager, padding);
     store = new ParameterStore(manager, false);
-    fed = new long[padding.length][0];
+    chooser = generator.chooser(padding.length);
+    texts = new long[padding.length][0];
+    left = new int[padding.length];
+    fed = texts.clone();
+  }
+
+  /// Begins to continue texts, of which the longest one has no padding.
+  ///
+  /// @throws MisuseException if one is empty or too long, or has an id that the model does not know
+  void begin(long[]... prompts) {
+    for (int i = 0; i < left.length; i++) {
+      left[i] = Math.min(generator.tokens(), room(prompts[i]));
+    }
+    chooser = generator.chooser(left.length);
+    int longest = Stream.of(prompts).mapToInt(prompt -> prompt.length).max().orElseThrow();
+    for (int i = 0; i < left.length; i++) {
+      long[] prompt = prompts[i];
+      texts[i] = new long[longest];
+      System.arraycopy(prompt, 0, texts[i], longest - prompt.length, prompt.length);
+      chooser.saw(i, prompt);
+    }
+    int most = IntStream.of(left).max().orElseThrow();
+    cache.reserve((long) longest + Math.min(most, EXPECTED_TOKENS));
+  }
+
+  /// The next token of each text, [#NONE] where it has ended; none once all have, or after a cancel.
+  long[] next() {
+    long[] chosen = IntStream.of(left).anyMatch(count -> count > 0) ? chosen() : new long[0];
+    if (chosen.length == 0) {
+      end();
+    }
+    for (int i = 0; i < chosen.length; i++) {
+      long token = chosen[i];
+      texts[i] = Arrays.copyOf(texts[i], texts[i].length + 1);
+      texts[i][texts[i].length - 1] = token;
+      chooser.saw(i, token);
+      chosen[i] = left[i] > 0 ? token : NONE;
+      left[i] = generator.isEnd(token) ? 0 : Math.max(0, left[i] - 1);
+    }
+    return chosen;
+  }
+
+  /// Ends the texts where they are.
+  void end() {
+    Arrays.fill(left, 0);
   }
 
   private static CausalBlock block(Model model) {
@@ -53,11 +113,7 @@ final class Decoding implements AutoCloseable {
             + ")");
   }
 
-  /// How many tokens a text of the model may have besides these.
-  ///
-  /// @throws MisuseException if these are none or too many, or one has an id that the model does not know
-  static int room(Model model, long... text) {
-    CausalBlock block = block(model);
+  private int room(long... text) {
     MisuseException.requireRange(
         "number of tokens of the prompt",
         MisuseException.requireGiven("prompt", text).length,
@@ -69,15 +125,11 @@ final class Decoding implements AutoCloseable {
     return block.maxPositions() - text.length;
   }
 
-  KeyValueCache cache() {
-    return cache;
-  }
-
   /// How many tokens at the beginning of each text the cache holds.
-  int known(long[]... texts) {
+  int known(long[]... of) {
     int known = Math.toIntExact(cache.length());
-    for (int i = 0; i < texts.length; i++) {
-      int differs = Arrays.mismatch(Arrays.copyOf(fed[i], known), texts[i]);
+    for (int i = 0; i < of.length; i++) {
+      int differs = Arrays.mismatch(Arrays.copyOf(fed[i], known), of[i]);
       known = differs < 0 ? known : differs;
     }
     return known;
@@ -86,10 +138,8 @@ final class Decoding implements AutoCloseable {
   /// Feeds what the cache does not hold of texts, their last tokens in any case, and chooses the tokens that follow. Where a
   /// text becomes so long that the rotary embedding of all its tokens changes, it is fed from its beginning.
   ///
-  /// @param texts of one length, which nobody changes
-  /// @param cancelled is asked between passes
   /// @return one token for each text, or none if it was cancelled
-  long[] next(long[][] texts, TokenChooser chooser, BooleanSupplier cancelled) {
+  private long[] chosen() {
     int from = Math.min(known(texts), texts[0].length - 1);
     cache.truncate(from);
     fed = texts.clone();
@@ -99,7 +149,7 @@ final class Decoding implements AutoCloseable {
       from = 0;
     }
     cache.expect(length);
-    while (!cancelled.getAsBoolean()) {
+    while (!generator.cancelled().getAsBoolean()) {
       long room = MAX_SCORES_OF_A_HEAD / Math.max(1, cache.length() + MIN_AT_ONCE);
       int to = from + Math.clamp(room, MIN_AT_ONCE, MAX_AT_ONCE);
       try (NDManager pass = manager.newSubManager()) {
@@ -111,13 +161,6 @@ final class Decoding implements AutoCloseable {
       from = to;
     }
     return new long[0];
-  }
-
-  /// A text that has another token behind it.
-  static long[] with(long token, long... text) {
-    long[] longer = Arrays.copyOf(text, text.length + 1);
-    longer[text.length] = token;
-    return longer;
   }
 
   private static NDArray ids(NDManager pass, long[][] tokens, int from, int to) {

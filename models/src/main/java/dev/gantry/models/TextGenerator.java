@@ -6,13 +6,11 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.models.internal.sampling.Sampling;
 import dev.gantry.models.internal.sampling.TokenChooser;
 import dev.gantry.models.spi.CausalBlock;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongConsumer;
 import java.util.random.RandomGenerator;
-import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
@@ -75,32 +73,15 @@ public final class TextGenerator {
             .mapToInt(prompt -> MisuseException.requireGiven("prompt", prompt).length)
             .max()
             .getAsInt();
-    long[] padding = new long[prompts.size()];
-    long[][] texts = new long[padding.length][longest];
-    List<LongStream.Builder> generated = new ArrayList<>();
-    int[] left = new int[padding.length];
-    TokenChooser chooser = chooser(padding.length);
-    for (int i = 0; i < padding.length; i++) {
-      long[] prompt = prompts.get(i);
-      left[i] = Math.min(tokens, Decoding.room(model, prompt));
-      generated.add(LongStream.builder());
-      padding[i] = (long) longest - prompt.length;
-      System.arraycopy(prompt, 0, texts[i], longest - prompt.length, prompt.length);
-      chooser.saw(i, prompt);
-    }
-    try (Decoding decoding = new Decoding(model, padding)) {
-      decoding.cache().reserve(longest + Math.min(1024L, tokens));
-      while (IntStream.of(left).anyMatch(count -> count > 0)) {
-        long[] chosen = decoding.next(texts, chooser, cancelled);
-        if (chosen.length == 0) {
-          break;
-        }
-        for (int i = 0; i < chosen.length; i++) {
-          texts[i] = Decoding.with(chosen[i], texts[i]);
-          chooser.saw(i, chosen[i]);
-          if (left[i] > 0) {
-            generated.get(i).add(chosen[i]);
-            left[i] = isEnd(chosen[i]) ? 0 : left[i] - 1;
+    long[] padding = prompts.stream().mapToLong(prompt -> longest - prompt.length).toArray();
+    List<LongStream.Builder> generated =
+        Stream.generate(LongStream::builder).limit(padding.length).toList();
+    try (Decoding decoding = new Decoding(model, this, padding)) {
+      decoding.begin(prompts.toArray(long[][]::new));
+      for (long[] next = decoding.next(); next.length > 0; next = decoding.next()) {
+        for (int i = 0; i < next.length; i++) {
+          if (next[i] != Decoding.NONE) {
+            generated.get(i).add(next[i]);
           }
         }
       }

@@ -71,17 +71,10 @@ public record Attention(
   /// @param sinks a score of each head that has no value; null for none
   /// @return `[batch, length, heads × size]`
   public NDArray attend(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
-    Shape shape = query.getShape();
-    long batch = shape.get(0);
-    long heads = shape.get(1);
-    long length = shape.get(2);
-    long size = shape.get(3);
     Optional<NDArray> fused =
         kind.cap() == 0 && sinks == null ? fused(query, key, value) : Optional.empty();
-    return fused
-        .orElseGet(() -> inSteps(query, key, value, sinks))
-        .transpose(0, 2, 1, 3)
-        .reshape(batch, length, heads * size);
+    NDArray result = fused.orElseGet(() -> inSteps(query, key, value, sinks)).transpose(0, 2, 1, 3);
+    return result.reshape(result.getShape().get(0), result.getShape().get(1), -1);
   }
 
   /// A single token of each text goes as one text of a group's heads: they have the same keys.
@@ -91,45 +84,33 @@ public record Attention(
     boolean together =
         groups < shape.get(1)
             && shape.get(2) == 1
-            && (mask.added() == null || isForAllHeads(mask.added()));
+            && (mask.added() == null || mask.added().getShape().get(1) == 1);
     NDArray asked =
         together ? query.reshape(shape.get(0), groups, shape.get(1) / groups, shape.get(3)) : query;
     return OperatorArrays.attend(asked, key, value, mask.added(), mask.causal(), scale)
         .map(result -> together ? result.reshape(shape) : result);
   }
 
-  private static boolean isForAllHeads(NDArray mask) {
-    return mask.getShape().get(1) == 1;
-  }
-
   private NDArray inSteps(NDArray query, NDArray key, NDArray value, @Nullable NDArray sinks) {
     Shape shape = query.getShape();
-    long batch = shape.get(0);
-    long heads = shape.get(1);
-    long length = shape.get(2);
-    long size = shape.get(3);
-    long groups = key.getShape().get(1);
-    long all = key.getShape().get(2);
+    Shape keys = key.getShape();
     // Makes one product for each group, with the queries of the group's heads below one another.
     NDArray scores =
         query
             .mul(scale)
-            .reshape(batch, groups, heads / groups * length, size)
+            .reshape(keys.get(0), keys.get(1), -1, keys.get(3))
             .matMul(key.transpose(0, 1, 3, 2))
-            .reshape(batch, heads, length, all);
+            .reshape(shape.get(0), shape.get(1), shape.get(2), keys.get(2));
     if (kind.cap() != 0) {
       scores = scores.div(kind.cap()).tanh().mul(kind.cap());
     }
     NDArray hidden =
         mask.causal()
-            ? mask(true, 0, 0, length, null, false, query.getManager(), query)
+            ? mask(true, 0, 0, shape.get(2), null, false, query.getManager(), query)
             : mask.added();
     NDArray masked = hidden == null ? scores : scores.add(hidden);
     NDArray shares = sinks == null ? softmax(masked) : beside(masked, sinks);
-    return shares
-        .reshape(batch, groups, heads / groups * length, all)
-        .matMul(value)
-        .reshape(batch, heads, length, size);
+    return shares.reshape(keys.get(0), keys.get(1), -1, keys.get(2)).matMul(value).reshape(shape);
   }
 
   /// The shares of scores beside those of the sinks.
