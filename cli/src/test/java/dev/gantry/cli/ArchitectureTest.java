@@ -370,7 +370,7 @@ class ArchitectureTest {
         Arguments.of(archive, List.of(weights, spi, files)),
         Arguments.of(internal + ".numpy", List.of(weights, archive, spi, files, npy)),
         Arguments.of(internal + ".torch", List.of(weights, archive, safetensors, spi, files, json)),
-        Arguments.of(internal + ".gguf", List.of(weights, spi, files)),
+        Arguments.of(internal + ".gguf", List.of(weights, spi, files, json)),
         Arguments.of(internal + ".quantised", List.of(weights, spi, json)),
         Arguments.of(checkpoint, List.of()),
         Arguments.of(internal + ".checkpoint", List.of(checkpoint, safetensors, spi, files, json)),
