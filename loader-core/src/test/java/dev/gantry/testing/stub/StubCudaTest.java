@@ -35,7 +35,6 @@ import static jcuda.driver.JCudaDriver.cuStreamSynchronize;
 import static jcuda.driver.JCudaDriver.cuStreamWaitEvent;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.StubControls;
 import dev.gantry.core.internal.natives.CuFile;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import dev.gantry.core.Failure;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.Transport;
+import dev.gantry.testing.stub.StubControls;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;

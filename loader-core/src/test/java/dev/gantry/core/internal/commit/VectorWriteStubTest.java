@@ -3,10 +3,10 @@ package dev.gantry.core.internal.commit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import dev.gantry.core.StubControls;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.testing.stub.NativeStubs;
+import dev.gantry.testing.stub.StubControls;
 import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;

@@ -4,11 +4,11 @@ package dev.gantry.core.internal.cufile;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.CuFileConfig;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.testing.ChildJvm;
+import dev.gantry.testing.stub.StubControls;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -5,13 +5,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.stub.StubControls;
 import java.util.List;
 import java.util.function.ToLongFunction;
 import org.junit.jupiter.api.AfterEach;

@@ -5,11 +5,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
+import dev.gantry.testing.stub.StubControls;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -4,7 +4,6 @@ package dev.gantry.core.internal.natives;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.gantry.core.StubControls;
 import dev.gantry.core.internal.natives.Availability.Present;
 import dev.gantry.core.internal.natives.CuFile.Storage;
 import dev.gantry.core.internal.natives.CuFileParameters.Flag;
@@ -12,6 +11,7 @@ import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
 import dev.gantry.core.internal.natives.CuFileParameters.Text;
 import dev.gantry.testing.stub.NativeStubs;
+import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;

@@ -7,10 +7,10 @@ import static org.assertj.core.api.InstanceOfAssertFactories.type;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Availability.Absent;
 import dev.gantry.testing.stub.NativeStubs;
+import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -4,11 +4,11 @@ package dev.gantry.core.internal.ring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.StubControls;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.TestFiles;
+import dev.gantry.testing.stub.StubControls;
 import java.nio.file.Path;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
