@@ -65,7 +65,8 @@ final class CuFileFunction {
   /// Makes the failure of a read or write that did not return a number of bytes.
   static Failure transferFailure(long returned, int errno) {
     if (returned == -1) {
-      return Errno.failure(errno);
+      // libcufile has been seen to leave a code of its own there.
+      return errno > CODES_BASE ? CuFileCode.failure(errno) : Errno.failure(errno);
     }
     // cufile.h takes the absolute value too, and libcufile has been seen to return a code without
     // its sign.

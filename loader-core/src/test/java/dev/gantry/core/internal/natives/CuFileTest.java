@@ -112,6 +112,7 @@ class CuFileTest {
     // returned, errno, whose code it is, code, name
     "-1, 5, Errno, 5, EIO",
     "-1, 28, Errno, 28, ENOSPC",
+    "-1, 5027, CuFile, 5027, CU_FILE_HANDLE_NOT_REGISTERED",
     "-1, 0, Errno, 0, unknown",
     "-5017, 5, CuFile, 5017, CU_FILE_INVALID_MAPPING_RANGE",
     "-5999, 0, CuFile, 5999, unknown",
