@@ -54,6 +54,8 @@ CUfileError_t stub_status(int code) { return (CUfileError_t){code, 0}; }
 
 int stub_open(void) { return opened > 0; }
 
+int stub_was_open(void) { return opened > 0 || opening > 1; }
+
 /* No read or write moves more than so many bytes from now on; negative: as many as asked for. */
 EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
 

@@ -95,6 +95,9 @@ CUfileError_t stub_status(int code);
 
 int stub_open(void);
 
+/* Whether the driver is or was open. */
+int stub_was_open(void);
+
 /* Reads cufile.json. */
 void stub_read_config(void);
 

@@ -103,6 +103,9 @@ enum { TEXTS = STUB_VERSION >= 1190 ? 4 : 3, TEXT_BYTES = 256, POOL_SLABS = 3 };
 static char texts[TEXTS][TEXT_BYTES] = {"WARN"};
 static size_t pool_kib[POOL_SLABS] = {4, 1024, 16384}, pool_count[POOL_SLABS] = {128, 64, 64};
 
+/* The real one was seen to refuse the question for what was not set before the first driver. */
+static bool pool_set;
+
 static int refusal_of(unsigned int parameter, unsigned int known, int sets) {
   return parameter >= known ? INVALID_VALUE : sets && stub_open() ? DRIVER_ALREADY_OPEN : 0;
 }
@@ -184,13 +187,14 @@ EXPORT CUfileError_t cuFileSetParameterPosixPoolSlabArray(
   if (code == 0) {
     memcpy(pool_kib, kib, sizeof pool_kib);
     memcpy(pool_count, count, sizeof pool_count);
+    pool_set = true;
   }
   return stub_status(code);
 }
 
 EXPORT CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *kib, size_t *count, int kinds) {
   CALLED("cuFileGetParameterPosixPoolSlabArray");
-  if (kinds != POOL_SLABS) {
+  if (kinds != POOL_SLABS || !(pool_set || stub_was_open())) {
     return stub_status(INVALID_VALUE);
   }
   memcpy(kib, pool_kib, sizeof pool_kib);

@@ -236,7 +236,9 @@ class CuFileDriverTest {
   @Test
   void setsThePoolOfBounceBuffers() {
     CuFileParameters parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
+    cuFile.openDriver();
     List<PoolSlab> before = parameters.pool(3);
+    cuFile.closeDriver();
     assertThat(before).element(1).isEqualTo(new PoolSlab(1024, 64));
     List<PoolSlab> chosen = List.of(new PoolSlab(8, 9), new PoolSlab(16, 10), new PoolSlab(32, 11));
     parameters.setPool(chosen);

@@ -3,7 +3,6 @@ package dev.gantry.core.internal.natives;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
-import static org.junit.jupiter.api.Assumptions.abort;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.TransferException;
@@ -12,163 +11,99 @@ import dev.gantry.core.internal.natives.CuFileParameters.PoolSlab;
 import dev.gantry.core.internal.natives.CuFileParameters.Range;
 import dev.gantry.core.internal.natives.CuFileParameters.Size;
 import dev.gantry.core.internal.natives.CuFileParameters.Text;
+import dev.gantry.testing.ChildJvm;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.EnumMap;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 import jcuda.driver.CUcontext;
 import jcuda.driver.CUdevice;
 import jcuda.driver.CUresult;
 import jcuda.driver.JCudaDriver;
-import org.junit.jupiter.api.AfterEach;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
-import org.junit.jupiter.params.provider.MethodSource;
 
-/// Properties, limits, settings and statistics of the libcufile at hand: NVIDIA's on a GPU host.
+/// Properties, limits, settings and statistics of the libcufile at hand: NVIDIA's on a GPU host. Settings that are made
+/// while the driver is closed hold for the next one in the process that opens it, so each part has a process of its own:
+/// none depends on what ran before it, and what libcufile may do to a process ends no suite.
 @Tag("gpu")
 class CuFileLibraryGpuTest {
-  private final CUdevice device = new CUdevice();
-  private CuFile cuFile;
-  private CuFileParameters parameters;
+  private static final String SKIPPED = "skipped: ";
 
-  @BeforeEach
-  void setUp() {
-    cuFile = CuFile.find().orElseThrow(AssertionError::new);
-    assumeTrue(
-        cuFile.version().toOptional().filter(version -> version.isSince(1, 15)).isPresent(),
-        "older than libcufile 1.15: " + cuFile.version());
-    parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
-    CUcontext context = new CUcontext();
-    check(JCudaDriver.cuInit(0));
-    check(JCudaDriver.cuDeviceGet(device, 0));
-    check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
-    check(JCudaDriver.cuCtxSetCurrent(context));
-    assertThat(cuFile.useCount()).isEqualTo(Availability.present(0L));
+  @TempDir Path folder;
+
+  enum Part {
+    PROPERTIES_AND_LIMITS {
+      @Override
+      void run(CuFile cuFile, Path folder) {
+        cuFile.openDriver();
+        assertThat(cuFile.useCount()).isEqualTo(Availability.present(1L));
+        CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
+        assertThat(properties.get("max_batch_io_size")).isBetween(1L, 256L);
+        assertThat(properties.get("max_batch_io_timeout_msecs")).isPositive();
+        assertThat(properties.get("max_direct_io_size")).isBetween(64L, 16_384L);
+        assertThat(properties.get("poll_thresh_size")).isPositive();
+        assertThat(properties.get("max_device_cache_size")).isPositive();
+        assertThat(properties.get("fflags")).isPositive();
+        assertThat(cuFile.barSizeKib(0).orElseThrow(AssertionError::new)).isPositive();
+        CuFileLimits limits = new CuFileLimits(cuFile);
+        limits.setPollMode(false, 4);
+        limits.setMaxDirectIoKib(properties.get("max_direct_io_size"));
+        limits.setMaxCacheKib(properties.get("max_device_cache_size"));
+        limits.setMaxPinnedKib(1 << 20);
+        assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
+            .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
+        cuFile.closeDriver();
+      }
+    },
+    SETTINGS {
+      @Override
+      void run(CuFile cuFile, Path folder) {
+        new Settings(cuFile, folder).setWhatIsInForce();
+      }
+    },
+    STATISTICS {
+      @Override
+      void run(CuFile cuFile, Path folder) throws IOException {
+        CuFileStatistics statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
+        cuFile.openDriver();
+        statistics.setLevel(3);
+        assertThat(statistics.level()).isEqualTo(3);
+        statistics.start();
+        try {
+          countARead(cuFile, statistics, folder);
+        } finally {
+          statistics.reset();
+          statistics.stop();
+          statistics.setLevel(0);
+          cuFile.closeDriver();
+        }
+      }
+    };
+
+    abstract void run(CuFile cuFile, Path folder) throws IOException;
   }
 
-  @AfterEach
-  void tearDown() {
-    assertThat(cuFile.useCount()).isEqualTo(Availability.present(0L));
-    check(JCudaDriver.cuDevicePrimaryCtxRelease(device));
-  }
-
-  private static void check(int result) {
-    assertThat(result).isEqualTo(CUresult.CUDA_SUCCESS);
-  }
-
-  @Test
-  void theOpenDriverSaysWhatItCan() {
-    cuFile.openDriver();
-    assertThat(cuFile.useCount()).isEqualTo(Availability.present(1L));
-    CuFileDriverProperties properties = CuFileDriverProperties.of(cuFile);
-    assertThat(properties.get("max_batch_io_size")).isBetween(1L, 256L);
-    assertThat(properties.get("max_batch_io_timeout_msecs")).isPositive();
-    assertThat(properties.get("max_direct_io_size")).isBetween(64L, 16_384L);
-    assertThat(properties.get("poll_thresh_size")).isPositive();
-    assertThat(properties.get("max_device_cache_size")).isPositive();
-    assertThat(properties.get("fflags")).isPositive();
-    assertThat(cuFile.barSizeKib(0).orElseThrow(AssertionError::new)).isPositive();
-    cuFile.closeDriver();
-  }
-
-  @Test
-  void itsLimitsCanBeSet() {
-    cuFile.openDriver();
-    CuFileDriverProperties before = CuFileDriverProperties.of(cuFile);
-    CuFileLimits limits = new CuFileLimits(cuFile);
-    limits.setPollMode(false, 4);
-    limits.setMaxDirectIoKib(before.get("max_direct_io_size"));
-    limits.setMaxCacheKib(before.get("max_device_cache_size"));
-    limits.setMaxPinnedKib(1 << 20);
-    assertThatThrownBy(() -> limits.setMaxDirectIoKib(3))
-        .hasMessageContaining("CU_FILE_DRIVER_UNSUPPORTED_LIMIT");
-    cuFile.closeDriver();
-  }
-
-  @ParameterizedTest
-  @EnumSource
-  void sizesAreSetBeforeTheDriverOpens(Size parameter) {
-    long before = parameters.get(parameter);
-    parameters.set(parameter, before);
-    assertThat(parameters.get(parameter)).isEqualTo(before);
-    if (parameter != Size.PROFILE_STATS) {
-      Range range = parameters.range(parameter).orElseThrow(AssertionError::new);
-      // A largest value of all bits reads as -1.
-      assertThat(Long.compareUnsigned(range.least(), range.most())).isNotPositive();
-    }
-    // The setter of the device cache's size opens libcufile 1.15.1's driver.
-    while (cuFile.useCount().toOptional().orElse(0L) > 0) {
-      cuFile.closeDriver();
-    }
-  }
-
-  private static Stream<Flag> flags() {
-    return Stream.of(Flag.values()).filter(flag -> flag.isIn(version()));
-  }
-
-  private static Stream<Text> texts() {
-    // Reading this one is refused while it is unset.
-    return Stream.of(Text.values())
-        .filter(text -> text != Text.ENV_LOGFILE_PATH && text.isIn(version()));
-  }
-
-  private static CuFile.Version version() {
-    return CuFile.find().then(CuFile::version).orElseThrow(AssertionError::new);
-  }
-
-  @ParameterizedTest
-  @MethodSource("flags")
-  void flagsAreSetBeforeTheDriverOpens(Flag parameter) {
-    boolean before = parameters.get(parameter);
-    parameters.set(parameter, before);
-    assertThat(parameters.get(parameter)).isEqualTo(before);
-  }
-
-  @ParameterizedTest
-  @MethodSource("texts")
-  void textsAreSetBeforeTheDriverOpens(Text parameter, @TempDir Path folder) {
-    String before = parameters.get(parameter);
-    String chosen = parameter == Text.LOGGING_LEVEL ? "ERROR" : folder.toString();
-    parameters.set(parameter, chosen);
-    assertThat(parameters.get(parameter)).isEqualTo(chosen);
-    parameters.set(parameter, before.isEmpty() ? "." : before);
-  }
-
-  @Test
-  void thePoolOfBounceBuffersIsSetAsAPair() {
-    List<PoolSlab> before = parameters.pool(3);
-    assertThat(before).allSatisfy(slab -> assertThat(slab.kib()).isPositive());
-    parameters.setPool(before);
-    assertThat(parameters.pool(3)).isEqualTo(before);
-  }
-
-  @Test
-  void nothingIsSetWhileItIsOpen() {
-    cuFile.openDriver();
-    assertThatThrownBy(() -> parameters.set(Size.PROPERTIES_IO_BATCHSIZE, 64))
-        .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
-    cuFile.closeDriver();
-  }
-
-  @Test
-  void statisticsCountAReadAndItsWay(@TempDir Path folder) throws IOException {
-    CuFileStatistics statistics = CuFileStatistics.of(cuFile).orElseThrow(AssertionError::new);
-    cuFile.openDriver();
-    statistics.setLevel(3);
-    assertThat(statistics.level()).isEqualTo(3);
-    statistics.start();
+  private static void countARead(CuFile cuFile, CuFileStatistics statistics, Path folder)
+      throws IOException {
     try (TestFile file = TestFile.open(Files.write(folder.resolve("read"), new byte[65_536]));
         Arena arena = Arena.ofConfined()) {
       CuFileStatistics.Counts before = statistics.counts(3);
-      try (CuFileHandle handle = register(file)) {
+      CuFileHandle registered;
+      try {
+        registered = cuFile.registerHandle(file.path(), file.descriptor());
+      } catch (TransferException e) {
+        System.out.println(SKIPPED + "cuFile cannot have files here: " + e.getMessage());
+        return;
+      }
+      try (CuFileHandle handle = registered) {
         MemorySegment memory = arena.allocate(65_536, 4096);
         assertThat(cuFile.read(handle, memory, 65_536, 0, 0)).isEqualTo(65_536);
       }
@@ -179,22 +114,123 @@ class CuFileLibraryGpuTest {
       assertThat(statistics.counts(2).readSizes()).anyMatch(count -> count > 0);
       CuFileStatistics.Counts all = statistics.counts(3);
       assertThat(all.totals().get("read.bytes")).isPositive();
-      if (!version().isSince(1, 20)) {
+      if (!version(cuFile).isSince(1, 20)) {
         assertThat(all.unread()).isEmpty();
       }
-    } finally {
-      statistics.reset();
-      statistics.stop();
-      statistics.setLevel(0);
-      cuFile.closeDriver();
     }
   }
 
-  private CuFileHandle register(TestFile file) {
-    try {
-      return cuFile.registerHandle(file.path(), file.descriptor());
-    } catch (TransferException e) {
-      return abort("cuFile cannot have files here: " + e.getMessage());
+  private static CuFile.Version version(CuFile cuFile) {
+    return cuFile.version().orElseThrow(AssertionError::new);
+  }
+
+  /// Settings are set as they are in force, so that the driver can be opened with them. A value that was not set is asked
+  /// for only while the driver is open: what libcufile says before is not what it will use.
+  private static final class Settings {
+    private static final int POOL_KINDS = 3;
+
+    private final CuFile cuFile;
+    private final CuFileParameters parameters;
+    private final Path folder;
+    private final Map<Size, Long> sizes = new EnumMap<>(Size.class);
+    private final Map<Flag, Boolean> flags = new EnumMap<>(Flag.class);
+    private final Map<Text, String> texts = new EnumMap<>(Text.class);
+    private List<PoolSlab> pool = List.of();
+
+    Settings(CuFile cuFile, Path folder) {
+      this.cuFile = cuFile;
+      this.parameters = CuFileParameters.of(cuFile).orElseThrow(AssertionError::new);
+      this.folder = folder;
     }
+
+    void setWhatIsInForce() {
+      cuFile.openDriver();
+      read();
+      assertThatThrownBy(() -> parameters.set(Size.PROPERTIES_IO_BATCHSIZE, 64))
+          .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
+      cuFile.closeDriver();
+      // Its setter opens libcufile 1.15.1's driver.
+      set(Size.PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB);
+      while (cuFile.useCount().toOptional().orElse(0L) > 0) {
+        cuFile.closeDriver();
+      }
+      sizes.keySet().stream()
+          .filter(size -> size != Size.PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB)
+          .forEach(this::set);
+      flags.forEach((flag, value) -> {
+        parameters.set(flag, value);
+        assertThat(parameters.get(flag)).as("%s", flag).isEqualTo(value);
+      });
+      texts.forEach((text, value) -> {
+        parameters.set(text, value);
+        assertThat(parameters.get(text)).as("%s", text).isEqualTo(value);
+      });
+      parameters.setPool(pool);
+      assertThat(parameters.pool(POOL_KINDS)).isEqualTo(pool);
+      cuFile.openDriver();
+      assertThat(parameters.get(Text.LOG_DIR)).isEqualTo(folder.toString());
+      assertThat(parameters.pool(POOL_KINDS)).isEqualTo(pool);
+      cuFile.closeDriver();
+    }
+
+    private void read() {
+      for (Size size : Size.values()) {
+        sizes.put(size, parameters.get(size));
+      }
+      CuFile.Version version = version(cuFile);
+      Stream.of(Flag.values())
+          .filter(flag -> flag.isIn(version))
+          .forEach(flag -> flags.put(flag, parameters.get(flag)));
+      texts.put(Text.LOGGING_LEVEL, "ERROR");
+      texts.put(Text.LOG_DIR, folder.toString());
+      if (Text.RDMA_TRANSPORT.isIn(version)) {
+        texts.put(Text.RDMA_TRANSPORT, parameters.get(Text.RDMA_TRANSPORT));
+      }
+      pool = parameters.pool(POOL_KINDS);
+      assertThat(pool).allSatisfy(slab -> assertThat(slab.kib()).isPositive());
+    }
+
+    private void set(Size size) {
+      long value = sizes.get(size);
+      parameters.set(size, value);
+      assertThat(parameters.get(size)).as("%s", size).isEqualTo(value);
+      if (size != Size.PROFILE_STATS) {
+        Range range = parameters.range(size).orElseThrow(AssertionError::new);
+        assertThat(range.least()).as("%s", size).isNotNegative();
+      }
+    }
+  }
+
+  /// Runs a part.
+  static final class Program {
+    public static void main(String[] arguments) throws IOException {
+      CuFile cuFile = CuFile.find().orElseThrow(AssertionError::new);
+      if (cuFile.version().toOptional().filter(one -> one.isSince(1, 15)).isEmpty()) {
+        System.out.println(SKIPPED + "older than libcufile 1.15: " + cuFile.version());
+        return;
+      }
+      CUdevice device = new CUdevice();
+      CUcontext context = new CUcontext();
+      check(JCudaDriver.cuInit(0));
+      check(JCudaDriver.cuDeviceGet(device, 0));
+      check(JCudaDriver.cuDevicePrimaryCtxRetain(context, device));
+      check(JCudaDriver.cuCtxSetCurrent(context));
+      Part.valueOf(arguments[0]).run(cuFile, Path.of(arguments[1]));
+      assertThat(cuFile.useCount()).isEqualTo(Availability.present(0L));
+      check(JCudaDriver.cuDevicePrimaryCtxRelease(device));
+    }
+
+    private static void check(int result) {
+      assertThat(result).isEqualTo(CUresult.CUDA_SUCCESS);
+    }
+  }
+
+  @ParameterizedTest
+  @EnumSource
+  void theLibraryAtHandKeepsItsContract(Part part) {
+    String out =
+        ChildJvm.run("256m", Map.of(), Program.class, part.name(), folder.toString())
+            .requirePassed();
+    assumeTrue(!out.contains(SKIPPED), out);
   }
 }
