@@ -164,7 +164,7 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   /// Queues a copy to another device.
-  void copyToPeer(CudaContext peer, long target, long source, long bytes) {
+  public void copyToPeer(CudaContext peer, long target, long source, long bytes) {
     add(CopyEvent.Direction.TO_ANOTHER_DEVICE, bytes);
     context.copyToPeer(peer, target, source, bytes, stream);
   }

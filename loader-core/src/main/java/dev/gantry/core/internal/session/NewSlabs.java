@@ -203,13 +203,18 @@ abstract sealed class NewSlabs implements Destination {
       return devices().size() == 1
           ? report
           : report.withDevices(
-              IntStream.range(0, devices().size())
-                  .mapToObj(i -> new DeviceReport(devices().get(i), bytes(i), 0, ""))
-                  .toList());
+              IntStream.range(0, devices().size()).mapToObj(i -> device(i, report)).toList());
     }
 
-    private long bytes(int device) {
-      return regions().get(device).stream().mapToLong(Region::length).sum();
+    private DeviceReport device(int number, TransferReport report) {
+      Device device = devices().get(number);
+      long bytes = regions().get(number).stream().mapToLong(Region::length).sum();
+      long passed =
+          report.devices().stream()
+              .filter(one -> one.device().equals(device))
+              .mapToLong(DeviceReport::fromDevicesBytes)
+              .sum();
+      return new DeviceReport(device, bytes - passed, passed, "");
     }
   }
 

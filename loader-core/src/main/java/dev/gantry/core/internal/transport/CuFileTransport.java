@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
@@ -21,6 +22,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.BiConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// `gds` and `compat`: libcufile moves the bytes of one file between the file and device memory, directly or through
@@ -126,8 +128,14 @@ public final class CuFileTransport implements AutoCloseable {
   /// Reads into device memory. The bytes have arrived when this returns.
   ///
   /// @param wantDirect whether to go past the page cache; `gds` always does
+  /// @param passed is told the bytes that a device gets from another one
   /// @return whether the bytes went past the page cache
-  boolean read(SourceFile file, Read read, Target target, boolean wantDirect) {
+  boolean read(
+      SourceFile file,
+      Read read,
+      Target target,
+      boolean wantDirect,
+      BiConsumer<Device, Long> passed) {
     CuFileHandle handle = wantDirect && direct != null ? direct : this.handle;
     switch (target) {
       case Target.InSlab in -> {
@@ -151,8 +159,7 @@ public final class CuFileTransport implements AutoCloseable {
       case Target.Scattered(var pieces) -> {
         try (PlacedRows rows =
             new PlacedRows(new CuFileReads(driver.cuFile(), file, handle), this::use)) {
-          pieces.forEach(piece -> rows.read(piece, read.fileOffset()));
-          rows.finish();
+          rows.read(pieces, read.fileOffset()).forEach(passed);
         }
       }
     }

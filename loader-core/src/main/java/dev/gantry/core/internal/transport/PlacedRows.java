@@ -1,22 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.Memory;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.copies.CopyQueue;
+import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.cufile.RegistrationCache;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.spi.Copy2D;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.Deque;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.PriorityQueue;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
+import java.util.function.ObjIntConsumer;
 
 /// Has cuFile read the rows of one request to their places. Rows that are adjacent in the file and small are read
-/// together, where libcufile can: a disk is slow at small requests. For one thread.
+/// together, where libcufile can: a disk is slow at small requests. Bytes that several pieces want are read to one of
+/// them, from which the device copies them to the others. For one thread.
 final class PlacedRows implements AutoCloseable {
   /// Larger rows are read by themselves, to their registered memory.
   private static final long TOGETHER_BYTES = 1 << 20;
@@ -29,19 +39,36 @@ final class PlacedRows implements AutoCloseable {
   private final Function<Target.Piece, RegistrationCache.Use> registered;
   private final List<RegistrationCache.Use> uses = new ArrayList<>();
 
-  /// Rows that were put off, all in memory of one device.
-  private final List<MemorySegment> places = new ArrayList<>();
+  /// Rows that were put off, all in memory of one device and adjacent in the file.
+  private final List<Row> putOff = new ArrayList<>();
 
-  /// The registered region that has the first of them, or that place.
-  private MemorySegment region = MemorySegment.NULL;
+  /// What was read or put off and may be wanted again, in the order of the file.
+  private final Deque<Row> had = new ArrayDeque<>();
 
-  /// The context of their device; null before the first.
-  private @Nullable CudaContext device;
+  private final List<Copy> copies = new ArrayList<>();
 
-  /// The offsets in the file at which they begin and end.
-  private long begin;
+  /// The bytes that devices got from others.
+  private final Map<Device, Long> passed = new HashMap<>();
 
-  private long end;
+  /// A row, or a part of one.
+  ///
+  /// @param base the registered region that has the place, or the place itself
+  /// @param begin where it begins in the file
+  private record Row(CudaContext device, MemorySegment place, MemorySegment base, long begin) {
+    long end() {
+      return begin + place.byteSize();
+    }
+
+    Row part(long from, long to) {
+      return new Row(device, place.asSlice(from - begin, to - from), base, from);
+    }
+  }
+
+  /// A copy of bytes that come to two places; the parts have the same begin and end.
+  private record Copy(Row from, Row to) {}
+
+  /// The rows of a piece that are not taken yet, of which there is one at least.
+  private record Left(int piece, Copy2D rows) {}
 
   /// @param registered begins a use of a piece's memory
   PlacedRows(CuFileReads reads, Function<Target.Piece, RegistrationCache.Use> registered) {
@@ -57,80 +84,165 @@ final class PlacedRows implements AutoCloseable {
     };
   }
 
-  /// Whether cuFile brings pieces to their places well: all of them go to devices, no two of them want the same bytes,
-  /// and no rows are too short.
+  /// Whether cuFile brings pieces to their places well: all of them go to devices, no rows are too short, and devices
+  /// that want the same bytes reach one another's memory.
   static boolean suit(List<Target.Piece> pieces) {
-    List<Copy2D> all = new ArrayList<>();
-    for (Target.Piece piece : pieces) {
-      Copy2D rows = piece.rows();
-      if (piece.memory() instanceof Memory.OnHost
-          || (rows.rows() > 1 && rows.width() < MIN_ROW_BYTES)) {
-        return false;
-      }
-      for (long row = 0; row < rows.rows(); row++) {
-        all.add(rows.rows(row, 1));
-      }
-    }
-    all.sort(Comparator.comparingLong(Copy2D::source));
-    for (int i = 1; i < all.size(); i++) {
-      if (all.get(i).source() < all.get(i - 1).sourceEnd()) {
-        return false;
-      }
-    }
-    return true;
+    return pieces.stream()
+            .allMatch(piece ->
+                piece.memory() instanceof Memory.OnDevice
+                    && (piece.rows().rows() == 1 || piece.rows().width() >= MIN_ROW_BYTES))
+        && (!overlap(pieces) || reachOneAnother(pieces));
   }
 
+  /// Whether two pieces want the same bytes.
+  private static boolean overlap(List<Target.Piece> pieces) {
+    long[] end = {0};
+    boolean[] overlap = {false};
+    inOrder(
+        pieces,
+        (row, _) -> {
+          overlap[0] |= row.source() < end[0];
+          end[0] = Math.max(end[0], row.sourceEnd());
+        });
+    return overlap[0];
+  }
+
+  /// Gives the rows of all pieces, in the order of their begins in the file, and the number of each one's piece.
+  private static void inOrder(List<Target.Piece> pieces, ObjIntConsumer<Copy2D> consumer) {
+    PriorityQueue<Left> all =
+        new PriorityQueue<>(Comparator.comparingLong(left -> left.rows().source()));
+    for (int i = 0; i < pieces.size(); i++) {
+      all.add(new Left(i, pieces.get(i).rows()));
+    }
+    while (!all.isEmpty()) {
+      Left first = all.remove();
+      long others = first.rows().rows() - 1;
+      consumer.accept(first.rows().rows(0, 1), first.piece());
+      if (others > 0) {
+        all.add(new Left(first.piece(), first.rows().rows(1, others)));
+      }
+    }
+  }
+
+  private static boolean reachOneAnother(List<Target.Piece> pieces) {
+    List<Device> devices =
+        pieces.stream().<Device>map(piece -> onDevice(piece.memory()).device()).distinct().toList();
+    return devices.stream()
+        .allMatch(from -> devices.stream().allMatch(to -> Replicas.refusal(from, to).isEmpty()));
+  }
+
+  /// Reads all rows. Bytes that two devices want are read for each of them if these do not reach one another's memory.
+  ///
   /// @param at where the request begins in the file
-  void read(Target.Piece piece, long at) {
-    Copy2D rows = piece.rows();
+  /// @return the bytes that devices got from others
+  Map<Device, Long> read(List<Target.Piece> pieces, long at) {
+    if (!overlap(pieces) || reachOneAnother(pieces)) {
+      readOnce(pieces, at);
+      return passed;
+    }
+    Map<Device, List<Target.Piece>> each = new LinkedHashMap<>();
+    for (Target.Piece piece : pieces) {
+      each.computeIfAbsent(onDevice(piece.memory()).device(), _ -> new ArrayList<>()).add(piece);
+    }
+    each.values().forEach(own -> readOnce(own, at));
+    return passed;
+  }
+
+  private void readOnce(List<Target.Piece> pieces, long at) {
+    List<RegistrationCache.Use> own = pieces.stream().map(registered).toList();
+    uses.addAll(own);
+    inOrder(pieces, (row, piece) -> readRow(row(pieces.get(piece), row, own.get(piece), at)));
+    readPutOff();
+    copy();
+    had.clear();
+  }
+
+  private static Row row(Target.Piece piece, Copy2D row, RegistrationCache.Use use, long at) {
     Memory.OnDevice memory = onDevice(piece.memory());
-    CudaContext to = CudaContext.of(memory.device());
-    long first = memory.address() + rows.target();
-    RegistrationCache.Use use = registered.apply(piece);
-    uses.add(use);
-    for (long row = 0; row < rows.rows(); row++) {
-      long address = first + row * rows.targetPitch();
-      long from = at + rows.source() + row * rows.sourcePitch();
-      MemorySegment place = MemorySegment.ofAddress(address).reinterpret(rows.width());
-      MemorySegment base = use.refusal().isEmpty() ? use.base() : place;
-      if (vectors && rows.width() < TOGETHER_BYTES) {
-        putOff(to, place, base, from);
-      } else {
-        readOne(to, place, base, from);
+    MemorySegment place =
+        MemorySegment.ofAddress(memory.address() + row.target()).reinterpret(row.width());
+    return new Row(
+        CudaContext.of(memory.device()),
+        place,
+        use.refusal().isEmpty() ? use.base() : place,
+        at + row.source());
+  }
+
+  /// Reads what no row before this one had. Rows come in the order of their begins, so that those which end before this
+  /// one are not wanted again, and the others have all from its begin on to their end.
+  private void readRow(Row row) {
+    while (!had.isEmpty() && had.getFirst().end() <= row.begin()) {
+      had.removeFirst();
+    }
+    long begin = row.begin();
+    for (Row before : had) {
+      long end = Math.min(before.end(), row.end());
+      if (end > begin) {
+        copies.add(new Copy(before.part(begin, end), row.part(begin, end)));
+        begin = end;
       }
     }
+    if (begin < row.end()) {
+      Row rest = row.part(begin, row.end());
+      had.addLast(rest);
+      if (vectors && rest.place().byteSize() < TOGETHER_BYTES) {
+        putOff(rest);
+      } else {
+        readOne(rest);
+      }
+    }
+    if (copies.size() >= CuFile.MAX_PIECES) {
+      readPutOff();
+      copy();
+    }
   }
 
-  private void readOne(CudaContext to, MemorySegment place, MemorySegment base, long from) {
-    long bytes = place.byteSize();
-    reads.read(to, base, place.address() - base.address(), from, bytes, bytes);
+  private void readOne(Row row) {
+    long bytes = row.place().byteSize();
+    long offset = row.place().address() - row.base().address();
+    reads.read(row.device(), row.base(), offset, row.begin(), bytes, bytes);
   }
 
-  private void putOff(CudaContext to, MemorySegment place, MemorySegment base, long from) {
-    if (device != to || from != end || places.size() == CuFile.MAX_PIECES) {
-      finish();
+  private void putOff(Row row) {
+    if (!putOff.isEmpty()
+        && (putOff.getLast().device() != row.device()
+            || putOff.getLast().end() != row.begin()
+            || putOff.size() == CuFile.MAX_PIECES)) {
+      readPutOff();
     }
-    if (places.isEmpty()) {
-      device = to;
-      region = base;
-      begin = from;
-    }
-    places.add(place);
-    end = from + place.byteSize();
+    putOff.add(row);
   }
 
-  /// Reads the rows that were put off.
-  void finish() {
-    CudaContext to = device;
-    if (to == null || places.isEmpty()) {
-      return;
+  private void readPutOff() {
+    if (putOff.size() == 1) {
+      readOne(putOff.getFirst());
+    } else if (!putOff.isEmpty()) {
+      Row first = putOff.getFirst();
+      reads.readTogether(first.device(), putOff.stream().map(Row::place).toList(), first.begin());
     }
-    if (places.size() == 1) {
-      readOne(to, places.getFirst(), region, begin);
-    } else {
-      reads.readTogether(to, List.copyOf(places), begin);
+    putOff.clear();
+  }
+
+  /// Copies what was read to where else it is wanted, and waits until it is there.
+  private void copy() {
+    Map<CudaContext, CopyQueue> queues = new HashMap<>();
+    try {
+      for (Copy copy : copies) {
+        CopyQueue queue = queues.computeIfAbsent(copy.from().device(), CopyQueue::new);
+        long from = copy.from().place().address();
+        long to = copy.to().place().address();
+        long bytes = copy.to().place().byteSize();
+        if (copy.from().device() == copy.to().device()) {
+          queue.copyOnDevice(to, from, bytes);
+        } else {
+          queue.copyToPeer(copy.to().device(), to, from, bytes);
+          passed.merge(copy.to().device().device(), bytes, Long::sum);
+        }
+      }
+    } finally {
+      CopyQueue.closeAll(queues.values());
     }
-    places.clear();
+    copies.clear();
   }
 
   @Override

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.transport;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.spi.Residency;
 import java.time.Duration;
 import java.util.EnumMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -15,6 +18,7 @@ import java.util.Map;
 public final class TransferCounter {
   private final SessionCounters session;
   private final Map<Transport, Long> bytesByTransport = new EnumMap<>(Transport.class);
+  private final Map<Device, Long> passed = new LinkedHashMap<>();
   private long bytes;
   private long directBytes;
   private long unknownBytes;
@@ -48,6 +52,11 @@ public final class TransferCounter {
     session.addFallback();
   }
 
+  /// Counts bytes that a device got from another one, after cuFile had read them once.
+  synchronized void addPassed(Device to, long length) {
+    passed.merge(to, length, Long::sum);
+  }
+
   private synchronized void add(Transport transport, long length, boolean direct, boolean unknown) {
     bytesByTransport.merge(transport, length, Long::sum);
     bytes += length;
@@ -68,9 +77,19 @@ public final class TransferCounter {
     return Map.copyOf(bytesByTransport);
   }
 
+  /// @return the report, whose devices are those that got bytes from others by [#addPassed]
   public synchronized TransferReport report(
       int readers, List<TransferReport.FileReport> files, Duration elapsed) {
     return new TransferReport(
-        bytesByTransport, directBytes, unknownBytes, reads, readers, files, elapsed);
+        bytesByTransport,
+        directBytes,
+        unknownBytes,
+        reads,
+        readers,
+        files,
+        passed.entrySet().stream()
+            .map(one -> new DeviceReport(one.getKey(), 0, one.getValue(), ""))
+            .toList(),
+        elapsed);
   }
 }

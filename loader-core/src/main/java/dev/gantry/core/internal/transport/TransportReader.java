@@ -157,7 +157,8 @@ final class TransportReader implements AutoCloseable {
   private boolean byCuFile(OpenFile file, Read read, Target target, boolean direct) {
     Target own =
         target instanceof Target.OnEach(var slabs) ? Target.of(passing().own(slabs)) : target;
-    boolean wentDirectly = file.transport().cuFile().read(file.source(), read, own, direct);
+    boolean wentDirectly =
+        file.transport().cuFile().read(file.source(), read, own, direct, counter::addPassed);
     file.source().requireUnchanged();
     return wentDirectly;
   }

@@ -10,6 +10,7 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.plan.ExtentRequest;
@@ -23,7 +24,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -160,15 +160,84 @@ class DirectSlicesStubTest {
     assertThat(read()).isEqualTo(LENGTH);
   }
 
-  @Test
-  void whatSeveralRanksWantIsReadOnceAndStaged() {
-    Copy2D whole = Copy2D.ofRow(0, 0, LENGTH);
-    List<Sliced> same = List.of(new Sliced(List.of(new StridedRange(file, whole)), LENGTH));
-    List<Loaded> loaded = gantry.loadSlices(List.of(FIRST, SECOND), List.of(same, same), direct());
+  /// Both ranks want the first bytes of the file, and the second one those behind them, too.
+  private TransferReport shared(int common, int more, TransferOptions options) {
+    List<Sliced> first = List.of(beginning(common));
+    List<Sliced> second = List.of(beginning(common + more));
+    List<Loaded> loaded =
+        gantry.loadSlices(List.of(FIRST, SECOND), List.of(first, second), options);
+    assertThat(TestFiles.bytes(loaded.getFirst().regions().getFirst()))
+        .isEqualTo(Arrays.copyOf(bytes, common));
+    assertThat(TestFiles.bytes(loaded.getLast().regions().getFirst()))
+        .isEqualTo(Arrays.copyOf(bytes, common + more));
     TransferReport report = loaded.getFirst().report();
-    assertThat(report.bytesByTransport())
-        .containsExactly(Map.entry(Transport.STAGED, (long) LENGTH));
-    assertThat(copiedByTheHost()).isEqualTo(2L * LENGTH);
+    loaded.forEach(Loaded::close);
+    return report;
+  }
+
+  private Sliced beginning(int length) {
+    return new Sliced(List.of(new StridedRange(file, Copy2D.ofRow(0, 0, length))), length);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {0, 4096, 777})
+  void whatSeveralRanksWantIsReadOnceAndPassedOn(int more) {
+    TransferReport report = shared(ROW, more, direct());
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.GDS);
+    assertThat(read()).isEqualTo(ROW + more);
+    assertThat(copiedByTheHost()).isZero();
+    assertThat(passedOn()).isEqualTo(ROW);
+    assertThat(report.devices())
+        .containsExactly(
+            new DeviceReport(FIRST, ROW, 0, ""), new DeviceReport(SECOND, more, ROW, ""));
+  }
+
+  @Test
+  void whatSeveralRanksWantIsStagedIfTheyDoNotReachOneAnother() {
+    cuda.peers(false);
+    TransferReport report = shared(ROW, 777, direct());
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
+    assertThat(copiedByTheHost()).isEqualTo(2L * ROW + 777);
+    assertThat(passedOn()).isZero();
+  }
+
+  @Test
+  void whatSeveralRanksWantIsReadForEachIfGdsIsAskedForAndTheyDoNotReachOneAnother() {
+    cuda.peers(false);
+    TransferReport report = shared(ROW, 777, direct().withTransport(Transport.GDS));
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.GDS);
+    assertThat(read()).isEqualTo(2L * ROW + 777);
+    assertThat(passedOn()).isZero();
+  }
+
+  @Test
+  void aReadThatFailsBeforeBytesArePassedOnIsStaged() {
+    cuFile.fail("cuFileRead", 1, -INTERNAL_ERROR, 0);
+    TransferReport report = shared(ROW, 777, direct());
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
+    assertThat(report.devices()).allMatch(device -> device.fromDevicesBytes() == 0);
+  }
+
+  @Test
+  void aCopyOfWhatSeveralRanksWantThatFailsFailsNothingElse() {
+    cuda.fail("cuMemcpyPeerAsync", 1, 719, 0);
+    TransferReport report = shared(ROW, 777, direct());
+    assertThat(report.bytesByTransport()).containsOnlyKeys(Transport.STAGED);
+    assertThat(report.files().getFirst().reason()).contains("cuMemcpyPeerAsync");
+  }
+
+  @Test
+  void whatOneRankWantsTwiceIsReadOnce() {
+    List<Sliced> twice = List.of(beginning(ROW), beginning(ROW + 777));
+    List<Loaded> loaded =
+        gantry.loadSlices(List.of(FIRST, SECOND), List.of(twice, List.of()), direct());
+    for (int i = 0; i < 2; i++) {
+      assertThat(TestFiles.bytes(loaded.getFirst().regions().get(i)))
+          .isEqualTo(Arrays.copyOf(bytes, ROW + i * 777));
+    }
+    assertThat(loaded.getFirst().report().bytesByTransport()).containsOnlyKeys(Transport.GDS);
+    assertThat(read()).isEqualTo(ROW + 777);
+    assertThat(passedOn()).isZero();
     loaded.forEach(Loaded::close);
   }
 

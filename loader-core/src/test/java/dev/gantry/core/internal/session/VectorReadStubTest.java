@@ -112,6 +112,28 @@ class VectorReadStubTest extends DeviceMemoryReadContract {
   }
 
   @Test
+  void bytesThatAreWantedTwiceAreReadOnceAndCopiedOnTheDevice() {
+    long before = cuFile.count("bytes read");
+    try (Block block = allocate(2 * PARTS * BYTES, (byte) 0)) {
+      List<ReadInto> twice = new ArrayList<>(parts(block));
+      for (ReadInto part : parts(block)) {
+        long behind = PARTS * BYTES + part.extent().offset();
+        twice.add(
+            new ReadInto(
+                part.name() + " again", part.extent(), block.memory().slice(behind, BYTES)));
+      }
+      assertThat(gantry.read(twice, direct()).bytesByTransport()).containsOnlyKeys(Transport.GDS);
+      requireRead(block);
+      MemorySegment again =
+          MemorySegment.ofAddress(((Memory.OnDevice) block.memory()).address() + PARTS * BYTES)
+              .reinterpret(PARTS * BYTES);
+      assertThat(again.mismatch(MemorySegment.ofArray(TestFiles.bytes(1, PARTS * BYTES))))
+          .isEqualTo(-1);
+    }
+    assertThat(cuFile.count("bytes read") - before).isEqualTo(PARTS * BYTES);
+  }
+
+  @Test
   void aRequestHasNoMorePiecesThanTheKernelTakes() {
     int parts = CuFile.MAX_PIECES + 10;
     try (Block block = allocate(parts * 16, (byte) 0)) {
