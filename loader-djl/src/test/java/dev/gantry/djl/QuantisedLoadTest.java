@@ -18,6 +18,7 @@ import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.SplittableRandom;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
@@ -88,6 +89,24 @@ class QuantisedLoadTest {
         assertThat(arrays.getFirst().getName()).isEqualTo("w");
         assertThat(arrays.getFirst().getDataType()).isEqualTo(type);
         assertThat(floats(arrays.getFirst())).isEqualTo(expected);
+        arrays.close();
+      }
+    }
+  }
+
+  @ParameterizedTest
+  @MethodSource("cases")
+  void asAPartOfEachTensor(Case each) throws IOException {
+    float[] expected = write(each);
+    TensorSelection.Slices slices = TensorSelection.slices().along("w", 0).build();
+    try (Weights weights = Weights.open(folder)) {
+      for (int rank = 0; rank < 3; rank++) {
+        LoadOptions options =
+            LoadOptions.builder().optCast(DataType.FLOAT32).optSlices(slices, rank, 3).build();
+        NDList arrays = weights.load(manager, options);
+        int part = expected.length / 3;
+        assertThat(floats(arrays.getFirst()))
+            .isEqualTo(Arrays.copyOfRange(expected, rank * part, (rank + 1) * part));
         arrays.close();
       }
     }

@@ -11,6 +11,7 @@ import org.junit.jupiter.api.Test;
 class StubGpuCheckpointTest {
   @Test
   void allThatNeedsAGpuPassesOnTheStubs() {
-    StubbedJvm.runTests(Map.of(), "dev.gantry.formats", "gpu");
+    StubbedJvm.runTests(
+        Map.of("GANTRY_STUB_CUDA_DEVICES", "2"), "dev.gantry.formats", "gpu", "gpu-stub");
   }
 }

@@ -58,7 +58,7 @@ class QuantisedCorpusTest {
     return QuantisedWeights.tensors(session, WeightsFormats.open(session, Location.of(folder)));
   }
 
-  private static Stream<StoredTensor> quantised(Path folder) {
+  static Stream<StoredTensor> quantised(Path folder) {
     return open(folder).values().stream()
         .filter(tensor -> tensor.encoding() instanceof Encoding.Quantised);
   }
