@@ -47,15 +47,16 @@ import software.amazon.awssdk.services.s3.model.Part;
 /// A failure aborts the upload. A process that is killed, or interrupted, leaves it for step 2 of the next one. Who may not
 /// list uploads sends all parts.
 final class S3Upload {
-  private static final long SMALLEST_PART = 8L << 20;
+  /// S3's bound. A connection of object storage has a highest rate, so more parts at once are sooner there.
+  private static final long SMALLEST_PART = 5L << 20;
 
   /// S3's bound.
   private static final int MAX_PARTS = 10_000;
 
-  /// A core sends no more than 16 connections of object storage bring away, and each part under way takes memory that the
+  /// A core sends no more than 24 connections of object storage bring away, and each part under way takes memory that the
   /// CRT client allocates anew: more parts than that are slower.
   private static final int PARTS_AT_ONCE =
-      Math.clamp(16L * Runtime.getRuntime().availableProcessors(), 32, 128);
+      Math.clamp(24L * Runtime.getRuntime().availableProcessors(), 48, 192);
 
   private static final int HASHED_BYTES = 1 << 20;
 

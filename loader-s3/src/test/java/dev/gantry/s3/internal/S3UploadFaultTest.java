@@ -51,10 +51,10 @@ import software.amazon.awssdk.services.s3.model.MultipartUpload;
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3UploadFaultTest {
-  /// Three parts.
-  private static final int LARGE = 17_000_003;
+  private static final int PART = 5 << 20;
 
-  private static final int PART = 8 << 20;
+  /// Three parts.
+  private static final int LARGE = 2 * PART + 200_003;
 
   /// Eight parts.
   private static final int MANY = 7 * PART + 3;
