@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.plan;
 
 import static dev.gantry.core.internal.plan.ExtentRequest.MAX_ALIGNMENT_BYTES;
+import static dev.gantry.core.internal.plan.PlanLimits.BLOCK_BYTES;
 import static dev.gantry.core.internal.plan.PlanLimits.align;
 import static dev.gantry.core.internal.plan.PlanLimits.ceiling;
 import static dev.gantry.core.internal.plan.PlanLimits.floor;
@@ -19,12 +20,14 @@ import java.util.List;
 ///
 /// For new slabs, extents are aligned outward to blocks, neighbours are joined to runs, and runs are packed into slabs
 /// and split into requests. The offset of an extent in its slab equals its offset in the file modulo
-/// [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. If that breaks the extent's alignment, it is
-/// copied elsewhere in the slabs after the reads. A plan takes the time of a sort, and a few small objects of memory
-/// for each extent. Pure; thread-safe.
+/// [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. A GPU's memory is filled by copies, which may go
+/// to any place: there each run is shifted so that most of its bytes belong to extents at addresses that kernels like. If
+/// its place breaks an extent's alignment, it is copied elsewhere in the slabs after the reads. A plan takes the time of
+/// a sort, and a few small objects of memory for each extent. Pure; thread-safe.
 public final class Planner {
   private final List<ExtentRequest> wanted;
   private final PlanLimits limits;
+  private final int preferred;
   private final Runs runs = new Extents();
   private final Placement[] placements;
   private final List<Long> slabSizes = new ArrayList<>();
@@ -36,15 +39,26 @@ public final class Planner {
 
   private boolean slabOpen;
 
-  private Planner(List<ExtentRequest> wanted, PlanLimits limits) {
+  private Planner(List<ExtentRequest> wanted, PlanLimits limits, int preferred) {
     this.wanted = wanted;
     this.limits = limits;
+    this.preferred = preferred;
     this.placements = new Placement[wanted.size()];
   }
 
+  /// Plans reads whose places in the slabs are whole blocks.
+  ///
   /// @param wanted extents in any order, which may overlap and repeat
   public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits) {
-    return new Planner(wanted, limits).plan();
+    return plan(wanted, limits, 1);
+  }
+
+  /// Plans reads whose places in the slabs are shifted, so that extents get a preferred alignment where one shift of a run
+  /// gives it to them.
+  ///
+  /// @param preferred the alignment in bytes, a power of two; 1 for no shift
+  public static ReadPlan plan(List<ExtentRequest> wanted, PlanLimits limits, int preferred) {
+    return new Planner(wanted, limits, preferred).plan();
   }
 
   /// Plans the aligned reads that bring strided ranges into memory that exists. Ranges near each other share reads,
@@ -70,7 +84,8 @@ public final class Planner {
         runs.add(i, extent.file());
       }
     }
-    runs.join(limits.gapBytes(), limits.slabBytes());
+    // A shifted run may need a block more.
+    runs.join(limits.gapBytes(), limits.slabBytes() - (preferred == 1 ? 0 : BLOCK_BYTES));
     slabOpen = false;
     relocate();
     return new ReadPlan(slabSizes, reads, relocations, Arrays.asList(placements));
@@ -92,7 +107,8 @@ public final class Planner {
     void run(Location file, long end, int[] indexes, int first, int next) {
       long start = floor(start(indexes[first]));
       long length = ceiling(end) - start;
-      long base = takeRoom(length);
+      int shift = shift(indexes, first, next);
+      long base = takeRoom(Math.max(length, ceiling(end - start + shift))) + shift;
       int slab = slabSizes.size() - 1;
       for (int at = first; at < next; at++) {
         int i = indexes[at];
@@ -105,6 +121,21 @@ public final class Planner {
         reads.add(new Read(file, start + at, part, required, slab, base + at));
       }
     }
+  }
+
+  /// How far extents of one run go behind their offsets in the file, so that most of their bytes get the preferred
+  /// alignment.
+  private int shift(int[] indexes, int first, int next) {
+    long[] bytes = new long[preferred];
+    for (int at = first; at < next; at++) {
+      Extent extent = extent(indexes[at]);
+      bytes[(int) (-extent.offset() & (preferred - 1))] += extent.length();
+    }
+    int best = 0;
+    for (int shift = 1; shift < preferred; shift++) {
+      best = bytes[shift] > bytes[best] ? shift : best;
+    }
+    return best;
   }
 
   /// Reserves `length` bytes at the end of the last slab, or in a new one.

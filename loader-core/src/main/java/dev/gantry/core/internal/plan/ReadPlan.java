@@ -30,7 +30,8 @@ public record ReadPlan(
   /// @param length a multiple of [PlanLimits#BLOCK_BYTES]
   /// @param required the wanted bytes from `fileOffset` on, which the file must have
   /// @param slab an index into [#slabSizes]
-  /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES]
+  /// @param slabOffset a multiple of [PlanLimits#BLOCK_BYTES], unless the plan shifts places: then only the `required`
+  ///     bytes may be written
   public record Read(
       Location file, long fileOffset, long length, long required, int slab, long slabOffset) {}
 

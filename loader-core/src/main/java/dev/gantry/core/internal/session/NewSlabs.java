@@ -60,7 +60,7 @@ abstract sealed class NewSlabs implements Destination {
     private final ReadPlan plan;
 
     Whole(List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
-      this(Planner.plan(wanted, options.limits()), devices, options);
+      this(Planner.plan(wanted, options.limits(), preferred(devices)), devices, options);
     }
 
     private Whole(ReadPlan plan, List<Device> devices, TransferOptions options) {
@@ -70,6 +70,12 @@ abstract sealed class NewSlabs implements Destination {
           options.slabCapacity(),
           options);
       this.plan = plan;
+    }
+
+    private static int preferred(List<Device> devices) {
+      return devices.stream().anyMatch(Device.Cuda.class::isInstance)
+          ? ExtentRequest.KERNEL_ALIGNMENT_BYTES
+          : 1;
     }
 
     @Override
@@ -131,9 +137,8 @@ abstract sealed class NewSlabs implements Destination {
                     place(each, move.toSlab(), move.toOffset(), move.length())
                         .copyFrom(place(each, move.fromSlab(), move.fromOffset(), move.length())));
         case DeviceSlab device -> {
-          // On the default stream the copies would wait for all other work of the device. Closing
-          // the queue waits for
-          // them alone.
+          // On the default stream the copies would wait for all other work of the device.
+          // Closing the queue waits for them alone.
           try (CopyQueue queue = new CopyQueue(device.context())) {
             for (ReadPlan.Relocation move : plan.relocations()) {
               queue.copyOnDevice(

@@ -29,6 +29,7 @@ final class TransportReader implements AutoCloseable {
   private final HostTransport host;
   private final @Nullable KnownChecksums sums;
   private final ReaderGrowth growth;
+  private final ShiftedReads shifted = new ShiftedReads();
 
   private StagedTransport.@Nullable Reader staging;
 
@@ -157,8 +158,11 @@ final class TransportReader implements AutoCloseable {
   private boolean byCuFile(OpenFile file, Read read, Target target, boolean direct) {
     Target own =
         target instanceof Target.OnEach(var slabs) ? Target.of(passing().own(slabs)) : target;
+    CuFileTransport cuFile = file.transport().cuFile();
     boolean wentDirectly =
-        file.transport().cuFile().read(file.source(), read, own, direct, counter::addPassed);
+        (own instanceof Target.InSlab in && ShiftedReads.isShifted(read))
+            ? shifted.read(cuFile, file.source(), read, in, direct)
+            : cuFile.read(file.source(), read, own, direct, counter::addPassed);
     file.source().requireUnchanged();
     return wentDirectly;
   }
@@ -207,7 +211,7 @@ final class TransportReader implements AutoCloseable {
   /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(this::closeStaging, this::closePassing, host::close));
+    Cleanup.runAll(List.of(this::closeStaging, this::closePassing, shifted::close, host::close));
   }
 
   private void closePassing() {

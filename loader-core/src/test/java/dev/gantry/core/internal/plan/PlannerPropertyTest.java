@@ -161,6 +161,37 @@ class PlannerPropertyTest {
   }
 
   @Property
+  void aShiftedPlanHoldsItsExtentsAlignedAndWritesNothingTwice(
+      @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
+    ReadPlan plan = Planner.plan(wanted, limits, 16);
+    List<SyntheticSlab> slabs = SyntheticSlab.carryOut(plan);
+    long preferred = 0;
+    long bytes = 0;
+    for (int i = 0; i < wanted.size(); i++) {
+      Extent extent = wanted.get(i).extent();
+      Placement placement = plan.placements().get(i);
+      if (extent.length() > 0) {
+        assertThat(placement.offset() % wanted.get(i).alignmentBytes()).isZero();
+        slabs.get(placement.slab()).assertHolds(extent, placement.offset());
+        bytes += extent.length();
+        preferred += placement.offset() % 16 == 0 ? extent.length() : 0;
+      }
+    }
+    assertThat(preferred).as("bytes at multiples of 16").isGreaterThanOrEqualTo(bytes / 16);
+    List<TreeMap<Long, Long>> ends = new ArrayList<>();
+    plan.slabSizes().forEach(_ -> ends.add(new TreeMap<>()));
+    for (Read read : plan.reads()) {
+      // A read whose place is a whole block may fill it to the end.
+      long written = read.slabOffset() % BLOCK_BYTES == 0 ? read.length() : read.required();
+      claim(ends.get(read.slab()), read.slabOffset(), written);
+      assertThat(read.slabOffset() + written)
+          .isLessThanOrEqualTo(plan.slabSizes().get(read.slab()));
+    }
+    plan.relocations()
+        .forEach(move -> claim(ends.get(move.toSlab()), move.toOffset(), move.length()));
+  }
+
+  @Property
   void slabsAreWholeBlocksAndKeepTheirBound(
       @ForAll("wanted") List<ExtentRequest> wanted, @ForAll("limits") PlanLimits limits) {
     ReadPlan plan = Planner.plan(wanted, limits);

@@ -53,6 +53,37 @@ class PlannerTest {
   }
 
   @Test
+  void aShiftAlignsARunBehindAnOddHeader() {
+    ReadPlan plan =
+        Planner.plan(List.of(wanted(5001, 96, 2), wanted(5097, 8192, 2)), PlanLimits.DEFAULT, 16);
+    assertThat(plan.reads()).containsExactly(new Read(FILE, 4096, 12288, 9193, 0, 7));
+    assertThat(plan.placements())
+        .containsExactly(new Placement(0, 912, 96), new Placement(0, 1008, 8192));
+    assertThat(plan.relocations()).isEmpty();
+    assertThat(plan.slabSizes()).containsExactly(12288L);
+  }
+
+  @Test
+  void aShiftSuitsMostBytesAndWhatElementsNeedIsCopied() {
+    ReadPlan plan =
+        Planner.plan(
+            List.of(wanted(0, 40, 8), wanted(42, 400, 2), wanted(442, 8, 2)),
+            PlanLimits.DEFAULT,
+            16);
+    assertThat(plan.reads()).containsExactly(new Read(FILE, 0, 4096, 450, 0, 6));
+    assertThat(plan.placements())
+        .containsExactly(
+            new Placement(1, 0, 40), new Placement(0, 48, 400), new Placement(0, 448, 8));
+  }
+
+  @Test
+  void aShiftedRunFitsItsSlabToTheLastByte() {
+    ReadPlan plan = Planner.plan(List.of(wanted(8, 4088, 2)), PlanLimits.DEFAULT, 16);
+    assertThat(plan.placements()).containsExactly(new Placement(0, 16, 4088));
+    assertThat(plan.slabSizes()).containsExactly(8192L);
+  }
+
+  @Test
   void slabsOfRelocatedExtentsAreWholeBlocksToo() {
     List<ExtentRequest> wanted = new ArrayList<>();
     for (int i = 0; i < 3; i++) {

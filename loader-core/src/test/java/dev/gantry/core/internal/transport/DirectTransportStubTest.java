@@ -123,6 +123,22 @@ class DirectTransportStubTest extends TransportContract {
     }
   }
 
+  @ParameterizedTest
+  @EnumSource(names = {"GDS", "COMPAT", "STAGED"})
+  void tensorsBehindAnOddHeaderLieWhereKernelsAreFast(Transport transport) {
+    long posix = cuFile.count("posix");
+    List<ExtentRequest> behind =
+        List.of(wanted(first, 1002, 4096, 2), wanted(first, 5098, 30_000, 2));
+    try (Loaded loaded = gantry.load(behind, device(), direct().withTransport(transport))) {
+      assertThat(TestFiles.firstDifference(loaded, behind)).isEmpty();
+      assertThat(loaded.regions()).allMatch(region -> region.address() % 16 == 0);
+      assertThat(loaded.report().bytesByTransport()).containsOnlyKeys(transport);
+    }
+    if (transport == Transport.GDS) {
+      assertThat(cuFile.count("posix")).as("bounced").isEqualTo(posix);
+    }
+  }
+
   @Test
   void aFileThatOnlyTheCpuReachesIsStaged() {
     cuFile.serves(false);
