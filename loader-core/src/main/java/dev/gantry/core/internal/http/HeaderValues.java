@@ -1,17 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.http;
 
+import dev.gantry.core.MisuseException;
 import java.net.URI;
 import java.net.http.HttpHeaders;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.regex.Pattern;
 
-/// Values of an answer's headers, of which a server may write any.
+/// Values of headers: a server may write any, and a user's settings may hold what no header takes.
 public final class HeaderValues {
   private static final Pattern COUNT = Pattern.compile("\\d{1,18}");
 
+  private static final Pattern TOKEN = Pattern.compile("[!-~]+");
+
   private HeaderValues() {}
+
+  /// Returns a token that a header can carry. A message never shows it.
+  ///
+  /// @param source the setting that has it
+  /// @throws MisuseException if no header can
+  public static String token(String secret, String source) {
+    if (!TOKEN.matcher(secret).matches()) {
+      throw new MisuseException(source + " must have one word of ASCII characters, the token");
+    }
+    return secret;
+  }
 
   static boolean isCount(String value) {
     return COUNT.matcher(value).matches();

@@ -5,6 +5,8 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import java.io.IOException;
 import java.net.http.HttpResponse;
+import java.nio.channels.UnresolvedAddressException;
+import java.util.Objects;
 
 /// Says in one line why the hub did not give what was asked for, and what to do.
 final class HubErrors {
@@ -76,7 +78,10 @@ final class HubErrors {
   /// The hub did not answer.
   static TransferException unreached(
       String operation, HubName name, HubSettings settings, IOException reason) {
-    String why = reason.getMessage() == null ? "no connection" : reason.getMessage();
+    String why =
+        reason.getCause() instanceof UnresolvedAddressException
+            ? "unknown host"
+            : Objects.requireNonNullElse(reason.getMessage(), "no connection");
     return new TransferException(
         operation,
         name.toString(),

@@ -2,6 +2,7 @@
 package dev.gantry.core.internal.hub;
 
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.Redirects;
 import dev.gantry.core.internal.store.Variables;
 import java.io.IOException;
@@ -56,9 +57,10 @@ record HubSettings(
     Optional<String> token =
         isTrue(variables.apply("HF_HUB_DISABLE_IMPLICIT_TOKEN"))
             ? Optional.empty()
-            : given(variables.apply("HF_TOKEN"))
-                .or(() -> given(variables.apply("HUGGING_FACE_HUB_TOKEN")))
-                .or(() -> read(tokenFile));
+            : token("HF_TOKEN", variables)
+                .or(() -> token("HUGGING_FACE_HUB_TOKEN", variables))
+                .or(() ->
+                    read(tokenFile).map(text -> HeaderValues.token(text, tokenFile.toString())));
     String offline =
         given(variables.apply("HF_HUB_OFFLINE"))
             .or(() -> given(variables.apply("TRANSFORMERS_OFFLINE")))
@@ -70,6 +72,10 @@ record HubSettings(
         tokenFile,
         isTrue(offline),
         !isTrue(variables.apply("HF_HUB_DISABLE_SYMLINKS")));
+  }
+
+  private static Optional<String> token(String name, Function<String, @Nullable String> variables) {
+    return given(variables.apply(name)).map(text -> HeaderValues.token(text, name));
   }
 
   private static URI endpoint(String text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.objects;
 
+import dev.gantry.core.internal.http.HeaderValues;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.http.Redirects;
 import dev.gantry.core.internal.store.Variables;
@@ -34,7 +35,10 @@ final class GcsService implements ObjectService {
                 .map(host -> host.contains("://") ? host : "http://" + host)
                 .orElse("https://storage.googleapis.com"));
     boolean anonymous = Boolean.parseBoolean(variables.apply(ANONYMOUS));
-    token = Variables.given(variables, TOKEN).filter(_ -> !anonymous);
+    token =
+        Variables.given(variables, TOKEN)
+            .filter(_ -> !anonymous)
+            .map(text -> HeaderValues.token(text, TOKEN));
     payer = Variables.given(variables, "GOOGLE_CLOUD_QUOTA_PROJECT");
     machine =
         anonymous || token.isPresent() || emulator.isPresent()

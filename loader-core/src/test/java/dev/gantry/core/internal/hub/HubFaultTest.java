@@ -27,6 +27,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What a hub refuses, who gets the token, and what is said.
 @ExtendWith(NoLeaks.class)
@@ -105,6 +106,22 @@ class HubFaultTest {
     open(FILE);
     assertThat(server.takeRequests().getFirst().token()).isEmpty();
     assertThat(file).exists();
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {TOKEN + "\nmore", TOKEN + " more", TOKEN + "\u00e9"})
+  void aTokenThatNoHeaderTakesIsRefusedAndNotShown(String token) {
+    settings.put("HF_TOKEN", token);
+    assertThatThrownBy(() -> open(FILE))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("HF_TOKEN must have one word of ASCII characters, the token");
+    assertThat(server.takeRequests()).isEmpty();
+  }
+
+  @Test
+  void aHostThatIsUnknownIsCalledThat() {
+    settings.put("HF_ENDPOINT", "http://hub.invalid");
+    checkRefused(FILE, "the hub at http://hub.invalid was not reached (unknown host)");
   }
 
   @Test
