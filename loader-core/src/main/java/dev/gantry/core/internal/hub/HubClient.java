@@ -99,7 +99,7 @@ final class HubClient {
         throw HubErrors.wrong("GET", name, "the list of files goes on where it should not");
       }
       HttpResponse<String> answer = text(name, asked, true);
-      entries.addAll(HubTree.page(name, answer.body()));
+      HubTree.addPage(name, answer.body(), entries);
       page =
           answer
               .headers()

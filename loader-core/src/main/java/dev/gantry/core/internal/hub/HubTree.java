@@ -76,30 +76,32 @@ record HubTree(List<Entry> files) {
   }
 
   /// Reads one page of the hub's list.
-  static List<Entry> page(HubName name, String answer) {
-    return parsed(
-        name,
-        answer,
-        json -> {
-          List<Entry> entries = new ArrayList<>();
-          require(json.nextToken() == JsonToken.START_ARRAY);
-          while (json.nextToken() == JsonToken.START_OBJECT) {
-            Map<String, String> values = new HashMap<>();
-            flatten(json, "", values);
-            if ("file".equals(values.get("type"))) {
-              entries.add(
-                  entry(
-                      values.getOrDefault("path", ""),
-                      values,
-                      "oid",
-                      "lfs.oid",
-                      "lfs.size",
-                      "xetHash"));
-            }
-            require(entries.size() <= MAX_FILES);
-          }
-          return entries;
-        });
+  ///
+  /// @param entries those of the pages before; gets the page's own
+  static void addPage(HubName name, String answer, List<Entry> entries) {
+    List<Entry> _ =
+        parsed(
+            name,
+            answer,
+            json -> {
+              require(json.nextToken() == JsonToken.START_ARRAY);
+              while (json.nextToken() == JsonToken.START_OBJECT) {
+                Map<String, String> values = new HashMap<>();
+                flatten(json, "", values);
+                if ("file".equals(values.get("type"))) {
+                  entries.add(
+                      entry(
+                          values.getOrDefault("path", ""),
+                          values,
+                          "oid",
+                          "lfs.oid",
+                          "lfs.size",
+                          "xetHash"));
+                }
+                require(entries.size() <= MAX_FILES);
+              }
+              return entries;
+            });
   }
 
   /// Reads what [#text] wrote, or Python's library.

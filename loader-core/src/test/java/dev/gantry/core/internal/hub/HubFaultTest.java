@@ -16,6 +16,8 @@ import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,6 +46,18 @@ class HubFaultTest {
     server.put(MODEL, "weights.bin", new byte[5000]);
     server.put(MODEL, "config.json", new byte[10]);
     settings.put("HF_ENDPOINT", server.endpoint() + "/");
+  }
+
+  @Test
+  void aListOfTooManyFilesIsRefusedWhateverItsPagesHold() {
+    HubName name = HubName.of(Location.of("hf://org/model"));
+    List<HubTree.Entry> entries = new ArrayList<>();
+    String page = "[{\"type\":\"file\",\"path\":\"a\",\"oid\":\"b\",\"size\":1}]";
+    HubTree.addPage(name, page, entries);
+    entries.addAll(Collections.nCopies(1_000_000 - 1, entries.getFirst()));
+    assertThatThrownBy(() -> HubTree.addPage(name, page, entries))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("hf://org/model");
   }
 
   @AfterEach
