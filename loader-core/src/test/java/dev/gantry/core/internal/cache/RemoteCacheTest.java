@@ -25,6 +25,7 @@ import dev.gantry.core.internal.store.PendingReads;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.MemoryStore;
@@ -156,6 +157,19 @@ class RemoteCacheTest {
     close(session);
     checkLoad(session(), file);
     assertThat(dataBytes(3)).isEqualTo(LENGTH);
+  }
+
+  /// The seal says that the file is on the disk, so it comes after the data, and is made durable itself.
+  @Test
+  void aWholeFileAndItsSealReachTheDisk() {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    int[] written = {0};
+    calls.at(Function.FSYNC, 2, new After(() -> written[0] = calls.count(Function.PWRITE)));
+    GantrySession session = session(calls, ROOM);
+    checkLoad(session, file);
+    close(session);
+    assertThat(calls.count(Function.FSYNC)).isEqualTo(2);
+    assertThat(calls.count(Function.PWRITE)).isEqualTo(written[0]);
   }
 
   @Test

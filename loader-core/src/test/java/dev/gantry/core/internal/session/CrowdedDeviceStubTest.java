@@ -3,6 +3,7 @@ package dev.gantry.core.internal.session;
 
 import static dev.gantry.testing.Latches.await;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Cancellation;
@@ -137,6 +138,18 @@ class CrowdedDeviceStubTest {
       assertThat(e).hasMessageContaining("bytes are free");
       return List.of();
     }
+  }
+
+  @Test
+  void aCancelledLoadTakesNoMemory() {
+    Cancellation cancelled = new Cancellation();
+    cancelled.cancel();
+    List<List<Slab>> taken = new ArrayList<>();
+    Admission.Slabs wanted = new Admission.Slabs(GPU, Collections.nCopies(4, (long) SLAB), 0);
+    assertThatThrownBy(() -> Admission.allocate(List.of(wanted), taken, "", cancelled))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("cancelled");
+    assertThat(taken).allSatisfy(each -> assertThat(each).isEmpty());
   }
 
   @Test

@@ -167,6 +167,9 @@ class LoadTest {
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> gantry.map(wanted))
         .withMessage("this session is closed");
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> gantry.fill(List.of(), Device.HOST, small()))
+        .withMessage("this session is closed");
   }
 
   @Test

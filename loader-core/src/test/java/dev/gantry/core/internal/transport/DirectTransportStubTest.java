@@ -12,15 +12,22 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Failure;
 import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.CuFile;
 import dev.gantry.core.internal.natives.CuFile.Flag;
+import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.plan.ExtentRequest;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.threads.WorkerThreads;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Answers;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.TestFiles;
@@ -85,6 +92,21 @@ class DirectTransportStubTest extends TransportContract {
     assertThat(cuFile.calls("cuFileHandleRegister")).isEqualTo(1);
     assertThat(gantry.diagnose(Location.of(first), device()).prediction().transport())
         .isEqualTo(Transport.GDS);
+  }
+
+  @Test
+  void aFileThatChangesBeforeCuFileReadsItIsNamed() {
+    FaultyFileCalls calls =
+        new FaultyFileCalls(Libc.INSTANCE)
+            .at(Function.CACHED_BYTES, 1, new After(() -> TestFiles.write(first, 99, LENGTH)))
+            .from(Function.CACHED_BYTES, 1, new Answers(0));
+    try (GantrySession session = GantrySession.open(calls)) {
+      TransferOptions one = options().withThreads(1);
+      assertThatThrownBy(() -> session.load(wholeFile(), device(), one))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("changed-meanwhile");
+    }
+    assertThat(cuFile.calls("cuFileRead")).isPositive();
   }
 
   @Test
