@@ -21,6 +21,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
@@ -46,7 +47,7 @@ public final class HubStore implements Store {
 
   private final Supplier<HubSettings> found;
   private final long smallBytes;
-  private final FileCalls calls = FileCalls.ofPlatform();
+  private final FileCalls calls;
   private final HttpStore http = new HttpStore();
   private @Nullable Parts parts;
   private @Nullable Thread atExit;
@@ -58,19 +59,24 @@ public final class HubStore implements Store {
 
   /// Is called by [java.util.ServiceLoader].
   public HubStore() {
-    this(HubSettings::ofProcess, SMALL_BYTES);
+    this(HubSettings::ofProcess, SMALL_BYTES, FileCalls.ofPlatform());
   }
 
-  private HubStore(Supplier<HubSettings> settings, long smallBytes) {
+  private HubStore(Supplier<HubSettings> settings, long smallBytes, FileCalls calls) {
     this.found = settings;
     this.smallBytes = smallBytes;
+    this.calls = calls;
   }
 
   /// Makes a store with other variables than the process's, for tests.
   ///
   /// @param smallBytes the size up to which files come whole by one request
   static HubStore with(Map<String, String> environment, long smallBytes) {
-    return new HubStore(() -> HubSettings.of(environment::get), smallBytes);
+    return with(environment, smallBytes, FileCalls.ofPlatform());
+  }
+
+  static HubStore with(Map<String, String> environment, long smallBytes, FileCalls calls) {
+    return new HubStore(() -> HubSettings.of(environment::get), smallBytes, calls);
   }
 
   @Override
@@ -122,6 +128,9 @@ public final class HubStore implements Store {
 
     /// The file in the cache; it may not be there yet.
     private @Nullable Path pointer;
+
+    /// Why the disk did not take the file; null if it was not asked, or did.
+    private @Nullable TransferException refusal;
 
     Opening(Parts parts, HubName name, CachePolicy policy) {
       this.settings = parts.settings();
@@ -204,7 +213,7 @@ public final class HubStore implements Store {
       try {
         cache.makeFolders(at, state.etag());
       } catch (TransferException e) {
-        blocks.refuse(e);
+        refuse(e);
         return bytes(at, state, () -> {});
       }
       boolean small = state.size() <= smallBytes;
@@ -221,11 +230,11 @@ public final class HubStore implements Store {
               throw HubClient.cancelled("open", name);
             }
             if (!Files.exists(blob)) {
-              if (small) {
-                copy(at, state, blob);
-              } else {
+              if (!small) {
                 // Before the next look, so that no process publishes the blob without this link.
                 cache.expect(cache.incomplete(at, state.etag()), file);
+              } else if (!copied(at, state, blob)) {
+                return bytes(at, state, lock::close);
               }
             }
             if (!Files.exists(blob)) {
@@ -243,13 +252,26 @@ public final class HubStore implements Store {
           lock::close);
     }
 
+    private void refuse(TransferException reason) {
+      refusal = reason;
+      blocks.refuse(reason);
+    }
+
     /// Copies a small file to the cache.
-    private void copy(HubName at, HubVersion state, Path blob) {
+    ///
+    /// @return whether the disk took it
+    private boolean copied(HubName at, HubVersion state, Path blob) {
       byte[] bytes = client.bytes(at, state.size());
       if (bytes.length != state.size() || !state.matches(bytes)) {
         throw HubErrors.wrong("GET", at, "the bytes that came are not those of the ETag");
       }
-      disk.install(blob, bytes);
+      try {
+        disk.install(blob, bytes);
+        return true;
+      } catch (TransferException e) {
+        refuse(e);
+        return false;
+      }
     }
 
     private StoredFile coming(HubName at, HubVersion state, HubLock lock) {
@@ -361,13 +383,16 @@ public final class HubStore implements Store {
     return Optional.ofNullable(opening.pointer)
         .filter(Files::isRegularFile)
         .orElseThrow(() ->
-            HubErrors.failure(
-                "fetch",
-                name,
-                0,
-                "the cache folder "
-                    + opening.settings.cache()
-                    + " did not take the file; a warning in the log says why"));
+            Objects.requireNonNullElseGet(
+                opening.refusal,
+                () ->
+                    HubErrors.failure(
+                        "fetch",
+                        name,
+                        0,
+                        "the cache folder "
+                            + opening.settings.cache()
+                            + " did not take the file; a warning in the log says why")));
   }
 
   /// Reads all of a file, and waits until the cache has it.

@@ -8,12 +8,21 @@ import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.Errno;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.StoredFile;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.Fails;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.HubServer;
 import dev.gantry.testing.HubServer.Refusal;
 import dev.gantry.testing.HubServer.Request;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -170,8 +179,25 @@ class HubFaultTest {
       try (StoredFile file = store.open(FILE, CachePolicy.BUFFERED)) {
         assertThat(file.size()).isEqualTo(5000);
       }
-      assertThatThrownBy(() -> store.fetch(FILE))
-          .hasMessageContaining("did not take the file; a warning in the log says why");
+      assertThatThrownBy(() -> store.fetch(FILE)).hasMessageContaining("errno 20 ENOTDIR");
+    }
+  }
+
+  @ParameterizedTest
+  @ValueSource(longs = {0, 10_000})
+  void weightsOfAnySizeAreReadPastAFullDisk(long smallBytes) {
+    settings.put("HF_HOME", folder.toString());
+    FaultyFileCalls full = new FaultyFileCalls(FileCalls.ofPlatform());
+    full.from(Function.PWRITE, 1, new Fails(Errno.ENOSPC));
+    try (HubStore store = HubStore.with(Map.copyOf(settings), smallBytes, full);
+        SourceFile file = new SourceFile(FILE, store.open(FILE, CachePolicy.BUFFERED));
+        Arena arena = Arena.ofShared()) {
+      MemorySegment bytes = arena.allocate(5000).fill((byte) 1);
+      boolean _ = file.read(bytes, 0, 5000, false);
+      assertThat(bytes.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(new byte[5000]);
+      assertThatThrownBy(() -> store.fetch(Location.of("hf://org/model/config.json")))
+          .isInstanceOf(TransferException.class)
+          .hasMessageContaining(smallBytes > 0 ? "ENOSPC" : "a warning in the log says why");
     }
   }
 
