@@ -39,6 +39,12 @@ public final class CuFileConfig {
               ? null
               : "be 0x and up to 8 hexadecimal digits";
 
+  private static final Kind LOG_SIZE =
+      value ->
+          Integer.valueOf(-1).equals(value) || whole(1, 4096, 1).rule(value) == null
+              ? null
+              : "be -1 or 1 to 4096";
+
   /// The key of an object that has one object for each mount point. A mount point's name may contain dots.
   private static final String MOUNTS = "mount_table";
 
@@ -50,6 +56,7 @@ public final class CuFileConfig {
       List.of(
           new Setting("logging.dir", TEXT),
           new Setting("logging.level", choice("ERROR", "WARN", "NOTICE", "INFO", "DEBUG", "TRACE")),
+          new Setting("logging.max_file_size_mb", LOG_SIZE),
           new Setting("profile.nvtx", FLAG),
           new Setting("profile.cufile_stats", whole(0, 3, 1)),
           new Setting("execution.max_io_queue_depth", whole(1, 256, 1)),
@@ -75,7 +82,7 @@ public final class CuFileConfig {
           new Setting(GPU_POOL + "count", each(whole(1, Integer.MAX_VALUE, 1))),
           new Setting("properties.(vanilla_posix_io_mode|gds_fallback_io)", FLAG),
           new Setting("block.(nvme|nvmeof|raid|raid1|raid10).use_pci_p2pdma", FLAG),
-          new Setting("fs.virtiofs.use_pci_p2pdma", FLAG),
+          new Setting("fs.(nfs|virtiofs).use_pci_p2pdma", FLAG),
           new Setting("sparse.p2p_compat_enable", FLAG),
           new Setting("miscellaneous.enable_static_routing", FLAG),
           new Setting("miscellaneous.static_routing_filepath", TEXT),

@@ -84,6 +84,8 @@ class CuFileConfigTest {
           entry("block.raid1.use_pci_p2pdma", true),
           entry("block.raid10.use_pci_p2pdma", true),
           entry("fs.virtiofs.use_pci_p2pdma", true),
+          entry("fs.nfs.use_pci_p2pdma", true),
+          entry("logging.max_file_size_mb", -1),
           entry("sparse.p2p_compat_enable", false),
           entry("miscellaneous.enable_static_routing", true),
           entry("miscellaneous.static_routing_filepath", "/etc/topology.json"),
@@ -136,7 +138,7 @@ class CuFileConfigTest {
         .containsEntry("properties/gpu_bounce_buffer_slab_config/slab_size_kb", "1024 16384")
         .containsEntry("properties/gpu_bounce_buffer_slab_config/slab_count", "128 4")
         .containsEntry("block/raid10/use_pci_p2pdma", "true")
-        .hasSize(59);
+        .hasSize(61);
   }
 
   @Test
@@ -170,6 +172,7 @@ class CuFileConfigTest {
         misuse("profile.cufile_stats", 4, "must be 0 to 3 (was 4)"),
         misuse("profile.cufile_stats", "all", "must be a whole number (was all)"),
         misuse("profile.nvtx", 1, "must be true or false (was 1)"),
+        misuse("logging.max_file_size_mb", 0, "must be -1 or 1 to 4096 (was 0)"),
         misuse("logging.dir", " ", "must be text (was  )"),
         misuse("execution.max_io_threads", 33, "must be 0 to 32 (was 33)"),
         misuse("properties.io_batchsize", 0, "must be 1 to 256 (was 0)"),
