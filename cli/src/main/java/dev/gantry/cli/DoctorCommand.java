@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli;
 
+import dev.gantry.cli.internal.contents.CuFileSettings;
 import dev.gantry.cli.internal.contents.MachineReport;
 import dev.gantry.cli.internal.output.Report;
 import dev.gantry.core.CachePolicy;
@@ -8,6 +9,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.core.internal.diagnosis.Diagnosis;
 import dev.gantry.core.internal.diagnosis.FileDiagnosis;
 import dev.gantry.core.internal.diagnosis.Remedy;
@@ -77,6 +79,9 @@ final class DoctorCommand extends ReportCommand {
               Remedy.CPU_LIBTORCH,
               "libtorch",
               "DJL computes on the CPU beside a GPU: libtorch " + libtorch.describe()));
+    }
+    if (!diagnosis.devices().isEmpty()) {
+      CuFileSettings.finding(DriverSettings.choice()).ifPresent(findings::add);
     }
     return new MachineReport(
         diagnosis,

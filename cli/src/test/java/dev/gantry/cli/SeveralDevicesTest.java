@@ -4,6 +4,7 @@ package dev.gantry.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.benchmarks.harness.RandomCheckpoint;
+import dev.gantry.core.internal.cufile.DriverSettings;
 import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
@@ -55,5 +56,20 @@ class SeveralDevicesTest {
   void doctorSaysWhichDevicesReachEachOther() {
     assertThat(run("0", "doctor").out())
         .contains("the driver does not let cuda:1 reach the memory of cuda:0");
+  }
+
+  @Test
+  void doctorSaysWhatItDoesNotKnowOfLibcufile() {
+    Path settings = folder.resolve("cufile.json");
+    ChildJvm.Result doctor =
+        StubbedJvm.run(
+            GantryCommand.class,
+            Map.of(
+                "GANTRY_STUB_CUFILE_VERSION", "1200", DriverSettings.VARIABLE, settings.toString()),
+            "doctor");
+    assertThat(doctor.out())
+        .contains("libcufile.so.0 1.20, newer than 1.19, the newest that Gantry knows")
+        .contains("cufile: CUFILE_ENV_PATH_JSON names " + settings + ": it cannot be read")
+        .contains("damaged-settings");
   }
 }

@@ -13,6 +13,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
@@ -34,6 +35,14 @@ public final class DriverSettings {
 
   /// The system property that names a settings file for sessions that have no settings of their own.
   public static final String PROPERTY = "gantry.cufile.json";
+
+  /// The file that libcufile reads where nothing names another one.
+  private static final Path DEFAULT = Path.of("/etc/cufile.json");
+
+  /// The file that libcufile reads for a session without settings of its own.
+  ///
+  /// @param by what names it: [#VARIABLE] or [#PROPERTY]; empty for libcufile's own choice
+  public record Choice(String by, Path file) {}
 
   /// The reason why a session cannot open the driver now.
   public static final String OTHERS =
@@ -126,6 +135,18 @@ public final class DriverSettings {
       return null;
     }
     return property;
+  }
+
+  /// Returns the file for a session without settings of its own; empty if there is none.
+  public static Optional<Choice> choice() {
+    String given = System.getenv(VARIABLE);
+    String property = System.getProperty(PROPERTY);
+    if (given != null) {
+      return Optional.of(new Choice(VARIABLE, Path.of(given)));
+    }
+    return property != null
+        ? Optional.of(new Choice(PROPERTY, Path.of(property)))
+        : Optional.of(new Choice("", DEFAULT)).filter(own -> Files.exists(own.file()));
   }
 
   private static Availability<CuFile> openNaming(

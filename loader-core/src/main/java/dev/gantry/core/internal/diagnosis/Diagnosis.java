@@ -111,7 +111,13 @@ public record Diagnosis(
 
   private static String describe(CuFile cuFile) {
     return cuFile.libraryName()
-        + cuFile.version().toOptional().map(version -> " " + version).orElse("");
+        + cuFile.version().toOptional().map(version -> " " + describe(version)).orElse("");
+  }
+
+  private static String describe(CuFile.Version version) {
+    return version.isNewerThanKnown()
+        ? version + ", newer than " + CuFile.Version.NEWEST + ", the newest that Gantry knows"
+        : version.toString();
   }
 
   private static String absence(Availability<?> availability) {

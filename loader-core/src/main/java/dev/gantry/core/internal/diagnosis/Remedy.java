@@ -28,6 +28,9 @@ public enum Remedy {
   COMPAT_MODE_ALLOWED(
       "Set allow_compat_mode, gds_fallback_io and vanilla_posix_io_mode to false in cufile.json, or"
           + " close the other user of cuFile in this process."),
+  DAMAGED_SETTINGS(
+      "Mend the settings, or name another file: libcufile may go on without any of them, and says"
+          + " so in its log, cufile.log, at most."),
   NO_UDEV_RECORD(
       "Run `udevadm trigger --subsystem-match=block`; give a container the host's records by"
           + " `--volume /run/udev:/run/udev:ro`."),

@@ -39,6 +39,9 @@ public final class CuFile {
 
   /// The version of libcufile, which differs from that of the CUDA toolkit it came with.
   public record Version(int major, int minor) {
+    /// The newest version whose header was read.
+    public static final Version NEWEST = new Version(1, 19);
+
     /// Reads the number of `cuFileGetVersion`: 1000 × major + 10 × minor.
     static Version of(int number) {
       return new Version(number / 1000, number % 1000 / 10);
@@ -47,6 +50,11 @@ public final class CuFile {
     /// Whether this is version `major`.`minor` or a later one.
     public boolean isSince(int major, int minor) {
       return this.major > major || (this.major == major && this.minor >= minor);
+    }
+
+    /// Whether the version has a header that was not read.
+    public boolean isNewerThanKnown() {
+      return isSince(NEWEST.major(), NEWEST.minor() + 1);
     }
 
     @Override

@@ -31,8 +31,14 @@ final class ElfFile {
       return "";
     }
     byte[] head;
-    try (InputStream in = Files.newInputStream(Path.of(library))) {
-      head = in.readNBytes(HEAD_BYTES);
+    try {
+      Path file = Path.of(library);
+      if (Files.isDirectory(file)) {
+        return library + ": it is a folder";
+      }
+      try (InputStream in = Files.newInputStream(file)) {
+        head = in.readNBytes(HEAD_BYTES);
+      }
     } catch (IOException | InvalidPathException _) {
       // The dynamic loader says why it cannot be read.
       return "";

@@ -92,14 +92,15 @@ public final class CuFileStatistics {
       this.basic = basic;
     }
 
-    /// The newest version whose header was read.
-    private static final int NEWEST = 19;
-
     /// The layout of a version; absent if the version is newer than all headers that were read.
     static Availability<Layout> of(CuFile.Version version) {
-      if (version.major() > 1 || version.minor() > NEWEST) {
+      if (version.isNewerThanKnown()) {
         return Availability.absent(
-            "libcufile " + version + " is newer than 1." + NEWEST + ", whose header was read");
+            "libcufile "
+                + version
+                + " is newer than "
+                + CuFile.Version.NEWEST
+                + ", whose header was read");
       }
       return Availability.present(
           Stream.of(values())

@@ -292,6 +292,13 @@ class CuFileTest {
   }
 
   @Test
+  void aFolderIsNoLibrary() {
+    Path folder = NativeStubs.folder();
+    assertThat(CuFile.load(folder.toString()))
+        .isEqualTo(new Absent<CuFile>(folder + ": it is a folder"));
+  }
+
+  @Test
   void anotherLibraryIsNotCuFile() {
     assertThat(CuFile.load("libc.so.6"))
         .isEqualTo(new Absent<CuFile>("libc.so.6 has no cuFileDriverOpen"));

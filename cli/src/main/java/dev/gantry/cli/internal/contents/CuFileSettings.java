@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.cli.internal.contents;
+
+import com.fasterxml.jackson.core.JacksonException;
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonParser;
+import com.fasterxml.jackson.core.JsonToken;
+import com.fasterxml.jackson.core.json.JsonReadFeature;
+import dev.gantry.core.internal.cufile.DriverSettings;
+import dev.gantry.core.internal.diagnosis.Remedy;
+import dev.gantry.core.internal.store.FileErrors;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.util.Optional;
+
+/// Looks at the `cufile.json` that libcufile reads: a damaged one has no effect, and nothing else tells.
+public final class CuFileSettings {
+  /// NVIDIA's own file has comments.
+  private static final JsonFactory JSON =
+      JsonFactory.builder()
+          .enable(JsonReadFeature.ALLOW_JAVA_COMMENTS)
+          .enable(JsonReadFeature.ALLOW_YAML_COMMENTS)
+          .build();
+
+  private CuFileSettings() {}
+
+  /// Returns what is wrong with the file; empty if there is none, or nothing is wrong.
+  public static Optional<Remedy.Finding> finding(Optional<DriverSettings.Choice> choice) {
+    return choice.flatMap(one -> {
+      String fault = fault(one);
+      String by = one.by().isEmpty() ? "" : one.by() + " names ";
+      return fault.isEmpty()
+          ? Optional.empty()
+          : Optional.of(
+              new Remedy.Finding(
+                  Remedy.DAMAGED_SETTINGS, "cufile", by + one.file() + ": " + fault));
+    });
+  }
+
+  private static String fault(DriverSettings.Choice choice) {
+    try (JsonParser json = JSON.createParser(Files.readAllBytes(choice.file()))) {
+      if (json.nextToken() != JsonToken.START_OBJECT) {
+        return "it is no JSON object";
+      }
+      json.skipChildren();
+      return json.nextToken() == null ? "" : "something follows the JSON object";
+    } catch (JacksonException e) {
+      return "line "
+          + e.getLocation().getLineNr()
+          + ", column "
+          + e.getLocation().getColumnNr()
+          + ": "
+          + e.getOriginalMessage();
+    } catch (IOException e) {
+      return "it cannot be read: "
+          + FileErrors.of("read", choice.file().toString(), e).failure().describe();
+    }
+  }
+}
