@@ -195,19 +195,20 @@ final class RemoteStaging implements AutoCloseable {
     } finally {
       add(slab);
     }
-    if (failure != null && hasNoBuffer()) {
+    if (failure != null && hasNone()) {
       throw failure;
     }
   }
 
-  private synchronized boolean hasNoBuffer() {
-    return buffers.isEmpty();
+  /// Whether there is no buffer and none is coming: other threads may be adding theirs.
+  private synchronized boolean hasNone() {
+    return buffers.isEmpty() && coming == 0;
   }
 
   private synchronized void add(@Nullable PinnedSlab slab) {
     coming--;
     if (slab == null) {
-      maxBuffers = buffers.size();
+      maxBuffers = buffers.size() + coming;
     } else {
       Buffer buffer = new Buffer(buffers.size(), slab);
       buffers.add(buffer);
