@@ -6,6 +6,7 @@ import dev.gantry.core.TransferException;
 import java.io.IOException;
 import java.net.http.HttpResponse;
 import java.nio.channels.UnresolvedAddressException;
+import java.nio.file.Path;
 import java.util.Objects;
 
 /// Says in one line why the hub did not give what was asked for, and what to do.
@@ -90,6 +91,22 @@ final class HubErrors {
             "the hub at %s was not reached (%s); without it, only what is in %s can be read"
                 .formatted(settings.endpoint(), why, settings.cache())),
         reason);
+  }
+
+  /// The cache has another count of bytes than the hub: nothing that is there is removed by itself.
+  static TransferException damaged(HubName name, Path pointer, long found, long right) {
+    Path blob = pointer;
+    try {
+      blob = pointer.toRealPath();
+    } catch (IOException _) {
+      // The pointer's own name says where to look.
+    }
+    return failure(
+        "open",
+        name,
+        0,
+        "%s has %d bytes instead of %d: remove it, and it is fetched again"
+            .formatted(blob, found, right));
   }
 
   /// The hub may not be asked, and the cache lacks a file.

@@ -145,11 +145,11 @@ public final class HubStore implements Store {
     /// Opens the file: out of the cache if its commit is fixed, or the hub says that it has not changed.
     StoredFile open() {
       Optional<Path> fixed = name.isFixed() ? cached(name) : Optional.empty();
-      if (fixed.isPresent()) {
-        return local(fixed.get());
-      }
       Optional<HubTree> tree = name.isFixed() ? cache.tree(name) : Optional.empty();
       Optional<HubTree.Entry> entry = tree.flatMap(files -> files.file(name.path()));
+      if (fixed.isPresent()) {
+        return local(fixed.get(), entry.map(HubTree.Entry::state));
+      }
       if ((tree.isPresent() && entry.isEmpty()) || (name.isFixed() && cache.isMissing(name))) {
         throw HubErrors.failure("open", name, 404, "this commit has no such file");
       }
@@ -158,7 +158,8 @@ public final class HubStore implements Store {
       }
       Optional<Path> last = cache.commit(name).map(name::at).flatMap(this::cached);
       if (settings.offline()) {
-        return local(last.orElseThrow(() -> HubErrors.offline("open", name, settings)));
+        return local(
+            last.orElseThrow(() -> HubErrors.offline("open", name, settings)), Optional.empty());
       }
       HubFile there;
       try {
@@ -175,7 +176,7 @@ public final class HubStore implements Store {
           throw e;
         }
         LOG.warn("{}; {} is used", e.getMessage(), last.get());
-        return local(last.get());
+        return local(last.get(), Optional.empty());
       }
       cache.note(name, there.commit());
       return open(name.at(there.commit()), there.state());
@@ -185,9 +186,15 @@ public final class HubStore implements Store {
       return Optional.of(cache.pointer(at)).filter(Files::isRegularFile);
     }
 
-    private StoredFile local(Path file) {
+    /// @param known what the hub says of the file, if that is known
+    private StoredFile local(Path file, Optional<HubVersion> known) {
       pointer = file;
-      return new HubVersion.Cached(calls, file, policy, etag(file));
+      HubVersion.Cached cached = new HubVersion.Cached(calls, file, policy, etag(file));
+      if (known.isPresent() && known.get().size() != cached.size()) {
+        cached.close();
+        throw HubErrors.damaged(name, file, cached.size(), known.get().size());
+      }
+      return cached;
     }
 
     /// The name of the bytes of a snapshot's file: that of the blob to which it is a link.
@@ -207,7 +214,7 @@ public final class HubStore implements Store {
       Path file = cache.pointer(at);
       Path blob = cache.blob(at, state.etag());
       if (Files.isRegularFile(file)) {
-        return local(file);
+        return local(file, Optional.of(state));
       }
       pointer = file;
       try {
@@ -247,7 +254,7 @@ public final class HubStore implements Store {
             }
             disk.link(blob, file);
             lock.close();
-            return local(file);
+            return local(file, Optional.of(state));
           },
           lock::close);
     }

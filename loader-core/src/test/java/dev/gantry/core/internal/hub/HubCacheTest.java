@@ -114,6 +114,30 @@ class HubCacheTest {
     assertThat(repository().resolve("snapshots")).doesNotExist();
   }
 
+  @Test
+  void aBlobOfAnotherSizeIsNamedAndLeftAlone() throws IOException {
+    try (GantrySession session = session()) {
+      checkLoad(session, weights(), 0, LENGTH);
+    }
+    Path blob = Files.write(blobs().getFirst(), new byte[100]);
+    String wanted = blob + " has 100 bytes instead of " + LENGTH + ": remove it";
+    for (String revision : List.of("main", server.commit(MODEL))) {
+      Location file = Location.of("hf://org/model@" + revision + "/model.safetensors");
+      try (GantrySession session = session()) {
+        assertThat(session.list((Location.Remote) Location.of("hf://org/model@" + revision)))
+            .isPresent();
+        assertThatThrownBy(() -> checkLoad(session, file, 0, 1000))
+            .isInstanceOf(TransferException.class)
+            .hasMessageContaining(wanted);
+      }
+    }
+    assertThat(blob).hasSize(100);
+    Files.delete(blob);
+    try (GantrySession session = session()) {
+      checkLoad(session, weights(), 0, LENGTH);
+    }
+  }
+
   /// As after a process that was killed: what it brought stays.
   @Test
   void whatCameBeforeIsNotAskedForAgain() {
