@@ -9,6 +9,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.batch.BatchPlan;
 import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.events.TransferCounter;
 import dev.gantry.core.internal.mapped.Gathering;
 import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.memory.Cleanup;

@@ -6,6 +6,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.internal.events.SessionCounters;
+import dev.gantry.core.internal.events.TransferCounter;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.threads.ReaderGrowth;

@@ -5,6 +5,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.events.TransferCounter;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.HostSlab;

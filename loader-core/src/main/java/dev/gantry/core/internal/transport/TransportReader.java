@@ -8,6 +8,7 @@ import dev.gantry.core.internal.copies.Replicas;
 import dev.gantry.core.internal.events.DiskSpeeds;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.events.TransferCounter;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.plan.ReadPlan.Read;

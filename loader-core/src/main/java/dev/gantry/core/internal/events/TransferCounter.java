@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.transport;
+package dev.gantry.core.internal.events;
 
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.Transport;
-import dev.gantry.core.internal.events.DiskSpeeds;
-import dev.gantry.core.internal.events.SessionCounters;
 import dev.gantry.core.spi.Residency;
 import java.time.Duration;
 import java.util.EnumMap;
@@ -31,7 +29,7 @@ public final class TransferCounter {
 
   /// @param direct whether the bytes went past the page cache
   /// @param residency where the bytes were before they were read
-  void addRead(Transport transport, long length, boolean direct, Residency residency) {
+  public void addRead(Transport transport, long length, boolean direct, Residency residency) {
     add(transport, length, direct, residency == Residency.UNKNOWN);
     session.addRead(transport, length, residency);
   }
@@ -43,7 +41,7 @@ public final class TransferCounter {
   }
 
   /// The speeds at which the session's disks served reads.
-  DiskSpeeds disks() {
+  public DiskSpeeds disks() {
     return session.disks();
   }
 
@@ -53,7 +51,7 @@ public final class TransferCounter {
   }
 
   /// Counts bytes that a device got from another one, after cuFile had read them once.
-  synchronized void addPassed(Device to, long length) {
+  public synchronized void addPassed(Device to, long length) {
     passed.merge(to, length, Long::sum);
   }
 
