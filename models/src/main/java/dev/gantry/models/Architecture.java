@@ -120,7 +120,7 @@ record Architecture(
   /// up, usually two: `LABEL_0` and so on.
   static List<String> labels(HubConfig config) {
     Map<String, String> named = config.texts("id2label");
-    int count = config.count("num_labels", named.isEmpty() ? 2 : named.size(), MAX_LABELS);
+    int count = config.whole("num_labels", named.isEmpty() ? 2 : named.size(), 1, MAX_LABELS);
     return IntStream.range(0, count)
         .mapToObj(i -> named.getOrDefault(String.valueOf(i), "LABEL_" + i))
         .toList();

@@ -61,9 +61,9 @@ final class Draft {
         switch (pool) {
           case LAST ->
               facts.is("causal")
-                  ? config.id("pad_token_id", -1, facts.whole("embedding.vocabulary"))
+                  ? config.whole("pad_token_id", -1, 0, facts.whole("embedding.vocabulary"))
                   : -1;
-          case END -> config.id("eos_token_id", 49_407, Facts.MAX_TOKENS);
+          case END -> config.whole("eos_token_id", 49_407, 0, Facts.MAX_TOKENS);
           case ALL, UNNORMED, FIRST, MEAN, FIRST_AND_MEAN, PROBE -> -1;
         };
     boolean stem = word.length > 4 && !word[4].equals("-");

@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.models;
 
-import dev.gantry.core.Failure;
+import dev.gantry.core.Cancellation;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
-import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.djl.Weights;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
 import java.util.Set;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.Future;
+import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Supplier;
 
 /// The files of a model on this machine, which may lack the weights: these are loaded from where the folder came from.
@@ -106,25 +102,13 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   ///
   /// @return the folder with the copies
   private static Path fetch(GantrySession session, List<Location> files) {
-    List<Path> copies = new ArrayList<>();
-    try (ExecutorService threads = Executors.newFixedThreadPool(FILES_AT_ONCE)) {
-      List<Future<Path>> under =
-          files.stream()
-              .map(file -> threads.submit(() -> session.fetch((Location.Remote) file)))
-              .toList();
-      try {
-        for (Future<Path> copy : under) {
-          copies.add(copy.get());
-        }
-      } catch (ExecutionException e) {
-        Cleanup.rethrow(e.getCause(), "a file was not copied");
-      } catch (InterruptedException _) {
-        Thread.currentThread().interrupt();
-        throw new TransferException("fetch", files.getFirst().toString(), new Failure.Cancelled());
-      } finally {
-        var _ = threads.shutdownNow();
-      }
-    }
-    return copies.getFirst().resolveSibling("");
+    Queue<Path> copies = new ConcurrentLinkedQueue<>();
+    new WorkerThreads("fetch", "gantry-fetch-", new Cancellation())
+        .forEach(
+            FILES_AT_ONCE,
+            files,
+            file -> copies.add(session.fetch((Location.Remote) file)),
+            () -> {});
+    return copies.element().resolveSibling("");
   }
 }

@@ -128,14 +128,9 @@ final class HubConfig {
         });
   }
 
-  /// A whole number from 1 to `most`, or `otherwise` if the key is absent.
-  int count(String key, int otherwise, int most) {
-    return has(key) ? whole(key, 1, most) : otherwise;
-  }
-
-  /// An id from 0 to `most`, or `otherwise` if the key is absent.
-  int id(String key, int otherwise, int most) {
-    return has(key) ? whole(key, 0, most) : otherwise;
+  /// A whole number, or `otherwise` if the key is absent.
+  int whole(String key, int otherwise, int least, int most) {
+    return has(key) ? whole(key, least, most) : otherwise;
   }
 
   /// A whole number; the key must be there.

@@ -71,7 +71,7 @@ record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
     if (family.equals("clip")) {
       String name = tower == HubModel.Tower.TEXT ? "CLIPText" : "CLIPVision";
       own =
-          own.with("projection_dim", (double) config.count("projection_dim", 512, Facts.WIDEST))
+          own.with("projection_dim", (double) config.whole("projection_dim", 512, 1, Facts.WIDEST))
               .with("architectures", List.of(name + "ModelWithProjection"));
     }
     return new HubFolder(files, own, stretches);

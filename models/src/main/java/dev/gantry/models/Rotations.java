@@ -117,12 +117,12 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
   }
 
   private int trained() {
-    return config.count("max_position_embeddings", longest(), Facts.MAX_POSITIONS);
+    return config.whole("max_position_embeddings", longest(), 1, Facts.MAX_POSITIONS);
   }
 
   /// The longest text of the first training. The configuration's own key counts before that of the object within it.
   private int original(HubConfig rope) {
-    int within = rope.count(ORIGINAL, trained(), Facts.MAX_POSITIONS);
+    int within = rope.whole(ORIGINAL, trained(), 1, Facts.MAX_POSITIONS);
     return originally().orElse(within);
   }
 

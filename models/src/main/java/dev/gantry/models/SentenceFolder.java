@@ -116,7 +116,7 @@ record SentenceFolder(
           text.must("method", "forward");
           text.must("method_output_name", output);
         });
-    int maxLength = transformer.count("max_seq_length", 0, Integer.MAX_VALUE);
+    int maxLength = transformer.whole("max_seq_length", 0, 1, Integer.MAX_VALUE);
     boolean lowerCase = transformer.flag("do_lower_case", false);
     transformer.requireAllRead(Set.of("unpad_inputs"));
     HubConfig settings = HubConfig.optional(root.resolve("config_sentence_transformers.json"));
@@ -129,7 +129,7 @@ record SentenceFolder(
             settings.word("default_prompt_name", ""),
             settings.choice("similarity_fn_name", "cosine", SIMILARITIES),
             settings,
-            settings.count("truncate_dim", 0, WIDEST));
+            settings.whole("truncate_dim", 0, 1, WIDEST));
     settings.ignore(SCORES);
     settings.requireAllRead(Set.of("__version__", "model_type"));
     if (!read.defaultPrompt.isEmpty() && !read.prompts.containsKey(read.defaultPrompt)) {

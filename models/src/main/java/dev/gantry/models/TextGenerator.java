@@ -3,6 +3,7 @@ package dev.gantry.models;
 
 import ai.djl.Model;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.models.internal.sampling.Sampling;
 import dev.gantry.models.internal.sampling.TokenChooser;
 import dev.gantry.models.spi.CausalBlock;
@@ -180,13 +181,10 @@ public final class TextGenerator {
     private static double required(String option, double value, double from, double to) {
       if (!(value >= from && value <= to)) {
         throw new MisuseException(
-            option + " must be " + plain(from) + " to " + plain(to) + " (was " + value + ")");
+            "%s must be %s to %s (was %s)"
+                .formatted(option, JsonTree.shown(from), JsonTree.shown(to), value));
       }
       return value;
-    }
-
-    private static String plain(double number) {
-      return number == (long) number ? Long.toString((long) number) : Double.toString(number);
     }
 
     /// The seed of the random numbers; 0 unless you say otherwise.

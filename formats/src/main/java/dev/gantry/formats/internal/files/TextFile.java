@@ -6,6 +6,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.spi.FileBytes;
 import java.nio.ByteBuffer;
+import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
 /// Reads small files of text.
@@ -15,16 +16,18 @@ public final class TextFile {
   /// Reads a whole file of UTF-8.
   ///
   /// @param most the most bytes that the file may have
-  /// @throws MalformedFileException of kind `list-too-large` if it has more
+  /// @throws MalformedFileException of kind `too-large` if it has more, or `invalid-utf8`
   /// @throws dev.gantry.core.TransferException if it cannot be read
   public static String read(GantrySession session, Location file, long most) {
     try (FileBytes bytes = FileBytes.open(session, file)) {
       if (bytes.length() > most) {
-        throw new MalformedFileException(file, 0, "list-too-large", "more than " + most + " bytes");
+        throw new MalformedFileException(file, 0, "too-large", "more than " + most + " bytes");
       }
       ByteBuffer text = ByteBuffer.allocate((int) bytes.length());
       bytes.readFully(text, 0);
-      return StandardCharsets.UTF_8.decode(text.flip()).toString();
+      return StandardCharsets.UTF_8.newDecoder().decode(text.flip()).toString();
+    } catch (CharacterCodingException _) {
+      throw new MalformedFileException(file, 0, "invalid-utf8", "bytes that are not UTF-8");
     }
   }
 }

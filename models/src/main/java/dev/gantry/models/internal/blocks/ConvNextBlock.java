@@ -28,7 +28,7 @@ public final class ConvNextBlock extends StagedBlock {
       double epsilon,
       boolean scaled,
       int labels)
-      implements Design {
+      implements Sizes {
     @Override
     public Block newBlock() {
       return new ConvNextBlock(this);
@@ -39,7 +39,7 @@ public final class ConvNextBlock extends StagedBlock {
   private final Norm norm;
 
   public ConvNextBlock(Config config) {
-    super(config.channels(), config.filters().getLast(), config.labels());
+    super(config);
     this.config = config;
     int inputs = config.channels();
     for (int stage = 0; stage < config.filters().size(); stage++) {

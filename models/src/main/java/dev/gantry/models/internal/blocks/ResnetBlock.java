@@ -39,7 +39,7 @@ public final class ResnetBlock extends StagedBlock {
       boolean shrinkFirst,
       UnaryOperator<NDArray> activation,
       int labels)
-      implements Design {
+      implements Sizes {
     @Override
     public Block newBlock() {
       return new ResnetBlock(this);
@@ -49,7 +49,7 @@ public final class ResnetBlock extends StagedBlock {
   private final Config config;
 
   public ResnetBlock(Config config) {
-    super(config.channels(), config.filters().getLast(), config.labels());
+    super(config);
     this.config = config;
     Window start = new Window(7, 2, 3);
     Part stem = normed("stem", config.first(), config.channels(), start);

@@ -16,20 +16,25 @@ import org.jspecify.annotations.Nullable;
 /// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits` `[batch, labels]`; without,
 /// the last feature map `[batch, filters, …]`, and what is pooled of each map.
 public abstract class StagedBlock extends NamedBlock {
-  private final int channels;
-  private final int width;
-  private final int labels;
+  /// What all such models say of themselves.
+  interface Sizes extends Design {
+    /// How many channels an image has.
+    int channels();
+
+    /// How many channels the maps of each stage have.
+    List<Integer> filters();
+
+    /// How many classes it tells apart; 0 for no head.
+    int labels();
+  }
+
+  private final Sizes sizes;
   private final List<Part> parts = new ArrayList<>();
   private final List<Window> windows = new ArrayList<>();
   private @Nullable Dense head;
 
-  /// @param channels of an image
-  /// @param width how many channels the last map has
-  /// @param labels how many classes it tells apart; 0 for no head
-  StagedBlock(int channels, int width, int labels) {
-    this.channels = channels;
-    this.width = width;
-    this.labels = labels;
+  StagedBlock(Sizes sizes) {
+    this.sizes = sizes;
   }
 
   /// Adds a part, which each map goes through.
@@ -44,7 +49,10 @@ public abstract class StagedBlock extends NamedBlock {
 
   /// Adds what gives labels their scores, the last of the parameters.
   final void addHead() {
-    head = labels == 0 ? null : dense("labels", labels, width, true);
+    head =
+        sizes.labels() == 0
+            ? null
+            : dense("labels", sizes.labels(), sizes.filters().getLast(), true);
   }
 
   /// What is made of the last map, `[batch, width]`.
@@ -61,9 +69,10 @@ public abstract class StagedBlock extends NamedBlock {
   @Override
   public final NDList forward(NDList inputs, Pass pass) {
     Shape shape = inputs.head().getShape();
-    if (shape.dimension() != 4 || shape.get(1) != channels) {
+    if (shape.dimension() != 4 || shape.get(1) != sizes.channels()) {
       throw new MisuseException(
-          "images must be of shape (batch, %s, height, width) (was %s)".formatted(channels, shape));
+          "images must be of shape (batch, %s, height, width) (was %s)"
+              .formatted(sizes.channels(), shape));
     }
     NDArray map = parts.getFirst().of(inputs.head(), pass);
     for (Part part : parts.subList(1, parts.size())) {
@@ -81,8 +90,8 @@ public abstract class StagedBlock extends NamedBlock {
   @Override
   public final List<Shape> outputShapes(Shape input) {
     long batch = input.get(0);
-    if (labels > 0) {
-      return List.of(new Shape(batch, labels));
+    if (sizes.labels() > 0) {
+      return List.of(new Shape(batch, sizes.labels()));
     }
     long height = input.get(2);
     long across = input.get(3);
@@ -90,6 +99,6 @@ public abstract class StagedBlock extends NamedBlock {
       height = window.count(height);
       across = window.count(across);
     }
-    return List.of(new Shape(batch, width, height, across), pooledShape(batch));
+    return List.of(new Shape(batch, sizes.filters().getLast(), height, across), pooledShape(batch));
   }
 }

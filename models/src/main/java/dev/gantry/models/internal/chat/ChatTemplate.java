@@ -14,11 +14,9 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.files.TextFile;
 import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.formats.spi.FileBytes;
-import java.io.IOException;
-import java.io.UncheckedIOException;
-import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.ZoneId;
@@ -91,7 +89,10 @@ public final class ChatTemplate {
     JsonTree members = Files.isRegularFile(config) ? members(config) : JsonTree.EMPTY;
     Path file = folder.resolve("chat_template.jinja");
     boolean own = Files.isRegularFile(file);
-    String template = own ? text(file) : template(members);
+    String template =
+        own
+            ? TextFile.read(GantrySession.shared(), Location.of(file), MAX_BYTES)
+            : template(members);
     if (template == null) {
       throw new MisuseException(
           "a chat needs chat_template.jinja, or chat_template in tokenizer_config.json, in "
@@ -113,21 +114,6 @@ public final class ChatTemplate {
   private static JsonTree members(Path config) {
     try (FileBytes bytes = FileBytes.open(GantrySession.shared(), config)) {
       return JsonTree.read(bytes);
-    }
-  }
-
-  private static String text(Path file) {
-    try {
-      if (Files.size(file) > MAX_BYTES) {
-        throw new MalformedFileException(
-            Location.of(file), 0, "template-too-large", "more than " + MAX_BYTES + " bytes");
-      }
-      return Files.readString(file);
-    } catch (CharacterCodingException _) {
-      throw new MalformedFileException(
-          Location.of(file), 0, "invalid-utf8", "bytes that are not UTF-8");
-    } catch (IOException fault) {
-      throw new UncheckedIOException(fault);
     }
   }
 
