@@ -77,11 +77,7 @@ final class Draft {
 
   private Scores scores(String... word) {
     return word[5].equals("vocabulary")
-        ? new Vocabulary(
-            isTied(),
-            facts.is("headBias"),
-            1 / facts.number("scoreDivisor"),
-            facts.number("scoreCap"))
+        ? facts.make(Vocabulary.class, "head.", Map.of("tied", isTied()))
         : new Labels(
             word[5], Integer.parseInt(word[6]), Boolean.parseBoolean(word[7]), word.length > 8);
   }
@@ -117,9 +113,7 @@ final class Draft {
         if (facts.whole("stages") != facts.list("filters").size()) {
           throw config.refuse("hidden_sizes", "it must have as many numbers as num_stages says");
         }
-        boolean scaled = facts.number("layerScale") > 0;
-        yield facts.make(
-            ConvNextBlock.Config.class, "", Map.of("scaled", scaled, "labels", labels));
+        yield facts.make(ConvNextBlock.Config.class, "", Map.of("labels", labels));
       }
       case "resnet" -> {
         requireStages();
@@ -140,6 +134,13 @@ final class Draft {
     }
   }
 
+  private void requireMost(String fact, String of) {
+    if (facts.whole(fact) > facts.whole(of)) {
+      throw config.refuse(
+          facts.key(fact), "it must be no more than " + facts.key(of) + ", " + facts.whole(of));
+    }
+  }
+
   private void requireMultiple(String fact, String of) {
     if (facts.whole(fact) % facts.whole(of) != 0) {
       String key = facts.key(fact);
@@ -157,10 +158,17 @@ final class Draft {
     }
     requireMultiple("attention.heads", "attention.groups");
     setDistances();
-    requireExperts();
     setHidden();
-    boolean image = facts.text("block").equals("image");
-    Embedding embedding = image ? patches() : tokens();
+    if (isMixed()) {
+      requireMost("feedForward.experts.chosen", "feedForward.experts.count");
+    }
+    Embedding embedding;
+    if (facts.text("block").equals("image")) {
+      requireMost("embedding.patch", "embedding.size");
+      embedding = facts.make(Patches.class, "embedding.", Map.of());
+    } else {
+      embedding = tokens();
+    }
     return facts.make(
         Description.class,
         "",
@@ -177,14 +185,6 @@ final class Draft {
     }
   }
 
-  private Patches patches() {
-    int image = facts.whole("embedding.size");
-    if (facts.whole("embedding.patch") > image) {
-      throw config.refuse("patch_size", "it must be no more than image_size, " + image);
-    }
-    return facts.make(Patches.class, "embedding.", Map.of());
-  }
-
   private Tokens tokens() {
     int rows = facts.whole("embedding.positions.rows");
     int padding = facts.whole("embedding.positions.padding");
@@ -198,16 +198,6 @@ final class Draft {
       facts.set("embedding.scale", Math.sqrt(facts.whole("width")));
     }
     return facts.make(Tokens.class, "embedding.", Map.of("positions", positions));
-  }
-
-  private void requireExperts() {
-    String chosen = "feedForward.experts.chosen";
-    String count = "feedForward.experts.count";
-    if (isMixed() && facts.whole(chosen) > facts.whole(count)) {
-      throw config.refuse(
-          facts.key(chosen),
-          "it must be no more than " + facts.key(count) + ", " + facts.whole(count));
-    }
   }
 
   private boolean isMixed() {

@@ -151,7 +151,7 @@ final class Facts {
     return switch (kind) {
       case "flag" -> "" + config.flag(key, false);
       case "number" -> "" + config.positive(key);
-      case "level" -> config.text(key).equals("0") ? "0" : "" + config.positive(key);
+      case "some" -> "" + (!config.text(key).equals("0") && config.positive(key) > 0);
       case "id" -> "" + config.whole(key, 0, MAX_TOKENS);
       case "distance" -> "" + config.whole(key, -1, MAX_POSITIONS);
       case "ids" -> joined(config.wholes(key, 0, MAX_TOKENS));

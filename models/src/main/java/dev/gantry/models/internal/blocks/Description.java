@@ -229,8 +229,8 @@ public record Description(
   /// Scores of the vocabulary's tokens.
   ///
   /// @param tied whether the embedding's table makes them; else a table of its own
-  /// @param scale by which they are multiplied
+  /// @param divisor by which they are divided
   /// @param cap as that of attention scores
-  public record Vocabulary(boolean tied, boolean bias, double scale, double cap)
+  public record Vocabulary(boolean tied, boolean bias, double divisor, double cap)
       implements Scores {}
 }

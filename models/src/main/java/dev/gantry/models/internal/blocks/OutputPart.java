@@ -88,8 +88,8 @@ public final class OutputPart {
     if (scores != null) {
       result = scores.of(result, pass);
     }
-    if (output.scores() instanceof Vocabulary(_, _, double scale, double cap)) {
-      result = scale == 1 ? result : result.mul(scale);
+    if (output.scores() instanceof Vocabulary(_, _, double divisor, double cap)) {
+      result = divisor == 1 ? result : result.div(divisor);
       result = cap == 0 ? result : result.div(cap).tanh().mul(cap);
     }
     NDList results = new NDList();
