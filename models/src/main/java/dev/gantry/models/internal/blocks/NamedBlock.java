@@ -41,6 +41,9 @@ public abstract class NamedBlock extends AbstractBlock {
 
   /// A part of a block, which makes states of states.
   public interface Part {
+    /// Leaves states as they are.
+    Part SAME = (x, _) -> x;
+
     NDArray of(NDArray x, Pass pass);
   }
 
@@ -52,8 +55,9 @@ public abstract class NamedBlock extends AbstractBlock {
   }
 
   /// A dense layer: `x · weightᵀ + bias`.
-  public record Dense(Parameter weight, @Nullable Parameter bias) {
-    NDArray of(NDArray x, Pass pass) {
+  public record Dense(Parameter weight, @Nullable Parameter bias) implements Part {
+    @Override
+    public NDArray of(NDArray x, Pass pass) {
       NDArray added = bias == null ? null : pass.value(bias);
       return OperatorArrays.linear(x, pass.value(weight), added);
     }
@@ -63,8 +67,9 @@ public abstract class NamedBlock extends AbstractBlock {
   /// normalization.
   ///
   /// @param gamma its last axis is that of the input, and so are axes before it
-  public record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) {
-    NDArray of(NDArray x, Pass pass) {
+  public record Norm(Parameter gamma, @Nullable Parameter beta, Norms kind) implements Part {
+    @Override
+    public NDArray of(NDArray x, Pass pass) {
       NDArray stored = pass.value(gamma);
       Optional<NDArray> fused =
           kind.rms() && !pass.training()

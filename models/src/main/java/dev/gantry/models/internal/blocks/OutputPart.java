@@ -15,7 +15,7 @@ import dev.gantry.models.internal.blocks.Description.Scores;
 import dev.gantry.models.internal.blocks.Description.Stem;
 import dev.gantry.models.internal.blocks.Description.Vocabulary;
 import dev.gantry.models.internal.blocks.NamedBlock.Dense;
-import dev.gantry.models.internal.blocks.NamedBlock.Norm;
+import dev.gantry.models.internal.blocks.NamedBlock.Part;
 import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Arrays;
 import java.util.Collections;
@@ -29,22 +29,16 @@ public final class OutputPart {
   private final Output output;
   private final int width;
   private final @Nullable ProbePool probe;
-  private final @Nullable Dense stem;
-  private final @Nullable Norm stemNorm;
-  private final @Nullable Dense scores;
+  private final Part stem;
+  private final Part scores;
 
   /// @param tokens the embedding's table, where the scores may be tied to it
   public OutputPart(TransformerBlock block, Output output, @Nullable Parameter tokens) {
     this.output = output;
     probe = output.pool() == Pool.PROBE ? ProbePool.of(block) : null;
-    Stem before = output.stem();
     int states = block.description().width() * (output.pool() == Pool.FIRST_AND_MEAN ? 2 : 1);
-    stem =
-        before == null ? null : block.dense(before.name(), before.width(), states, before.bias());
-    stemNorm =
-        before == null || !before.norm()
-            ? null
-            : block.norm(before.name() + "Norm", before.width());
+    Stem before = output.stem();
+    stem = before == null ? Part.SAME : stem(block, before, states);
     int stemmed = before == null ? states : before.width();
     scores = scores(block, output.scores(), stemmed, tokens);
     width =
@@ -59,10 +53,16 @@ public final class OutputPart {
     return ((Description.Tokens) block.description().embedding()).vocabulary();
   }
 
-  private static @Nullable Dense scores(
+  private static Part stem(TransformerBlock block, Stem kind, int inputs) {
+    Dense dense = block.dense(kind.name(), kind.width(), inputs, kind.bias());
+    Part norm = kind.norm() ? block.norm(kind.name() + "Norm", kind.width()) : Part.SAME;
+    return (x, pass) -> norm.of(kind.activation().apply(dense.of(x, pass)), pass);
+  }
+
+  private static Part scores(
       TransformerBlock block, @Nullable Scores scores, int inputs, @Nullable Parameter tokens) {
     return switch (scores) {
-      case null -> null;
+      case null -> Part.SAME;
       case Labels labels -> block.dense(labels.name(), labels.count(), inputs, labels.bias());
       case Vocabulary words -> {
         int size = vocabulary(block);
@@ -70,8 +70,14 @@ public final class OutputPart {
             words.tied() && tokens != null
                 ? tokens
                 : block.parameter("head_weight", Parameter.Type.WEIGHT, size, inputs);
-        yield new Dense(
-            weight, words.bias() ? block.parameter("head_bias", Parameter.Type.BIAS, size) : null);
+        Parameter bias =
+            words.bias() ? block.parameter("head_bias", Parameter.Type.BIAS, size) : null;
+        Dense dense = new Dense(weight, bias);
+        yield (x, pass) -> {
+          NDArray result = dense.of(x, pass);
+          result = words.divisor() == 1 ? result : result.div(words.divisor());
+          return words.cap() == 0 ? result : result.div(words.cap()).tanh().mul(words.cap());
+        };
       }
     };
   }
@@ -79,19 +85,8 @@ public final class OutputPart {
   /// @param states `[batch, length, width]`
   /// @param normed the same after the last norm
   public NDList of(NDArray states, NDArray normed, TextInputs text, Pass pass) {
-    NDArray result = pooled(output.pool() == Pool.UNNORMED ? states : normed, text, pass);
-    Stem before = output.stem();
-    if (stem != null && before != null) {
-      result = before.activation().apply(stem.of(result, pass));
-      result = stemNorm == null ? result : stemNorm.of(result, pass);
-    }
-    if (scores != null) {
-      result = scores.of(result, pass);
-    }
-    if (output.scores() instanceof Vocabulary(_, _, double divisor, double cap)) {
-      result = divisor == 1 ? result : result.div(divisor);
-      result = cap == 0 ? result : result.div(cap).tanh().mul(cap);
-    }
+    NDArray pooled = pooled(output.pool() == Pool.UNNORMED ? states : normed, text, pass);
+    NDArray result = scores.of(stem.of(pooled, pass), pass);
     NDList results = new NDList();
     for (int i = 0; i < output.names().size(); i++) {
       results.add(isApart() ? result.get(new NDIndex("..., {}", i)) : result);

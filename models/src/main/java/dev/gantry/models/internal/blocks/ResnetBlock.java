@@ -72,7 +72,7 @@ public final class ResnetBlock extends StagedBlock {
   private Part layer(String name, int filters, int inputs, int stride) {
     Part shortcut =
         inputs == filters && stride == 1
-            ? null
+            ? Part.SAME
             : normed(name + "shortcut", filters, inputs, new Window(1, stride, 0));
     List<Part> convolutions = convolutions(name + "part", filters, inputs, stride);
     return (x, pass) -> {
@@ -80,7 +80,7 @@ public final class ResnetBlock extends StagedBlock {
       for (Part next : convolutions.subList(1, convolutions.size())) {
         y = next.of(Activation.relu(y), pass);
       }
-      return config.activation().apply(y.add(shortcut == null ? x : shortcut.of(x, pass)));
+      return config.activation().apply(y.add(shortcut.of(x, pass)));
     };
   }
 

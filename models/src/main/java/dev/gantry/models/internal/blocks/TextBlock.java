@@ -28,8 +28,8 @@ public class TextBlock extends TransformerBlock {
   private final Parameter tokens;
   private final @Nullable Parameter positions;
   private final @Nullable Parameter types;
-  private final @Nullable Norm norm;
-  private final @Nullable Dense project;
+  private final Part norm;
+  private final Part project;
   private final @Nullable RelativeBias bias;
 
   TextBlock(Description description, Tokens sizes) {
@@ -39,10 +39,10 @@ public class TextBlock extends TransformerBlock {
     int rows = sizes.positions().rows();
     positions = rows == 0 ? null : table("positions_weight", rows);
     types = sizes.types() == 0 ? null : table("types_weight", sizes.types());
-    norm = sizes.norm() ? norm("embeddingNorm", sizes.width()) : null;
+    norm = sizes.norm() ? norm("embeddingNorm", sizes.width()) : Part.SAME;
     project =
         sizes.width() == description.width()
-            ? null
+            ? Part.SAME
             : dense("project", description.width(), sizes.width(), true);
     int buckets = description.attention().buckets();
     bias =
@@ -124,14 +124,12 @@ public class TextBlock extends TransformerBlock {
     if (positions != null) {
       embedded = embedded.add(placed(pass.value(positions), text, pasts));
     }
-    if (norm != null) {
-      embedded = norm.of(embedded, pass);
-    }
+    embedded = norm.of(embedded, pass);
     if (sizes.blank() && text.mask() != null) {
       NDArray some = text.mask().neq(0).toType(DataType.FLOAT32, false).expandDims(2);
       embedded = embedded.mul(Attention.cast(some, embedded));
     }
-    return project == null ? embedded : project.of(embedded, pass);
+    return project.of(embedded, pass);
   }
 
   private NDArray placed(NDArray table, TextInputs text, long... pasts) {

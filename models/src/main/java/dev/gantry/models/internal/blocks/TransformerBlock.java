@@ -35,8 +35,8 @@ public abstract class TransformerBlock extends NamedBlock {
       Dense query,
       Dense key,
       Dense value,
-      @Nullable Norm queryNorm,
-      @Nullable Norm keyNorm,
+      Part queryNorm,
+      Part keyNorm,
       @Nullable Dense distanceKey,
       @Nullable Dense distanceQuery,
       @Nullable Parameter sinks,
@@ -44,12 +44,12 @@ public abstract class TransformerBlock extends NamedBlock {
       Shortcut feeding,
       Part feed) {}
 
-  /// Says how a part's result is added: `behind(x + scale · onResult(part(before(x))))`, without what is null.
-  private record Shortcut(
-      @Nullable Norm before,
-      @Nullable Norm onResult,
-      @Nullable Norm behind,
-      @Nullable Parameter scale) {}
+  /// Says how a part's result is added: `behind(x + onResult(part(before(x))))`.
+  private record Shortcut(Part before, Part onResult, Part behind) {
+    NDArray added(NDArray x, NDArray result, Pass pass) {
+      return behind.of(x.add(onResult.of(result, pass)), pass);
+    }
+  }
 
   /// Holds what all layers of one pass share.
   ///
@@ -74,9 +74,9 @@ public abstract class TransformerBlock extends NamedBlock {
   private final Description description;
   private final List<Parts> layers = new ArrayList<>();
   private final List<OutputPart> outputs = new ArrayList<>();
-  private @Nullable Norm last;
+  private Part last = Part.SAME;
   private @Nullable Parameter distances;
-  private @Nullable Norm distancesNorm;
+  private Part distancesNorm = Part.SAME;
 
   public TransformerBlock(Description description) {
     this.description = description;
@@ -94,12 +94,12 @@ public abstract class TransformerBlock extends NamedBlock {
     if (kind != null) {
       Parameter.Type weight = Parameter.Type.WEIGHT;
       distances = parameter("distances_weight", weight, 2L * kind.span(), description.width());
-      distancesNorm = kind.norm() ? norm("distancesNorm", description.width()) : null;
+      distancesNorm = kind.norm() ? norm("distancesNorm", description.width()) : Part.SAME;
     }
     for (int i = 0; i < description.layers().size(); i++) {
       layers.add(parts("layer" + i + "_", description.layers().get(i)));
     }
-    last = description.lastNorm() ? norm("norm", description.width()) : null;
+    last = description.lastNorm() ? norm("norm", description.width()) : Part.SAME;
     description.outputs().forEach(each -> outputs.add(new OutputPart(this, each, tokens)));
   }
 
@@ -138,22 +138,34 @@ public abstract class TransformerBlock extends NamedBlock {
   private Shortcut shortcut(String name, int number, boolean normed) {
     int width = description.width();
     Place place = description.norms().place();
-    Norm norm = normed ? norm(name + "norm" + number, width) : null;
-    return new Shortcut(
-        place == Place.BEFORE || place == Place.AROUND ? norm : null,
+    Part norm = normed ? norm(name + "norm" + number, width) : Part.SAME;
+    Part onResult =
         place == Place.AROUND
             ? norm(name + "norm" + (number + 2), width)
-            : place == Place.ON_RESULT ? norm : null,
-        place == Place.BEHIND ? norm : null,
-        description.residual().learned()
-            ? parameter(name + "scale" + number, Parameter.Type.WEIGHT, width)
-            : null);
+            : place == Place.ON_RESULT ? norm : Part.SAME;
+    return new Shortcut(
+        place == Place.BEFORE || place == Place.AROUND ? norm : Part.SAME,
+        scaled(name + "scale" + number, onResult),
+        place == Place.BEHIND ? norm : Part.SAME);
   }
 
-  private @Nullable Norm queryNorm(String name, int heads) {
+  private Part scaled(String name, Part result) {
+    double scale = description.residual().scale();
+    Parameter each =
+        description.residual().learned()
+            ? parameter(name, Parameter.Type.WEIGHT, description.width())
+            : null;
+    return (x, pass) -> {
+      NDArray scaled = result.of(x, pass);
+      scaled = scale == 1 ? scaled : scaled.mul(scale);
+      return each == null ? scaled : scaled.mul(pass.value(each));
+    };
+  }
+
+  private Part queryNorm(String name, int heads) {
     Attending attention = description.attention();
     return switch (attention.queryNorm()) {
-      case NONE -> null;
+      case NONE -> Part.SAME;
       case HEAD -> norm(name, attention.size());
       case WHOLE -> norm(name, heads * attention.size());
       case EACH_HEAD ->
@@ -203,7 +215,7 @@ public abstract class TransformerBlock extends NamedBlock {
 
   /// The outputs for the last layer's states.
   public final NDList outputs(NDArray states, TextInputs text, Pass pass) {
-    NDArray normed = last == null ? states : last.of(states, pass);
+    NDArray normed = last.of(states, pass);
     NDList results = new NDList();
     outputs.forEach(output -> results.addAll(output.of(states, normed, text, pass)));
     return results;
@@ -257,33 +269,21 @@ public abstract class TransformerBlock extends NamedBlock {
     if (kind == null || distances == null) {
       return null;
     }
-    NDArray table = normed(distancesNorm, pass.value(distances), pass);
+    NDArray table = distancesNorm.of(pass.value(distances), pass);
     return DistanceScores.of(kind, table, length, manager);
   }
 
   private NDArray layer(NDArray x, int place, Attention attention, Pass pass, Shared shared) {
     Parts parts = layers.get(place);
     Residual residual = description.residual();
-    NDArray first = normed(parts.attending().before(), x, pass);
-    NDArray attended =
-        added(x, attend(first, parts, place, attention, pass, shared), parts.attending(), pass);
+    NDArray first = parts.attending().before().of(x, pass);
+    NDArray result = attend(first, parts, place, attention, pass, shared);
+    NDArray attended = parts.attending().added(x, result, pass);
     NDArray second =
         residual.oneNorm()
             ? first
-            : normed(parts.feeding().before(), residual.parallel() ? x : attended, pass);
-    return added(attended, parts.feed().of(second, pass), parts.feeding(), pass);
-  }
-
-  private static NDArray normed(@Nullable Norm norm, NDArray x, Pass pass) {
-    return norm == null ? x : norm.of(x, pass);
-  }
-
-  private NDArray added(NDArray x, NDArray result, Shortcut by, Pass pass) {
-    double scale = description.residual().scale();
-    NDArray scaled = normed(by.onResult(), result, pass);
-    scaled = scale == 1 ? scaled : scaled.mul(scale);
-    scaled = by.scale() == null ? scaled : scaled.mul(pass.value(by.scale()));
-    return normed(by.behind(), x.add(scaled), pass);
+            : parts.feeding().before().of(residual.parallel() ? x : attended, pass);
+    return parts.feeding().added(attended, parts.feed().of(second, pass), pass);
   }
 
   private NDArray attend(
@@ -309,11 +309,11 @@ public abstract class TransformerBlock extends NamedBlock {
 
   /// Queries or keys, `[batch, heads, length, size]`.
   private NDArray heads(
-      Dense dense, @Nullable Norm norm, NDArray x, int heads, Attention attention, Pass pass) {
+      Dense dense, Part norm, NDArray x, int heads, Attention attention, Pass pass) {
     NDArray all = dense.of(x, pass);
-    QueryNorm kind = description.attention().queryNorm();
-    NDArray split = Attention.split(kind == QueryNorm.WHOLE ? normed(norm, all, pass) : all, heads);
-    NDArray normed = kind == QueryNorm.WHOLE ? split : normed(norm, split, pass);
+    boolean whole = description.attention().queryNorm() == QueryNorm.WHOLE;
+    NDArray split = Attention.split(whole ? norm.of(all, pass) : all, heads);
+    NDArray normed = whole ? split : norm.of(split, pass);
     Rotation.Turn turn = attention.turn();
     return turn == null ? normed.transpose(0, 2, 1, 3) : turn.of(normed, !pass.training());
   }

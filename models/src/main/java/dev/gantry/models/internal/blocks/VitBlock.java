@@ -23,7 +23,7 @@ public final class VitBlock extends TransformerBlock {
   private final @Nullable Parameter firstTokens;
   private final Parameter positions;
   private final Part patches;
-  private final @Nullable Norm norm;
+  private final Part norm;
 
   public VitBlock(Description description, Patches sizes) {
     super(description);
@@ -36,7 +36,7 @@ public final class VitBlock extends TransformerBlock {
     positions = parameter("positions", weight, 1, sizes.count() + sizes.first(), width);
     Window window = new Window(patch, patch, 0);
     patches = convolution("patches", width, sizes.channels(), window, 1, sizes.bias());
-    norm = sizes.norm() ? norm("embeddingNorm", width) : null;
+    norm = sizes.norm() ? norm("embeddingNorm", width) : Part.SAME;
     addLayers(null);
   }
 
@@ -58,8 +58,7 @@ public final class VitBlock extends TransformerBlock {
       NDArray first = pass.value(firstTokens).broadcast(batch, sizes.first(), width);
       tokens = NDArrays.concat(new NDList(first, tokens), 1);
     }
-    NDArray placed = tokens.add(placed(pass.value(positions), cut.getShape()));
-    return norm == null ? placed : norm.of(placed, pass);
+    return norm.of(tokens.add(placed(pass.value(positions), cut.getShape())), pass);
   }
 
   private void requireFits(Shape shape) {
