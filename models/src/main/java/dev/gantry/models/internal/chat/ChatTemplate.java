@@ -71,8 +71,12 @@ public final class ChatTemplate {
                         .withUseNaturalOperatorPrecedence(true)
                         .build())
                 .build());
-    jinja.getGlobalContext().registerFunction(function("raise_exception", "raise"));
-    jinja.getGlobalContext().registerFunction(function("strftime_now", "now"));
+    Context all = jinja.getGlobalContext();
+    all.registerFunction(function("raise_exception", "raise"));
+    all.registerFunction(function("strftime_now", "now"));
+    all.registerExpTest(new None.Test());
+    all.put("none", None.NONE);
+    all.put("None", None.NONE);
     return jinja;
   }
 
@@ -174,6 +178,8 @@ public final class ChatTemplate {
   public String render(List<Map<String, String>> messages, boolean begin) {
     Map<String, Object> given = new HashMap<>(words);
     given.put("messages", messages);
+    given.put("tools", None.NONE);
+    given.put("documents", None.NONE);
     given.put("add_generation_prompt", begin);
     // Templates ask whether there is such a function.
     given.put("strftime_now", true);

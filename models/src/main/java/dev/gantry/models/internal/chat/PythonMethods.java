@@ -34,8 +34,7 @@ final class PythonMethods extends CompositeELResolver {
           case Map<?, ?> map -> ofMap(map, method.toString(), given);
           case null, default -> null;
         };
-    // An absent value is resolved, too: get() of a key that is not there is none.
-    if (result != null || (base instanceof Map && method.toString().equals("get"))) {
+    if (result != null) {
       context.setPropertyResolved(true);
       return result;
     }
@@ -96,7 +95,7 @@ final class PythonMethods extends CompositeELResolver {
       case "get" ->
           given.length > 0 && map.containsKey(given[0])
               ? map.get(given[0])
-              : given.length > 1 ? given[1] : null;
+              : given.length > 1 ? given[1] : None.NONE;
       default -> null;
     };
   }

@@ -21,6 +21,7 @@ import java.util.stream.StreamSupport;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
@@ -116,6 +117,24 @@ class ChatTemplateTest {
     assertThatThrownBy(() -> ChatTemplate.read(folder))
         .isInstanceOf(MalformedFileException.class)
         .hasMessageContainingAll("chat_template.jinja", "invalid-utf8");
+  }
+
+  /// What Jinja2 3.1 renders of them.
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = '#',
+      value = {
+        "{{ 'a' if nothing == none else 'b' }} # b",
+        "{{ 'a' if nothing is none else 'b' }} # b",
+        "{{ 'a' if messages[0].nothing is not none else 'b' }} # a",
+        "{{ 'a' if messages[0].get('nothing') is none else 'b' }} # a",
+        "{{ 'a' if tools is defined and tools == none and not tools else 'b' }} # a",
+        "{% set x = none %}{{ 'a' if x is none else 'b' }}{{ x }} # aNone",
+        "{{ none|default('d') }}{{ nothing|default('d') }}{{ none or 'd' }} # Nonedd",
+        "{% set n = namespace(x=none) %}{{ n.x is none }}{% set n.x = 1 %}{{ n.x }} # true1"
+      })
+  void noneIsAValueAndWhatIsNotThereIsNotNone(String text, String rendered) throws IOException {
+    assertThat(template(text).render(HI, true)).isEqualTo(rendered);
   }
 
   @ParameterizedTest
