@@ -7,12 +7,14 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.threads.WorkerThreads;
 import dev.gantry.djl.Weights;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.function.Supplier;
+import java.util.regex.Pattern;
 
 /// The files of a model on this machine, which may lack the weights: these are loaded from where the folder came from.
 ///
@@ -28,6 +30,9 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   private static final Set<String> FIRST = Set.of("config.json", "modules.json");
   private static final int FILES_AT_ONCE = 8;
 
+  /// A name of the hub, as its pages show it.
+  private static final Pattern NAME = Pattern.compile("\\w[\\w.-]*/\\w[\\w.-]*");
+
   /// Copies what describes a model to this machine, if it is not there yet.
   ///
   /// @param location a local folder or file, or a folder or GGUF file of a store that keeps files, such as `hf://`
@@ -40,7 +45,12 @@ record FetchedModel(Path root, Path path, Supplier<Weights> weights) {
   }
 
   /// @param path a local folder or file
+  /// @throws MisuseException if it is not there and looks like a name of the hub
   static FetchedModel local(Path path) {
+    if (NAME.matcher(path.toString()).matches() && Files.notExists(path)) {
+      throw new MisuseException(
+          "there is no folder %1$s; that model of the hub is hf://%1$s".formatted(path));
+    }
     return new FetchedModel(path, path, () -> Weights.open(path));
   }
 

@@ -99,6 +99,7 @@ public final class HubModel {
   ///     as sentence-transformers writes it, the model is in the folder that this names first
   /// @throws dev.gantry.core.MalformedFileException if it is of an architecture that is not known, or
   ///     breaks a rule; the message names the key, its value and what would be right
+  /// @throws MisuseException if it is not there, and is named as models of the hub are
   /// @throws dev.gantry.core.TransferException if it is not there or cannot be read
   public static HubModel of(Path folder) {
     return of(FetchedModel.local(MisuseException.requireGiven("folder", folder)), null);

@@ -8,6 +8,7 @@ import ai.djl.Device;
 import ai.djl.Model;
 import ai.djl.translate.TranslateException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.testing.HubServer;
 import dev.gantry.testing.NoLeaks;
@@ -49,6 +50,15 @@ class HubByNameTest {
         TextEmbedder there = HubModel.of("hf://owner/" + name).embedder()) {
       assertThat(there.embed("a cat and a dog")).isEqualTo(here.embed("a cat and a dog"));
     }
+  }
+
+  @Test
+  void aNameOfTheHubWithoutItsSchemeIsMissedInOneLine() {
+    assertThatThrownBy(() -> HubModel.of("org/model"))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("there is no folder org/model; that model of the hub is hf://org/model");
+    assertThatThrownBy(() -> HubModel.of(Path.of("no/where/at-all")))
+        .isInstanceOf(TransferException.class);
   }
 
   @Test
