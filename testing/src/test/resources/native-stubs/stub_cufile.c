@@ -59,6 +59,10 @@ int stub_was_open(void) { return opened > 0 || opening > 1; }
 /* No read or write moves more than so many bytes from now on; negative: as many as asked for. */
 EXPORT void gantry_stub_limit(long bytes) { limit_bytes = bytes; }
 
+__attribute__((constructor)) static void read_p2p(void) {
+  p2p = stub_environment("GANTRY_STUB_CUFILE_DIRECT", 0) != 0;
+}
+
 /* Whether the driver says from now on that it reaches NVMe disks past the CPU. */
 EXPORT void gantry_stub_p2p(long there) { p2p = there != 0; }
 

@@ -9,6 +9,7 @@ import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -43,6 +44,31 @@ class SeveralDevicesTest {
         .doesNotContain("does not let");
     ChildJvm.Result alone = run("0", "load", "--device", "cuda:0,cuda:1", file.toString());
     assertThat(alone.out()).contains("the driver does not let cuda:0 reach the memory of cuda:1");
+  }
+
+  @Test
+  void whatComesPastTheCpuIsSaidByLoadAndByDoctor() {
+    Map<String, String> direct = new HashMap<>(StubbedJvm.newCuFile());
+    direct.put("GANTRY_STUB_CUDA_DEVICES", "2");
+    direct.put("GANTRY_STUB_CUFILE_DIRECT", "1");
+    ChildJvm.Result load =
+        StubbedJvm.run(
+            GantryCommand.class,
+            direct,
+            "load",
+            "--cache",
+            "direct",
+            "--device",
+            "cuda:0,cuda:1",
+            file.toString());
+    assertThat(load.exit()).as("%s", load).isZero();
+    assertThat(load.out()).contains(" gds ").doesNotContain("staged");
+    ChildJvm.Result doctor = StubbedJvm.run(GantryCommand.class, direct, "doctor", file.toString());
+    assertThat(doctor.exit()).as("%s", doctor).isZero();
+    assertThat(doctor.out())
+        .contains("direct    yes")
+        .containsPattern(file + " +gds ")
+        .doesNotContain("no-nvidia-fs");
   }
 
   @Test

@@ -15,7 +15,8 @@ import java.util.stream.Collectors;
 /// order, as in `1,0`), `GANTRY_STUB_CUDA_TOTAL` (bytes of each device, 1
 /// GiB), `GANTRY_STUB_CUDA_PEERS` (1: devices may reach one another's memory), `GANTRY_STUB_CUDA_FAIL` and
 /// `GANTRY_STUB_CUFILE_FAIL` (`function:nth:code[:detail],...`), `GANTRY_STUB_CUFILE_LIMIT` (bytes of a read or
-/// write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile says it is).
+/// write), `GANTRY_STUB_CUFILE_VERSION` (the version that libcufile says it is), `GANTRY_STUB_CUFILE_DIRECT` (1: it
+/// reaches disks past the CPU).
 public final class StubbedJvm {
   private static final String LIBRARIES = "LD_LIBRARY_PATH";
 
