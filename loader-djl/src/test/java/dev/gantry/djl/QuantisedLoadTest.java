@@ -3,6 +3,8 @@ package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
+import static org.junit.jupiter.api.Assumptions.abort;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDList;
@@ -11,18 +13,23 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.nn.Parameter;
 import ai.djl.nn.ParameterList;
 import dev.gantry.core.DType;
+import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.TransferReport;
+import dev.gantry.core.Transport;
 import dev.gantry.formats.TensorTransform;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.SplittableRandom;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
@@ -91,6 +98,31 @@ class QuantisedLoadTest {
         assertThat(floats(arrays.getFirst())).isEqualTo(expected);
         arrays.close();
       }
+    }
+  }
+
+  /// libcufile brings codes and scales to a GPU, as `gds` would.
+  @ParameterizedTest
+  @MethodSource("cases")
+  @Tag("gpu")
+  void byCuFileInItsCompatibilityMode(Case each) throws IOException {
+    assumeTrue(manager.getDevice().isGpu(), "DJL computes on the CPU");
+    float[] expected = write(each);
+    AtomicReference<TransferReport> report = new AtomicReference<>();
+    LoadOptions options =
+        LoadOptions.builder()
+            .optCast(DataType.FLOAT32)
+            .optTransport(Transport.COMPAT)
+            .optReport(report::set)
+            .build();
+    try (Weights weights = Weights.open(folder)) {
+      NDList arrays = weights.load(manager, options);
+      assertThat(floats(arrays.getFirst())).isEqualTo(expected);
+      assertThat(report.get().bytesByTransport()).containsOnlyKeys(Transport.COMPAT);
+      arrays.close();
+    } catch (DeviceUnavailableException e) {
+      // Containers without udev's records.
+      abort("cuFile cannot have files here: " + e.getMessage());
     }
   }
 
