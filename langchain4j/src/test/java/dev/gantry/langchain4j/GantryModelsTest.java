@@ -4,6 +4,7 @@ package dev.gantry.langchain4j;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.models.HubModel;
@@ -80,6 +81,20 @@ class GantryModelsTest {
                       .dimensions(3)
                       .build()));
     }
+  }
+
+  @Test
+  void aClosedAdapterHasClosedItsModel() {
+    TextEmbedder embedder = HubModel.of(TEXTS.resolve("mean")).embedder();
+    GantryEmbeddingModel.of(embedder).close();
+    assertThatExceptionOfType(MisuseException.class).isThrownBy(() -> embedder.embed(ASKED));
+    TextScorer scorer = HubModel.of(TEXTS.resolve("cross")).scorer();
+    GantryScoringModel.of(scorer).close();
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> scorer.score("what is a vector", ASKED));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> GantryEmbeddingModel.of((TextEmbedder) null))
+        .withMessageContaining("embedder");
   }
 
   @Test

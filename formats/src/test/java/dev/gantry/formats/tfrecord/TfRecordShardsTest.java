@@ -225,6 +225,12 @@ class TfRecordShardsTest {
           (where, root) -> {
             try {
               assertThat(values(root)).as(where).isIn(reported ? made : old, made);
+              if (reported) {
+                assertThat(names(root))
+                    .as(where)
+                    .filteredOn(name -> !name.startsWith("."))
+                    .hasSize(3);
+              }
             } catch (MalformedFileException refusal) {
               assertThat(refusal).as(where).hasMessageContaining("write the set again");
               assertThat(reported).as(where).isFalse();

@@ -335,6 +335,7 @@ class RemoteFolderTest {
           .hasMessageContaining("another saver has taken this folder");
       assertThatThrownBy(first::close).isInstanceOf(TransferException.class);
       assertThat(here("a")).containsExactly(1L, 2L);
+      assertThat(MemoryStore.names(bucket + "/run")).noneMatch(name -> name.contains("step-2"));
     }
     assertThat(there()).containsExactly(1L, 5L);
   }

@@ -259,6 +259,26 @@ class SaveQueueTest {
   }
 
   @Test
+  void aSaveIsAwaitedWhoseSnapshotIsStillBeingTaken() throws Exception {
+    HeldCopier copier = new HeldCopier();
+    try (SaveQueue queue = queue(BusyPolicy.WAIT, SnapshotLimits.DEFAULT, copier)) {
+      SaveQueue.Overlapped save = queue.submitOverlapped(TestCheckpoints.unsaved(1), () -> {});
+      Call<Boolean> await =
+          Call.start(() -> {
+            queue.await();
+            return save.saved().isDone();
+          });
+      try {
+        await.awaitWaiting();
+      } finally {
+        copier.mayWork.countDown();
+        gate.letPass(1);
+      }
+      assertThat(await.result().get()).isTrue();
+    }
+  }
+
+  @Test
   void anOverlappedSaveThatIsSkippedOrWaitedForLeavesNothingToAwait() {
     HeldCopier copier = new HeldCopier();
     Semaphore over = new Semaphore(0);

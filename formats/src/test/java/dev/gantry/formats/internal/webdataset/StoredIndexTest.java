@@ -9,11 +9,17 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.index.IndexFile;
 import dev.gantry.formats.internal.webdataset.TarIndex.Numbers;
+import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.FaultyFileCalls.After;
+import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.Sessions;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -104,6 +110,28 @@ class StoredIndexTest {
     try (TarIndex opened = ((StoredIndex.Found.Usable) found).index()) {
       assertThat(opened.samples()).isZero();
     }
+  }
+
+  @Test
+  void anArchiveThatChangesWhileItIsReadGetsNoIndex() {
+    Runnable change =
+        () -> {
+          try {
+            Files.setLastModifiedTime(archive.path(), FileTime.fromMillis(0));
+          } catch (IOException e) {
+            throw new UncheckedIOException(e);
+          }
+        };
+    // The archive is closed when its headers are read.
+    FaultyFileCalls calls =
+        new FaultyFileCalls(FileCalls.ofPlatform()).at(Function.CLOSE, 1, new After(change));
+    try (GantrySession session = Sessions.over(calls)) {
+      assertThatThrownBy(
+              () -> StoredIndex.build(session, archive, (_, _) -> {}, new Cancellation()))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("changed-meanwhile");
+    }
+    assertThat(index).doesNotExist();
   }
 
   @Test
