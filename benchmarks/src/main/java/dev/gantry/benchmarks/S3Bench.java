@@ -28,7 +28,7 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 
 /// Compares downloads of the same objects by the CRT client alone, to direct memory, and by Gantry, to host memory and
-/// to a GPU, in turns. Both clients have parts of 8 MiB and a pool of direct buffers.
+/// to a GPU, in turns. Both clients get parts of 8 MiB and have a pool of direct buffers.
 ///
 /// `S3Bench s3://bucket/folder/ [ROUNDS]`, with `AWS_ENDPOINT_URL_S3` (path style), `AWS_REGION` and keys in the
 /// environment; `-Xmx64m -XX:MaxDirectMemorySize=4g`, of which each client has half.
