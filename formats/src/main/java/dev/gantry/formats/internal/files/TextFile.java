@@ -30,4 +30,15 @@ public final class TextFile {
       throw new MalformedFileException(file, 0, "invalid-utf8", "bytes that are not UTF-8");
     }
   }
+
+  /// Reads a file that may be somebody else's: an empty text if it is too large or no UTF-8.
+  ///
+  /// @throws dev.gantry.core.TransferException if it cannot be read
+  public static String readIfText(GantrySession session, Location file, long most) {
+    try {
+      return read(session, file, most);
+    } catch (MalformedFileException _) {
+      return "";
+    }
+  }
 }

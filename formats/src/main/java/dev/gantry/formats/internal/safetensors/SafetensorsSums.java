@@ -62,7 +62,7 @@ public final class SafetensorsSums {
   public static int build(GantrySession session, Path file) {
     Path target = sumsFile(file);
     if (Files.exists(target)
-        && !TextFile.read(session, Location.of(target), MAX_BYTES).startsWith(HEAD)) {
+        && !TextFile.readIfText(session, Location.of(target), MAX_BYTES).startsWith(HEAD)) {
       throw new MisuseException(
           target + " holds no checksums of Gantry's, and is not replaced; move it away");
     }

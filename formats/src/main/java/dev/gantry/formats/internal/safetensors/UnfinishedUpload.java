@@ -64,7 +64,7 @@ final class UnfinishedUpload {
   }
 
   private String text() {
-    return TextFile.read(session, file(), MAX_BYTES);
+    return TextFile.readIfText(session, file(), MAX_BYTES);
   }
 
   /// Begins an upload of files.
