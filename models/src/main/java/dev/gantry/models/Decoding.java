@@ -84,7 +84,7 @@ final class Decoding implements AutoCloseable {
   long[] next() {
     long[] chosen = IntStream.of(left).anyMatch(count -> count > 0) ? chosen() : new long[0];
     if (chosen.length == 0) {
-      end();
+      Arrays.fill(left, 0);
     }
     for (int i = 0; i < chosen.length; i++) {
       long token = chosen[i];
@@ -95,11 +95,6 @@ final class Decoding implements AutoCloseable {
       left[i] = generator.isEnd(token) ? 0 : Math.max(0, left[i] - 1);
     }
     return chosen;
-  }
-
-  /// Ends the texts where they are.
-  void end() {
-    Arrays.fill(left, 0);
   }
 
   private static CausalBlock block(Model model) {

@@ -83,10 +83,7 @@ public final class ConvNextBlock extends StagedBlock {
   }
 
   private Norm norm(String name, int width, double epsilon) {
-    return new Norm(
-        parameter(name + "_gamma", Parameter.Type.GAMMA, width),
-        parameter(name + "_beta", Parameter.Type.BETA, width),
-        new Norms(Place.BEFORE, false, epsilon, true, false));
+    return norm(name, width, new Norms(Place.BEFORE, false, epsilon, true, false));
   }
 
   /// Normalizes the channels of each place.

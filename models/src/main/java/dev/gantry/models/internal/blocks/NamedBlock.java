@@ -102,6 +102,14 @@ public abstract class NamedBlock extends AbstractBlock {
         bias ? parameter(name + "_bias", Parameter.Type.BIAS, outputs) : null);
   }
 
+  /// A norm over the last axis, of this width.
+  final Norm norm(String name, int width, Norms kind) {
+    return new Norm(
+        parameter(name + "_gamma", Parameter.Type.GAMMA, width),
+        kind.rms() || !kind.bias() ? null : parameter(name + "_beta", Parameter.Type.BETA, width),
+        kind);
+  }
+
   final Part convolution(
       String name, int outputs, int inputs, Window window, int groups, boolean bias) {
     int size = window.size();

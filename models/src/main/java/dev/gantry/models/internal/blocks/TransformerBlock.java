@@ -11,7 +11,6 @@ import dev.gantry.models.internal.blocks.Description.Attending;
 import dev.gantry.models.internal.blocks.Description.Distances;
 import dev.gantry.models.internal.blocks.Description.FeedForward;
 import dev.gantry.models.internal.blocks.Description.Layer;
-import dev.gantry.models.internal.blocks.Description.Norms;
 import dev.gantry.models.internal.blocks.Description.Place;
 import dev.gantry.models.internal.blocks.Description.QueryNorm;
 import dev.gantry.models.internal.blocks.Description.Residual;
@@ -199,11 +198,7 @@ public abstract class TransformerBlock extends NamedBlock {
 
   /// A norm of the kind that the layers have.
   public final Norm norm(String name, int width) {
-    Norms norms = description.norms();
-    return new Norm(
-        parameter(name + "_gamma", Parameter.Type.GAMMA, width),
-        norms.rms() || !norms.bias() ? null : parameter(name + "_beta", Parameter.Type.BETA, width),
-        norms);
+    return norm(name, width, description.norms());
   }
 
   @Override
