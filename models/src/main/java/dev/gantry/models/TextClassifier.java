@@ -6,11 +6,11 @@ import ai.djl.ndarray.NDArray;
 import ai.djl.nn.Activation;
 import ai.djl.util.StringPair;
 import dev.gantry.core.MisuseException;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.function.UnaryOperator;
+import java.util.stream.IntStream;
 
 /// Gives texts labels with probabilities. [HubModel#classifier] makes it. Thread-safe until it is closed.
 ///
@@ -72,10 +72,8 @@ public final class TextClassifier implements AutoCloseable {
   }
 
   static Classifications labelled(List<String> labels, float... probabilities) {
-    List<Double> wide = new ArrayList<>();
-    for (float probability : probabilities) {
-      wide.add((double) probability);
-    }
+    List<Double> wide =
+        IntStream.range(0, probabilities.length).mapToObj(i -> (double) probabilities[i]).toList();
     return new Classifications(labels, wide);
   }
 
