@@ -68,12 +68,6 @@ class CuFileLibraryGpuTest {
         new Settings(cuFile, folder).setWhatIsInForce();
       }
     },
-    SIZE_OF_THE_DEVICE_CACHE {
-      @Override
-      void run(CuFile cuFile, Path folder) {
-        new Settings(cuFile, folder).setSizeOfTheDeviceCache();
-      }
-    },
     STATISTICS {
       @Override
       void run(CuFile cuFile, Path folder) throws IOException {
@@ -155,9 +149,7 @@ class CuFileLibraryGpuTest {
       assertThatThrownBy(() -> parameters.set(Size.PROPERTIES_IO_BATCHSIZE, 64))
           .hasMessageContaining("CU_FILE_DRIVER_ALREADY_OPEN");
       cuFile.closeDriver();
-      sizes.keySet().stream()
-          .filter(size -> size != Size.PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB)
-          .forEach(this::set);
+      sizes.keySet().forEach(this::set);
       flags.forEach((flag, value) -> {
         parameters.set(flag, value);
         assertThat(parameters.get(flag)).as("%s", flag).isEqualTo(value);
@@ -172,17 +164,6 @@ class CuFileLibraryGpuTest {
       assertThat(parameters.get(Text.LOG_DIR)).isEqualTo(folder.toString());
       assertThat(parameters.pool(POOL_KINDS)).isEqualTo(pool);
       cuFile.closeDriver();
-    }
-
-    /// Its setter opens libcufile 1.15.1's driver, after which no other setting is taken: it has a process of its own.
-    void setSizeOfTheDeviceCache() {
-      cuFile.openDriver();
-      read();
-      cuFile.closeDriver();
-      set(Size.PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB);
-      while (cuFile.useCount().toOptional().orElse(0L) > 0) {
-        cuFile.closeDriver();
-      }
     }
 
     private void read() {
@@ -209,6 +190,10 @@ class CuFileLibraryGpuTest {
       if (size != Size.PROFILE_STATS) {
         Range range = parameters.range(size).orElseThrow(AssertionError::new);
         assertThat(range.least()).as("%s", size).isNotNegative();
+      }
+      // Setters of sizes of memory open libcufile 1.15.1's driver.
+      while (cuFile.useCount().toOptional().orElse(0L) > 0) {
+        cuFile.closeDriver();
       }
     }
   }
