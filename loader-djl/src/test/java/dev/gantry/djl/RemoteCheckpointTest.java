@@ -132,6 +132,16 @@ class RemoteCheckpointTest {
   }
 
   @Test
+  void uploadsAreAwaitedOfSavesThatAreStillBehindTheTraining() {
+    try (CheckpointSaver saver = saver().optMode(SaveMode.ASYNC).build()) {
+      save(saver, 7, training);
+      saver.awaitUploads();
+      assertThat(MemoryStore.names(bucket + "/run"))
+          .anyMatch(name -> name.contains("step-7") && name.endsWith("/manifest.json"));
+    }
+  }
+
+  @Test
   void whereBothAreDamagedTheOneBeforeServes() throws IOException {
     damage(2, "tensor");
     for (String name : MemoryStore.names(bucket + "/run")) {

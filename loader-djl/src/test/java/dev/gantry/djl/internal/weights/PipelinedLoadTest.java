@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.djl.internal.weights;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.transport.TransferOptions;
+import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+@Timeout(60)
+class PipelinedLoadTest {
+  /// What is still being read would otherwise come into memory that nobody closes.
+  @Test
+  void closingWaitsForPartsThatAreStillRead() throws InterruptedException {
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch mayEnd = new CountDownLatch(1);
+    AtomicBoolean ended = new AtomicBoolean();
+    PipelinedLoad load =
+        new PipelinedLoad(
+            TransferOptions.defaults(),
+            new long[] {1, 1},
+            0,
+            (part, _) -> {
+              if (part == 0) {
+                throw new MisuseException("the first part fails");
+              }
+              begun.countDown();
+              Cleanup.awaitUninterruptibly(() -> {
+                mayEnd.await();
+                return true;
+              });
+              ended.set(true);
+              return new PipelinedLoad.Arrays(List.of());
+            });
+    assertThatThrownBy(load::next).hasMessage("the first part fails");
+    begun.await();
+    Thread closing = Thread.ofPlatform().start(load::close);
+    try {
+      while (closing.getState() == Thread.State.RUNNABLE) {
+        Thread.onSpinWait();
+      }
+      assertThat(closing.isAlive()).isTrue();
+    } finally {
+      mayEnd.countDown();
+    }
+    closing.join();
+    assertThat(ended).isTrue();
+  }
+}
