@@ -191,7 +191,7 @@ class CuFileLibraryGpuTest {
         Range range = parameters.range(size).orElseThrow(AssertionError::new);
         assertThat(range.least()).as("%s", size).isNotNegative();
       }
-      // Setters of sizes of memory open libcufile 1.15.1's driver.
+      // Some setters of sizes open libcufile 1.15.1's driver.
       while (cuFile.useCount().toOptional().orElse(0L) > 0) {
         cuFile.closeDriver();
       }
