@@ -7,6 +7,8 @@ import dev.gantry.fuzz.AnswerServer;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.Map;
 
 /// What the hub answers, and what its cache holds.
@@ -19,7 +21,9 @@ public final class HubAnswers {
   public static void tree(byte[] input) throws IOException {
     String text = new String(input, StandardCharsets.UTF_8);
     if (text.stripLeading().startsWith("[")) {
-      var _ = new HubTree(HubTree.page(NAME, text));
+      List<HubTree.Entry> entries = new ArrayList<>();
+      HubTree.addPage(NAME, text, entries);
+      var _ = new HubTree(entries);
     } else {
       String _ = HubTree.sha(NAME, text);
       HubTree tree = HubTree.read(text);
