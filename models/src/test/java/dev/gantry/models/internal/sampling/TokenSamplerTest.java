@@ -61,17 +61,17 @@ class TokenSamplerTest {
       double bound = bound(shares, how);
       TokenSampler sampler = new TokenSampler(how, count);
       SplittableRandom random = new SplittableRandom(4);
+      double kept = mass(shares, bound);
       double mean = 0;
       int draws = 300;
       for (int i = 0; i < draws; i++) {
         int drawn = sampler.draw(FloatBuffer.wrap(shares), random);
         // The bound is of sums in another order.
         assertThat((double) shares[drawn]).isGreaterThanOrEqualTo(bound * 0.9999);
-        mean += mass(shares, Math.nextUp(shares[drawn])) / mass(shares, bound) / draws;
+        mean += mass(shares, Math.nextUp(shares[drawn])) / kept / draws;
       }
       // A drawn token stands anywhere in the mass that is kept: in the middle, on average, or
-      // before it as far as others
-      // are equal to it.
+      // before it as far as others are equal to it.
       assertThat(mean).isBetween(0.0, 0.6);
     }
   }
