@@ -311,7 +311,7 @@ final class Draft {
         head);
   }
 
-  /// What words of the names of a transformer's tensors stand for.
+  /// Gives what words of the names of a transformer's tensors stand for.
   private static Map<String, String> sizes(Attending attention) {
     int queries = attention.heads() * attention.size();
     int keys = attention.groups() * attention.size();

@@ -19,7 +19,7 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
   private static final String SHARE = "partial_rotary_factor";
   private static final String HEADS = "num_attention_heads";
 
-  /// That of all layers.
+  /// Returns the rotary embedding of all layers.
   Rotation one() {
     Rotation read = read();
     if (facts.is("originalBeside")
@@ -55,7 +55,7 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return said.isEmpty() ? rotation(HubConfig.empty(), "theta") : said.getFirst();
   }
 
-  /// That of layers of a kind. What old files say is for layers that see all tokens.
+  /// Returns the rotary embedding of layers of a kind. Old files speak of layers that see all tokens.
   ///
   /// @param theta the fact that counts if the file says none
   Rotation of(String kind, String theta) {

@@ -21,7 +21,7 @@ import java.util.List;
 /// For new slabs, extents are aligned outward to blocks, neighbours are joined to runs, and runs are packed into slabs
 /// and split into requests. The offset of an extent in its slab equals its offset in the file modulo
 /// [PlanLimits#BLOCK_BYTES], so that direct reads can fill the slab. A GPU's memory is filled by copies, which may go
-/// to any place: there each run is shifted so that most of its bytes belong to extents at addresses that kernels like. If
+/// to any place: there each run is shifted so that most of its bytes lie where a GPU's matrix products are fast. If
 /// its place breaks an extent's alignment, it is copied elsewhere in the slabs after the reads. A plan takes the time of
 /// a sort, and a few small objects of memory for each extent. Pure; thread-safe.
 public final class Planner {
@@ -108,7 +108,7 @@ public final class Planner {
       long start = floor(start(indexes[first]));
       long length = ceiling(end) - start;
       int shift = shift(indexes, first, next);
-      long base = takeRoom(Math.max(length, ceiling(end - start + shift))) + shift;
+      long base = takeRoom(ceiling(end - start + shift)) + shift;
       int slab = slabSizes.size() - 1;
       for (int at = first; at < next; at++) {
         int i = indexes[at];
