@@ -352,8 +352,8 @@ public final class HubServer implements AutoCloseable {
 
   @Override
   public void close() {
-    hub.stop(0);
-    host.stop(0);
+    RangeServer.stop(hub);
+    RangeServer.stop(host);
     threads.shutdownNow();
   }
 }

@@ -4,7 +4,9 @@ package dev.gantry.testing;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.stream.Stream;
 
@@ -27,6 +29,37 @@ public final class OwnProcess {
     return descriptors().stream()
         .filter(target -> !target.matches(".*\\.jar( \\(deleted\\))?|/(proc|sys)/.*"))
         .sorted()
+        .toList();
+  }
+
+  /// What the kernel knows of each socket that is open: protocol, addresses and state in its own notation, or the path of
+  /// a local one.
+  public static List<String> sockets() throws IOException {
+    Map<String, String> known = new HashMap<>();
+    for (String protocol : List.of("tcp", "tcp6", "udp", "udp6")) {
+      for (String[] line : table(protocol)) {
+        known.put(line[9], protocol + " " + line[1] + " " + line[2] + " " + line[3]);
+      }
+    }
+    for (String[] line : table("unix")) {
+      known.put(line[6], "unix " + (line.length > 7 ? line[7] : "without a path"));
+    }
+    return descriptors().stream()
+        .filter(target -> target.startsWith("socket:"))
+        .map(target -> known.getOrDefault(target.replaceAll("\\D", ""), "without a connection"))
+        .sorted()
+        .toList();
+  }
+
+  /// The words of each line of a table of sockets, which is empty where the kernel has no such protocol.
+  private static List<String[]> table(String protocol) throws IOException {
+    Path table = Path.of("/proc/self/net", protocol);
+    if (!Files.exists(table)) {
+      return List.of();
+    }
+    return Files.readAllLines(table).stream()
+        .skip(1)
+        .map(line -> line.trim().split("\\s+"))
         .toList();
   }
 

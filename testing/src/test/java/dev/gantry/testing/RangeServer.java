@@ -11,6 +11,7 @@ import java.io.OutputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.net.Socket;
 import java.time.ZoneOffset;
 import java.time.ZonedDateTime;
 import java.time.format.DateTimeFormatter;
@@ -89,6 +90,7 @@ public final class RangeServer implements AutoCloseable {
   private static final Pattern RANGE = Pattern.compile("bytes=(\\d+)-(\\d+)");
   private static final int PIECE_BYTES = 64 << 10;
   private static final long DRIP_MILLIS = 10;
+  private static final int LAST_MILLIS = 10_000;
   private static final String MOVED = "/moved";
 
   static {
@@ -351,10 +353,25 @@ public final class RangeServer implements AutoCloseable {
     }
   }
 
+  /// Stops a server when it has taken all connections that clients have made: one that it takes while it is stopped, the
+  /// JDK's server leaves open for good.
+  static void stop(HttpServer server) {
+    InetSocketAddress address = server.getAddress();
+    try (Socket last = new Socket(address.getAddress(), address.getPort())) {
+      last.setSoTimeout(LAST_MILLIS);
+      // The server takes connections in their order, and closes one that ends without a request.
+      last.shutdownOutput();
+      int _ = last.getInputStream().read();
+    } catch (IOException _) {
+      // It takes no more.
+    }
+    server.stop(0);
+  }
+
   @Override
   public void close() {
     closing.countDown();
-    server.stop(0);
+    stop(server);
     threads.close();
   }
 }

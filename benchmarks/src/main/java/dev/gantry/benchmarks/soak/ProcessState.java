@@ -23,12 +23,14 @@ import javax.management.ObjectName;
 /// What the process holds while no activity runs.
 ///
 /// @param descriptors how many of each kind are open, but for what the JVM opens for itself at any time
+/// @param sockets what the kernel knows of each socket
 /// @param folderFiles descriptors and mappings of the soak's own files
 /// @param threads the names of all threads, without numbers, and how many have each
 /// @param deviceBytes memory of all devices that is in use, by whomever
 record ProcessState(
     LiveResources.Snapshot held,
     Map<String, Long> descriptors,
+    List<String> sockets,
     List<String> folderFiles,
     long mappings,
     Map<String, Long> threads,
@@ -49,6 +51,7 @@ record ProcessState(
     return new ProcessState(
         held,
         count(open.stream().map(target -> target.replaceAll("\\d+", "N"))),
+        OwnProcess.sockets(),
         List.copyOf(ours),
         maps.size(),
         count(

@@ -194,8 +194,8 @@ public final class Soak {
               kind.contains("[eventpoll]") ? Runtime.getRuntime().availableProcessors() + 3L : 0;
           if (count > before + pollers) {
             fail(
-                "phase %d leaves %d descriptors of %s; the first one left %d"
-                    .formatted(number, count, kind, before),
+                "phase %d leaves %d descriptors of %s; the first one left %d; sockets: %s"
+                    .formatted(number, count, kind, before, state.sockets()),
                 null);
           }
         });
