@@ -12,6 +12,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import java.lang.management.ManagementFactory;
 import java.util.Arrays;
 import java.util.Set;
+import java.util.function.Supplier;
 
 /// What a parser owes any input: a value, or one of the documented errors in one line; little memory beyond the input's
 /// size; and nothing held afterwards. A search also bounds its time.
@@ -49,17 +50,21 @@ final class Check {
     boolean taken = verdict(target, input.clone());
     long allocated = THREADS.getCurrentThreadAllocatedBytes() - before;
     long nanos = THREADS.getCurrentThreadCpuTime() - start;
-    require(nanos <= CPU_NANOS, "it took %,d ms for %,d bytes", nanos / 1_000_000, input.length);
+    require(
+        nanos <= CPU_NANOS,
+        () -> "it took %,d ms for %,d bytes".formatted(nanos / 1_000_000, input.length));
     long bound = CONSTANT_BYTES + GROWTH * input.length;
     if (allocated > bound) {
       // The first time, classes are loaded.
       before = THREADS.getCurrentThreadAllocatedBytes();
       boolean _ = verdict(target, input.clone());
-      allocated = THREADS.getCurrentThreadAllocatedBytes() - before;
-      require(allocated <= bound, "it allocated %,d bytes for %,d", allocated, input.length);
+      long again = THREADS.getCurrentThreadAllocatedBytes() - before;
+      require(
+          again <= bound, () -> "it allocated %,d bytes for %,d".formatted(again, input.length));
     }
     long slabs = LiveResources.mostUsed().hostBytes();
-    require(slabs <= bound, "its slabs took %,d bytes for %,d", slabs, input.length);
+    require(
+        slabs <= bound, () -> "its slabs took %,d bytes for %,d".formatted(slabs, input.length));
     return taken;
   }
 
@@ -68,8 +73,10 @@ final class Check {
       target.parser().parse(input);
       return true;
     } catch (MalformedFileException refusal) {
-      require(refusal.kind().matches("[a-z0-9]+(-[a-z0-9]+)*"), "the kind is '%s'", refusal.kind());
-      require(refusal.offset() >= 0, "the offset is %d", refusal.offset());
+      require(
+          refusal.kind().matches("[a-z0-9]+(-[a-z0-9]+)*"),
+          () -> "the kind is '%s'".formatted(refusal.kind()));
+      require(refusal.offset() >= 0, () -> "the offset is %d".formatted(refusal.offset()));
       requireOneLine(refusal);
     } catch (MisuseException refusal) {
       requireOneLine(refusal);
@@ -94,19 +101,20 @@ final class Check {
 
   private static void requireOneLine(GantryException refusal) {
     String text = String.valueOf(refusal.getMessage());
-    require(!text.isBlank() && text.lines().count() == 1, "the message is '%s'", text);
+    require(
+        !text.isBlank() && text.lines().count() == 1, () -> "the message is '%s'".formatted(text));
   }
 
   /// Requires that nothing is held but what is kept for the next load.
   static void requireNothingHeld() {
     GantrySession.shared().freeIdle();
     LiveResources.Snapshot held = LiveResources.snapshot();
-    require(held.equals(LiveResources.Snapshot.NOTHING), "it holds %s", held);
+    require(held.equals(LiveResources.Snapshot.NOTHING), () -> "it holds %s".formatted(held));
   }
 
-  private static void require(boolean right, String otherwise, Object... values) {
+  private static void require(boolean right, Supplier<String> otherwise) {
     if (!right) {
-      throw new AssertionError(otherwise.formatted(values));
+      throw new AssertionError(otherwise.get());
     }
   }
 }

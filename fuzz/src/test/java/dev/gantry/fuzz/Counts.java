@@ -22,7 +22,7 @@ final class Counts {
 
   /// Reads what [#line] wrote.
   static Counts of(String line) {
-    String[] words = line.split(" ");
+    String[] words = line.split(" ", -1);
     Counts counts = new Counts(words[0]);
     counts.executions = Long.parseLong(words[1]);
     counts.taken = Long.parseLong(words[2]);

@@ -233,7 +233,7 @@ final class Made {
                 + "\"\nX-Linked-Size: 3\nX-Linked-Etag: \""
                 + COMMIT
                 + "\"\n\nabc"),
-        bytes("\u0021X-Repo-Commit: " + COMMIT + "\nX-Error-Code: EntryNotFound\n\n"),
+        bytes("!X-Repo-Commit: " + COMMIT + "\nX-Error-Code: EntryNotFound\n\n"),
         bytes("\u000fLocation: /other\nX-Repo-Commit: " + COMMIT + "\n\n"));
   }
 
@@ -249,17 +249,19 @@ final class Made {
         bytes(
             "\u0001\n\n" + list.formatted(more + object) + "\u001e\u0000\n\n" + list.formatted("")),
         bytes("\u0002ETag: \"e\"\nLast-Modified: Sat, 03 Feb 2001 04:05:06 GMT\n\nabc"),
-        bytes("\u0020\n\n<Error><Code>NoSuchKey</Code><Message>m</Message></Error>"));
+        bytes(" \n\n<Error><Code>NoSuchKey</Code><Message>m</Message></Error>"));
   }
 
   static List<byte[]> heads() {
     return List.of(
         bytes(
-            "HTTP/1.1 206 Partial Content\n"
-                + "ETag: \"one\"\n"
-                + "Content-Range: bytes 0-0/1\n"
-                + "Content-Length: 1\n"
-                + "Last-Modified: Sat, 03 Feb 2001 04:05:06 GMT"),
+            """
+            HTTP/1.1 206 Partial Content
+            ETag: "one"
+            Content-Range: bytes 0-0/1
+            Content-Length: 1
+            Last-Modified: Sat, 03 Feb 2001 04:05:06 GMT\
+            """),
         bytes("HTTP/1.1 302 Found\nLocation: //other/x?y\nRetry-After: 1"),
         bytes("HTTP/1.0 416 Range\nContent-Range: bytes */0\nTransfer-Encoding: chunked"));
   }

@@ -21,6 +21,7 @@ import ai.djl.util.PairList;
 import dev.gantry.core.DType;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
+import dev.gantry.testing.Latches;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -124,9 +125,8 @@ class CoveredPredictionsTest {
         tokens.between =
             () -> {
               refresher.start();
-              while (refresher.getState() != Thread.State.WAITING && refresher.isAlive()) {
-                Thread.onSpinWait();
-              }
+              Latches.awaitThat(
+                  () -> refresher.getState() == Thread.State.WAITING || !refresher.isAlive());
             };
         assertThat(next(stream)).containsExactly(before, before);
         tokens.between = () -> {};

@@ -31,6 +31,7 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.weights.ResidentFiles;
 import dev.gantry.formats.internal.weights.WeightsFormats;
+import dev.gantry.testing.Latches;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
@@ -126,9 +127,7 @@ class ResidentWeightsTest {
   }
 
   private void awaitReaders(Map<Integer, Integer> wanted) {
-    while (!server.readers().equals(wanted)) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> server.readers().equals(wanted));
   }
 
   @Test

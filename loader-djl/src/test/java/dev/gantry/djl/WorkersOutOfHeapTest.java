@@ -64,6 +64,8 @@ class WorkersOutOfHeapTest {
 
     private final String thread;
     private final boolean needed;
+
+    @SuppressWarnings("ImmutableEnumChecker") // The operations hold nothing.
     private final Operation operation;
 
     /// @param thread the prefix of the workers' names

@@ -103,7 +103,7 @@ public final class HubServer implements AutoCloseable {
     this.largeBytes = largeBytes;
     for (HttpServer each : List.of(hub, host)) {
       each.setExecutor(threads);
-      each.createContext("/", exchange -> handle(exchange, each == host));
+      each.createContext("/", exchange -> handle(exchange, each.equals(host)));
       each.start();
     }
   }

@@ -3,12 +3,26 @@ package dev.gantry.testing;
 
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 
 /// Waits of tests for other threads.
 public final class Latches {
   private static final int SECONDS = 60;
+  private static final long POLL_NANOS = 100_000;
 
   private Latches() {}
+
+  /// Waits until something has happened that opens no latch, such as that another thread waits.
+  public static void awaitThat(BooleanSupplier happened) {
+    long begun = System.nanoTime();
+    while (!happened.getAsBoolean()) {
+      if (System.nanoTime() - begun > TimeUnit.SECONDS.toNanos(SECONDS)) {
+        throw new AssertionError("it did not happen within " + SECONDS + " s");
+      }
+      LockSupport.parkNanos(POLL_NANOS);
+    }
+  }
 
   /// Waits where an interrupt is a failure of the test, as is a latch that nobody opens.
   public static void await(CountDownLatch latch) {

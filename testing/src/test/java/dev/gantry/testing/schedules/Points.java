@@ -4,7 +4,6 @@ package dev.gantry.testing.schedules;
 import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
@@ -19,7 +18,7 @@ public final class Points {
     final Condition condition = lock.newCondition();
   }
 
-  private static final Map<Object, Monitor> MONITORS = new IdentityHashMap<>();
+  private static final IdentityHashMap<Object, Monitor> MONITORS = new IdentityHashMap<>();
   private static final List<BooleanSupplier> WATCHED = new ArrayList<>();
 
   private Points() {}
@@ -31,6 +30,7 @@ public final class Points {
   }
 
   /// Another thread may go on here.
+  @SuppressWarnings("ThreadPriorityCheck") // The explorer is the scheduler of these threads.
   public static void pass() {
     if (Thread.currentThread().isVirtual()) {
       Thread.yield();
@@ -53,6 +53,7 @@ public final class Points {
   }
 
   /// In place of `Object.wait()`.
+  @SuppressWarnings("WaitNotInLoop") // The replaced call has its loop.
   public static void await(Object of) throws InterruptedException {
     monitor(of).condition.await();
   }
@@ -76,6 +77,8 @@ public final class Points {
 
   /// Looks once at all that is watched.
   public static void look() {
-    List.copyOf(WATCHED).forEach(BooleanSupplier::getAsBoolean);
+    for (BooleanSupplier watched : List.copyOf(WATCHED)) {
+      boolean _ = watched.getAsBoolean();
+    }
   }
 }

@@ -19,6 +19,8 @@ import java.util.Set;
 ///
 /// A process that is started in [#environment] has it preloaded. Its faults are those of system calls on the files of
 /// one folder, on Unix sockets, memory files and connections over IP; the JVM's own files never fail.
+@SuppressWarnings(
+    "EnumOrdinal") // The library numbers kinds and losses in the order of these enums.
 public final class FaultyLibc {
   private static final String PRELOAD = "LD_PRELOAD";
   private static final FunctionDescriptor ARM =

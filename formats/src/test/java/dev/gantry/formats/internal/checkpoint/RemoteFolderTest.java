@@ -21,6 +21,7 @@ import dev.gantry.formats.checkpoint.Retention;
 import dev.gantry.formats.internal.safetensors.NewTensor;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
@@ -562,10 +563,8 @@ class RemoteFolderTest {
           interrupted.set(Thread.interrupted());
         });
     closer.start();
-    while (!Set.of(State.WAITING, State.TIMED_WAITING, State.TERMINATED)
-        .contains(closer.getState())) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() ->
+        Set.of(State.WAITING, State.TIMED_WAITING, State.TERMINATED).contains(closer.getState()));
     goOn.countDown();
     closer.join();
     assertThat(interrupted).isTrue();

@@ -31,7 +31,6 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// Archives are read by the rules of Python's tarfile and of webdataset, and faults are named.
 @ExtendWith(NoLeaks.class)
 class SampleReaderTest {
-  private static final Path CORPUS = Path.of("src/test/resources/corpus/webdataset");
   private static final Charset UTF_8 = StandardCharsets.UTF_8;
   private static final byte[] NOTHING = {};
 

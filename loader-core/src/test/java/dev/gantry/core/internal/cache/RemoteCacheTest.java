@@ -28,6 +28,7 @@ import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -373,9 +374,7 @@ class RemoteCacheTest {
                           Device.HOST,
                           TransferOptions.defaults().withCancellation(cancellation))
                       .close()));
-      while (server.requests() < 1) {
-        Thread.onSpinWait();
-      }
+      Latches.awaitThat(() -> server.requests() >= 1);
       cancellation.cancel();
       assertThat(((TransferException) ended.get()).failure()).isEqualTo(new Failure.Cancelled());
     } finally {

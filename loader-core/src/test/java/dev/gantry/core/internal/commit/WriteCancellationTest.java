@@ -11,6 +11,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.Latches;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.Test;
@@ -83,9 +84,7 @@ class WriteCancellationTest extends OldAndNewFiles {
                 new After(() -> {
                   caller.interrupt();
                   // Until the caller, who waits, has taken notice.
-                  while (caller.isInterrupted()) {
-                    Thread.onSpinWait();
-                  }
+                  Latches.awaitThat(() -> !caller.isInterrupted());
                 }));
     TransferException failure = failureOf(() -> write(calls, options(1)));
     assertThat(Thread.interrupted()).as("still interrupted").isTrue();

@@ -20,6 +20,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -206,9 +207,7 @@ class DeviceEventsStubTest {
               CompletableFuture<Void> waiting =
                   CompletableFuture.runAsync(
                       () -> second.giveBack(requireNonNull(second.take(REQUEST, () -> true))));
-              while (pool.waiting() == 0) {
-                Thread.onSpinWait();
-              }
+              Latches.awaitThat(() -> pool.waiting() > 0);
               first.giveBack(pair);
               waiting.join();
             });

@@ -246,9 +246,7 @@ class HttpFaultTest {
                       patient
                           .load(wanted, Device.HOST, options().withCancellation(cancellation))
                           .close()));
-      while (server.requests() < 3) {
-        TimeUnit.MILLISECONDS.sleep(5);
-      }
+      Latches.awaitThat(() -> server.requests() >= 3);
       cancellation.cancel();
       assertThat(ended.get(10, TimeUnit.SECONDS))
           .isInstanceOfSatisfying(

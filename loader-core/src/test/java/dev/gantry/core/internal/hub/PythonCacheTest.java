@@ -78,7 +78,7 @@ class PythonCacheTest {
     for (String line : lines) {
       if (line.contains("/trees/")) {
         String json =
-            new String(Base64.getDecoder().decode(line.split(" ")[2]), StandardCharsets.UTF_8);
+            new String(Base64.getDecoder().decode(line.split(" ", -1)[2]), StandardCharsets.UTF_8);
         trees.add(HubTree.read(json).text());
       }
     }

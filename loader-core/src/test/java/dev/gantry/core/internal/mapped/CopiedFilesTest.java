@@ -19,6 +19,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
@@ -164,9 +165,7 @@ class CopiedFilesTest {
         before + 1,
         new FaultyFileCalls.After(() -> {
           closing.start();
-          while (closing.getState() != Thread.State.WAITING) {
-            Thread.onSpinWait();
-          }
+          Latches.awaitThat(() -> closing.getState() == Thread.State.WAITING);
         }));
     assertThat(reason(lease(file, BYTES, false))).isEqualTo("it is being copied");
     mapped.awaitKept();

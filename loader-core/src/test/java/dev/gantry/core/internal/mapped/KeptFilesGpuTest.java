@@ -25,6 +25,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
 import dev.gantry.testing.FaultyFileCalls;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.PageCache;
 import dev.gantry.testing.TestFiles;
@@ -149,9 +150,7 @@ class KeptFilesGpuTest {
       await(begun);
       List<Availability<KeptFiles.Lease>> leases = new ArrayList<>();
       Thread second = Thread.ofPlatform().start(() -> leases.add(slow.lease(context, all, true)));
-      while (second.getState() != Thread.State.WAITING) {
-        Thread.onSpinWait();
-      }
+      Latches.awaitThat(() -> second.getState() == Thread.State.WAITING);
       goOn.countDown();
       second.join();
       leases.getFirst().orElseThrow(AssertionError::new).close();

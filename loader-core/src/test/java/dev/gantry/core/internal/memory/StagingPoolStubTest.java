@@ -5,6 +5,7 @@ import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutorService;
@@ -43,9 +44,7 @@ class StagingPoolStubTest {
   }
 
   private void awaitWaiting() {
-    while (pool.waiting() == 0) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> pool.waiting() > 0);
   }
 
   @Test
@@ -89,9 +88,7 @@ class StagingPoolStubTest {
     CompletableFuture<Void> small =
         CompletableFuture.runAsync(
             () -> load.giveBack(requireNonNull(load.take(BLOCK, () -> true))), threads);
-    while (pool.waiting() < 2) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> pool.waiting() >= 2);
     wanted.set(false);
     other.wake();
     assertThat(large.join()).isNull();

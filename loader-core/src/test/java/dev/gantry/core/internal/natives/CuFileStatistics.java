@@ -85,6 +85,8 @@ public final class CuFileStatistics {
     SINCE_1_19(19, Stream.of(LEVEL_1, VECTORED).flatMap(List::stream).toList());
 
     private final int minor;
+
+    @SuppressWarnings("ImmutableEnumChecker") // Stream.toList makes both.
     private final List<String> basic;
 
     Layout(int minor, List<String> basic) {

@@ -15,6 +15,7 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -130,14 +131,12 @@ class RemoteRingStubTest {
   }
 
   @Test
-  void closingARingOnADeviceEndsRequestsThatHang() throws InterruptedException {
+  void closingARingOnADeviceEndsRequestsThatHang() {
     Location file = server.put("blocks", TestFiles.bytes(9, 100 * BLOCK));
     server.answer(number -> number == 0 ? Answer.RIGHT : Answer.SILENT);
     PrefetchRing<Integer> ring =
         session.ring(options("cuda:0", 3), new Batches<>(10, number -> blocks(file, number)));
-    while (server.requests() < 12) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> server.requests() >= 12);
     ring.close();
     assertThat(server.requests()).isGreaterThanOrEqualTo(12);
   }

@@ -12,6 +12,7 @@ import dev.gantry.core.internal.batch.HostWrites;
 import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
@@ -22,7 +23,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -89,13 +89,11 @@ class RemoteRingTest {
   /// This covers the first read, too, which opens the file.
   @ParameterizedTest
   @ValueSource(ints = {0, 1})
-  void closingEndsRequestsThatHang(int answered) throws InterruptedException {
+  void closingEndsRequestsThatHang(int answered) {
     Location file = server.put("blocks", BYTES);
     server.answer(number -> number < answered ? Answer.RIGHT : Answer.SILENT);
     PrefetchRing<Integer> ring = ring(file);
-    while (server.requests() < answered + 1) {
-      TimeUnit.MILLISECONDS.sleep(5);
-    }
+    Latches.awaitThat(() -> server.requests() > answered);
     long start = System.nanoTime();
     ring.close();
     assertThat(Duration.ofNanos(System.nanoTime() - start)).isLessThan(Duration.ofSeconds(10));

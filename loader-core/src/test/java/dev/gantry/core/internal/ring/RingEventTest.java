@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import dev.gantry.core.Device;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -76,9 +77,7 @@ class RingEventTest {
       recording.enable("dev.gantry.Wait").withThreshold(Duration.ofMillis(1));
       recording.start();
       Thread consumer = Thread.ofPlatform().start(() -> RingContract.take(ring).close());
-      while (consumer.getState() != Thread.State.WAITING) {
-        Thread.sleep(1);
-      }
+      Latches.awaitThat(() -> consumer.getState() == Thread.State.WAITING);
       Thread.sleep(2);
       taken.countDown();
       consumer.join();

@@ -15,6 +15,7 @@ import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.util.List;
 import java.util.Optional;
@@ -97,10 +98,8 @@ class RingsTest {
               engine.counters(),
               _ -> {});
       ring.start();
-      while (ring.statistics().stalls() == 0) {
-        // Until the batch is filled.
-        Thread.onSpinWait();
-      }
+      // The ring stalls once the batch has filled its only slot.
+      Latches.awaitThat(() -> ring.statistics().stalls() > 0);
       slot.release();
       assertThatThrownBy(ring::next).hasMessage("a slot without memory");
       assertThatThrownBy(ring::next).hasMessage("a slot without memory");

@@ -13,6 +13,7 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
 import java.lang.foreign.MemorySegment;
@@ -101,9 +102,7 @@ class DirectMemoryReadStubTest extends DeviceMemoryReadContract {
               .withThreads(1)
               .withCancellation(cancellation)
               .withProgress((_, _) -> {
-                while (cuFile.calls("cuFileBufRegister") == 0) {
-                  Thread.onSpinWait();
-                }
+                Latches.awaitThat(() -> cuFile.calls("cuFileBufRegister") > 0);
                 cancellation.cancel();
               });
       List<ReadInto> parts = new ArrayList<>();

@@ -25,6 +25,7 @@ import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Fails;
 import dev.gantry.testing.FaultyFileCalls.Function;
 import dev.gantry.testing.FaultyFileCalls.Shortens;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
@@ -214,9 +215,7 @@ class LoadFaultTest {
         new After(() -> {
           caller.interrupt();
           // Until the caller, who waits, has taken notice.
-          while (caller.isInterrupted()) {
-            Thread.onSpinWait();
-          }
+          Latches.awaitThat(() -> !caller.isInterrupted());
         }));
     Failure failure = failureOf(options(1));
     assertThat(Thread.interrupted()).as("still interrupted").isTrue();

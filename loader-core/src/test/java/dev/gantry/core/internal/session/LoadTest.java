@@ -16,6 +16,7 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.nio.file.Path;
@@ -183,10 +184,7 @@ class LoadTest {
               assertThatExceptionOfType(MisuseException.class).isThrownBy(gantry::close);
               if (seen.isEmpty()) {
                 closer.start();
-                while (closer.getState() == Thread.State.NEW
-                    || closer.getState() == Thread.State.RUNNABLE) {
-                  Thread.onSpinWait();
-                }
+                Latches.awaitThat(() -> closer.getState() != Thread.State.RUNNABLE);
                 seen.add(closer.getState());
               }
             });

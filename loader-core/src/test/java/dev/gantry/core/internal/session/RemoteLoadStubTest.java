@@ -19,6 +19,7 @@ import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.plan.ExtentRequest;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.RangeServer.Answer;
@@ -190,9 +191,7 @@ class RemoteLoadStubTest {
                 TransferException.class,
                 () ->
                     gantry.load(wanted, FIRST, options().withCancellation(cancellation)).close()));
-    while (server.requests() < 20) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> server.requests() >= 20);
     cancellation.cancel();
     assertThat(ended.get(10, TimeUnit.SECONDS).failure()).isEqualTo(new Failure.Cancelled());
   }

@@ -32,6 +32,7 @@ import dev.gantry.core.internal.plan.ReadPlan;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -110,9 +111,7 @@ class StagingWaitsStubTest {
 
   /// For a moment only: those who wait have no way of saying so.
   private void awaitWaiting(int count) {
-    while (pool.waiting() < count) {
-      Thread.onSpinWait();
-    }
+    Latches.awaitThat(() -> pool.waiting() >= count);
   }
 
   private static TransferOptions options(int threads) {

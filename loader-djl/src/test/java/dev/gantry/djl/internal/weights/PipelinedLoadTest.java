@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.transport.TransferOptions;
+import dev.gantry.testing.Latches;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -42,9 +43,7 @@ class PipelinedLoadTest {
     begun.await();
     Thread closing = Thread.ofPlatform().start(load::close);
     try {
-      while (closing.getState() == Thread.State.RUNNABLE) {
-        Thread.onSpinWait();
-      }
+      Latches.awaitThat(() -> closing.getState() != Thread.State.RUNNABLE);
       assertThat(closing.isAlive()).isTrue();
     } finally {
       mayEnd.countDown();
