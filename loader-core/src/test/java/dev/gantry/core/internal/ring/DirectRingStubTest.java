@@ -4,8 +4,12 @@ package dev.gantry.core.internal.ring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Device;
 import dev.gantry.core.Transport;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.LiveResources;
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -62,6 +66,33 @@ class DirectRingStubTest extends DeviceRingContract {
     }
     assertThat(cuFile.calls("cuFileBufRegister")).isEqualTo(registrations + 3);
     assertThat(cuFile.count("wrong base")).isZero();
+  }
+
+  /// cuFile's reads wait for no stream.
+  @Test
+  void theFirstBatchesWaitForWhatStillUsesTheirMemory() {
+    CudaContext.freeIdle();
+    CudaContext context = CudaContext.of(new Device.Cuda(0));
+    RingOptions options = options(2);
+    DeviceSlab memory = DeviceSlab.allocate(context, options.slotBytes());
+    try (var _ = context.enter()) {
+      context
+          .driver()
+          .fill(memory.address(), (byte) 1, options.slotBytes(), CudaDriver.Stream.DEFAULT);
+    }
+    memory.release();
+    Path file = blocks(2);
+    byte[] bytes = TestFiles.bytes(77, 2 * BLOCK);
+    try (PrefetchRing<Integer> ring =
+        gantry.ring(options, new Batches<>(2, number -> block(file, number)))) {
+      for (int i = 0; i < 2; i++) {
+        try (RingBatch<Integer> batch = take(ring)) {
+          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
+              .isEqualTo(Arrays.copyOfRange(bytes, i * BLOCK, (i + 1) * BLOCK));
+        }
+      }
+      assertThat(ring.statistics().transfer().bytes(Transport.GDS)).isEqualTo(2 * BLOCK);
+    }
   }
 
   @Test
