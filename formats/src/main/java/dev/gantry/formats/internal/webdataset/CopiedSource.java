@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import org.jspecify.annotations.Nullable;
 
-/// Copies what is read of another source to a file, once it is told to which. It owns both. For one thread.
+/// Copies what is read of another source to a file, once it is told to which. It owns both. One thread uses it.
 final class CopiedSource implements ByteSource {
   private final ByteSource source;
   private @Nullable Copy copy;
@@ -20,7 +20,7 @@ final class CopiedSource implements ByteSource {
     this.source = source;
   }
 
-  /// Where bytes are copied to.
+  /// The file that takes the copy.
   private record Copy(Path path, FileChannel channel) {}
 
   /// Copies what is read from here on.
