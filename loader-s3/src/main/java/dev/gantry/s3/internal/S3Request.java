@@ -80,30 +80,26 @@ abstract class S3Request extends RemoteRequest {
     /// The options of the attempt, without those that all requests have.
     abstract S3MetaRequestOptions options();
 
+    /// Begins under the lock, for which the attempt's end and a stop wait: both then know the request.
     private void send() {
-      S3MetaRequest made;
-      try {
-        made =
-            clients.begin(
-                options()
-                    .withHttpRequest(message())
-                    .withEndpoint(URI.create(url.getScheme() + "://" + url.getRawAuthority()))
-                    .withResponseHandler(this));
-      } catch (RuntimeException e) {
-        end(this, S3Errors.of(operation(), subject(), e));
-        return;
-      }
-      boolean over;
+      RuntimeException refused;
       synchronized (this) {
-        sent = made;
-        over = finished;
-        if (stopped && !over) {
-          made.cancel();
+        if (stopped) {
+          return;
+        }
+        try {
+          sent =
+              clients.begin(
+                  options()
+                      .withHttpRequest(message())
+                      .withEndpoint(URI.create(url.getScheme() + "://" + url.getRawAuthority()))
+                      .withResponseHandler(this));
+          return;
+        } catch (RuntimeException e) {
+          refused = e;
         }
       }
-      if (over) {
-        made.close();
-      }
+      end(this, S3Errors.of(operation(), subject(), refused));
     }
 
     /// Cancels under the lock, so that the request is not closed meanwhile. This does not wait: the CRT client

@@ -33,7 +33,9 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -162,6 +164,38 @@ class S3UploadFaultTest {
     assertThat(begun()).isEmpty();
     upload(LARGE);
     assertThat(size()).isEqualTo(LARGE);
+  }
+
+  @Test
+  void anInterruptionEndsTheUploadAtOnceAndLeavesWhatIsThere() throws Exception {
+    CountDownLatch asked = new CountDownLatch(2);
+    CountDownLatch over = new CountDownLatch(1);
+    // The upload is created, and the server says nothing to its parts.
+    proxy.answerUploads(number -> {
+      asked.countDown();
+      if (number > 0) {
+        Latches.await(over);
+      }
+      return number > 0 ? Answer.CUT_UPLOAD : Answer.RIGHT;
+    });
+    Path file = Files.write(folder.resolve("model.safetensors"), TestFiles.bytes(3, LARGE));
+    CompletableFuture<TransferException> end = new CompletableFuture<>();
+    try (S3Store patient =
+        new S3Store(
+            new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofMinutes(5))))) {
+      Thread uploading =
+          Thread.ofPlatform()
+              .start(() ->
+                  end.complete(
+                      catchThrowableOfType(
+                          TransferException.class, () -> patient.upload(file, object))));
+      Latches.await(asked);
+      uploading.interrupt();
+      assertThat(end.get(30, TimeUnit.SECONDS).failure()).isEqualTo(new Failure.Cancelled());
+    } finally {
+      over.countDown();
+    }
+    assertThat(begun()).hasSize(1);
   }
 
   /// The uploads that were begun, and neither completed nor aborted.

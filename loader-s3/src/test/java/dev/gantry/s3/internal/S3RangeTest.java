@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.s3.internal;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Cancellation;
+import dev.gantry.core.Failure;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.objects.ObjectName;
+import dev.gantry.core.internal.store.RemoteFault;
+import dev.gantry.core.internal.store.RetryLimits;
+import dev.gantry.core.spi.ReadRequest;
+import dev.gantry.s3.testing.FaultProxy;
+import dev.gantry.s3.testing.FaultProxy.Answer;
+import dev.gantry.s3.testing.S3Server;
+import dev.gantry.testing.Latches;
+import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.TestFiles;
+import java.lang.foreign.Arena;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.extension.ExtendWith;
+
+/// What the CRT's client does to one request, without a load around it.
+@ExtendWith(NoLeaks.class)
+@Timeout(60)
+class S3RangeTest {
+  private static final int LENGTH = 100;
+
+  private final S3Server server = S3Server.inMemory();
+  private final FaultProxy proxy = new FaultProxy(server.endpoint());
+  private final Location file = server.put("weights.bin", TestFiles.bytes(7, LENGTH));
+  private final Arena arena = Arena.ofShared();
+  private final Cancellation cancellation = new Cancellation();
+  private final CompletableFuture<Void> end = new CompletableFuture<>();
+  private final S3Clients clients;
+
+  S3RangeTest() {
+    server.pointAt(proxy.endpoint());
+    clients =
+        S3Clients.open(
+            new S3Settings(new RetryLimits(4, Duration.ofMillis(10), Duration.ofMinutes(5))));
+  }
+
+  @AfterEach
+  void close() {
+    clients.close();
+    arena.close();
+    proxy.close();
+    server.close();
+  }
+
+  private S3Range range() {
+    ObjectName name = ObjectName.ofObject(file);
+    ReadRequest request =
+        new ReadRequest(arena.allocate(LENGTH), 0, cancellation) {
+          @Override
+          public void completed() {
+            boolean _ = end.complete(null);
+          }
+
+          @Override
+          public void failed(Throwable reason) {
+            boolean _ = end.completeExceptionally(reason);
+          }
+        };
+    return new S3Range(clients, file, clients.url(name), clients.head(file, name).eTag(), request);
+  }
+
+  /// A piece that comes twice must not count as the one that is missing.
+  @Test
+  void piecesInAnotherOrderAreRefused() {
+    S3Request.Sent attempt = range().newAttempt();
+    ByteBuffer half = ByteBuffer.allocateDirect(LENGTH / 2);
+    assertThat(attempt.onResponseBody(half, 0, LENGTH / 2)).isZero();
+    assertThat(attempt.onResponseBody(half, 0, LENGTH / 2)).isZero();
+    RemoteFault fault = attempt.fault();
+    assertThat(fault).isNotNull();
+    assertThat(fault.reason()).isEqualTo("the server sent 50 bytes at offset 0");
+  }
+
+  /// The clients' credentials and keys are freed afterwards, and the CRT's threads use them.
+  @Test
+  void closingWaitsForARequestThatIsUnderWay() throws Exception {
+    proxy.answer(_ -> Answer.STALLED);
+    range().start();
+    Latches.awaitThat(() -> proxy.ranges() > 0);
+    CompletableFuture<Void> closing = CompletableFuture.runAsync(clients::close);
+    assertThatThrownBy(() -> closing.get(300, TimeUnit.MILLISECONDS))
+        .isInstanceOf(TimeoutException.class);
+    cancellation.cancel();
+    assertThatThrownBy(end::get)
+        .isInstanceOf(ExecutionException.class)
+        .cause()
+        .isInstanceOfSatisfying(
+            TransferException.class,
+            e -> assertThat(e.failure()).isEqualTo(new Failure.Cancelled()));
+    Void _ = closing.get(30, TimeUnit.SECONDS);
+  }
+}
