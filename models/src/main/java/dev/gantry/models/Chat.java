@@ -177,7 +177,7 @@ public final class Chat implements AutoCloseable {
     use.lock();
     try {
       closed = true;
-      session.close();
+      // The cache's arrays lie below the model's manager, and go with it.
       model.close();
       tokenizer.close();
     } finally {

@@ -166,10 +166,9 @@ final class Decoding implements AutoCloseable {
     return pass.create(ids, new Shape(tokens.length, to - from));
   }
 
-  /// Frees the cache.
+  /// Frees the cache, whose manager is below this one's.
   @Override
   public void close() {
-    cache.close();
     manager.close();
   }
 }

@@ -283,9 +283,7 @@ record SentenceFolder(
   }
 
   /// What the scores of pairs go through: what the files name, or else the sigmoid of a single score.
-  ///
   UnaryOperator<NDArray> scores(HubModel hub) {
-    requireNoModules();
     HubConfig model = hub.config();
     String otherwise = hub.labels().size() == 1 ? "torch.nn.Sigmoid" : "torch.nn.Identity";
     HubConfig inner = model.object("sentence_transformers").orElseGet(HubConfig::empty);

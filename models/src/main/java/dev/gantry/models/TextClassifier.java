@@ -33,12 +33,11 @@ public final class TextClassifier implements AutoCloseable {
   }
 
   static TextClassifier open(HubModel hub, TextOptions options) {
-    return new TextClassifier(TextScorer.open(hub, options, TextClassifier::probabilities));
+    return new TextClassifier(TextScorer.open(hub, options, (_, scored) -> probabilities(scored)));
   }
 
   /// What makes probabilities of the scores, by the model's `problem_type`.
-  static UnaryOperator<NDArray> probabilities(SentenceFolder folder, HubModel hub) {
-    folder.requireNoModules();
+  static UnaryOperator<NDArray> probabilities(HubModel hub) {
     UnaryOperator<NDArray> softmax = scores -> scores.softmax(-1);
     UnaryOperator<NDArray> sigmoid = Activation::sigmoid;
     UnaryOperator<NDArray> chosen =

@@ -58,6 +58,7 @@ public final class TextScorer implements AutoCloseable {
       BiFunction<SentenceFolder, HubModel, UnaryOperator<NDArray>> by) {
     requireScores(hub);
     SentenceFolder folder = SentenceFolder.read(hub.root(), "sequence-classification", "logits");
+    folder.requireNoModules();
     String prompt = folder.prompt(options.prompt().orElse(folder.defaultPrompt()));
     UnaryOperator<NDArray> function = by.apply(folder, hub);
     TextRunner runner =

@@ -69,7 +69,8 @@ public final class TextTranslatorFactory implements TranslatorFactory {
     boolean scores = hub.architecture().endsWith(TextScorer.SUFFIX);
     if (output == Classifications.class || (output == Output.class && hub.labels().size() > 1)) {
       TextScorer scorer =
-          TextScorer.over(hub, model, options(arguments), TextClassifier::probabilities);
+          TextScorer.over(
+              hub, model, options(arguments), (_, scored) -> TextClassifier.probabilities(scored));
       Function<float[], Classifications> labelled =
           row -> TextClassifier.labelled(hub.labels(), row);
       Translator<String, Classifications> texts = scorer.ofTexts(labelled);

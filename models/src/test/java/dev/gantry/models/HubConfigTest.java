@@ -61,6 +61,17 @@ class HubConfigTest {
           bert | "is_decoder": false | "position_embedding_type": "relative_key" | it must be absolute
           vit | "patch_size": 8 | "patch_size": 33 | 'patch_size' is 33; it must be no more than image_size, 32
           resnet | "layer_type": "basic" | "layer_type": "plain" | 'layer_type' is "plain"; known are basic, bottleneck
+          resnet | "depths": [ | "depths": [3, | 'depths' is an array; it must have as many numbers as hidden_sizes, 2
+          resnet | "hidden_sizes": [ | "hidden_sizes": [], "sizes": [ | 'hidden_sizes' is an array; it must be an array of 1 to
+          resnet-neck2 | 48 | 50 | 'hidden_sizes' is an array; a bottleneck's sizes must be multiples of 4
+          convnext | "depths": [ | "depths": [3, | 'depths' is an array; it must have as many numbers as hidden_sizes, 3
+          convnext | "num_stages": 3 | "num_stages": 2 | 'hidden_sizes' is an array; it must have as many numbers as num_stages says
+          deberta-v2 | "position_buckets": 4 | "position_buckets": 1 | 'position_buckets' is 1; it must be 2 or more
+          llama-rope3 | "high_freq_factor": 4.0 | "high_freq_factor": 1.0 | it must be more than low_freq_factor, 1.0
+          gpt-neox | "partial_rotary_factor": 0.5 | "partial_rotary_factor": 1.5 | it must be no more than 1
+          smollm3-window | "sliding_attention" | "narrow_attention" | it must be full_attention or sliding_attention for each layer
+          smollm3-window | "sliding_window": 3 | "sliding_window": null | 'layer_types' is an array; a layer has a window, and none is given
+          smollm3 | "no_rope_layers": [ | "no_rope_layers": [1, | 'no_rope_layers' is an array; it must be 0 or 1 for each layer
           resnet | "model_type": "resnet" | "model_type": "resnet", "depths": [1] | a second 'depths'
           """)
   void aWrongValueIsNamed(String model, String right, String wrong, String message)

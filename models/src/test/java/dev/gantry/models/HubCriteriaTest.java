@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatExceptionOfType;
 
 import ai.djl.MalformedModelException;
+import ai.djl.Model;
 import ai.djl.ndarray.NDList;
+import ai.djl.nn.Parameter;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.translate.NoopTranslator;
@@ -49,6 +51,18 @@ class HubCriteriaTest {
     Path folder = HubModelTest.HUB.resolve(name);
     try (ZooModel<NDList, NDList> model = criteria(folder).loadModel()) {
       Reference.of(folder).requireAnsweredBy(HubModel.of(folder), model);
+    }
+  }
+
+  @Test
+  void noWeightOfALoadedModelHasAGradient() throws Exception {
+    Path folder = HubModelTest.HUB.resolve("llama");
+    try (Model byCriteria = criteria(folder).loadModel();
+        Model byItself = HubModel.of(folder).load()) {
+      for (Model model : List.of(byCriteria, byItself)) {
+        assertThat(model.getBlock().getParameters().values())
+            .noneMatch(Parameter::requiresGradient);
+      }
     }
   }
 

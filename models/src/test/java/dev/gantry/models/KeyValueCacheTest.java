@@ -58,6 +58,23 @@ class KeyValueCacheTest {
   }
 
   @Test
+  void closingFreesItsArraysAndNoOthers() {
+    try (NDManager manager = NDManager.newBaseManager()) {
+      NDArray other = manager.zeros(new Shape(1));
+      try (KeyValueCache cache = new KeyValueCache(manager, 0, 3)) {
+        try (NDManager pass = manager.newSubManager();
+            NDScope scope = new NDScope()) {
+          scope.suppressNotUsedWarning();
+          append(cache, pass, 0, 4);
+        }
+        // The batch's padding, and keys and values of two layers.
+        assertThat(manager.getManagedArrays()).hasSize(6).contains(other);
+      }
+      assertThat(manager.getManagedArrays()).containsExactly(other);
+    }
+  }
+
+  @Test
   void tokensAreForgottenFromTheEnd() {
     try (NDManager manager = NDManager.newBaseManager();
         KeyValueCache cache = new KeyValueCache(manager)) {

@@ -285,35 +285,65 @@ class TextEmbedderTest {
     }
   }
 
-  /// The file to change, what to replace in it, by what, and words of the error.
+  /// The folder, the file to change, what to replace in it, by what, and words of the error.
   @ParameterizedTest
   @CsvSource(
       delimiter = '|',
       value = {
-        "modules.json|.models.Pooling|.models.LSTM|Pooling, Dense, Normalize",
-        "modules.json|sentence_transformers.models.Dense|my.Dense|my.Dense",
-        "modules.json|2_Dense|../2_Dense|it must lie in the folder",
-        "1_Pooling/config.json|\"pooling_mode_cls_token\"|\"pooling_mode_first\"|pooling_mode_first",
-        "2_Dense/config.json|activation.Tanh|activation.Softplus|known of torch.nn are",
-        "2_Dense/config.json|torch.nn.modules|my.own|known of torch.nn are",
-        "2_Dense/config.json|12|13|the tensors linear.weight and linear.bias do not fit",
-        "2_Dense/config.json|\"bias\": true|\"bias\": false|do not fit",
-        "2_Dense/config.json|\"bias\": true|\"use_residual\": true|use_residual",
-        "0_Transformer/sentence_bert_config.json|do_lower_case|do_upper_case|do_upper_case",
-        "0_Transformer/tokenizer_config.json|\"backend\"|\"truncation_side\": \"left\","
+        "cls-dense|modules.json|.models.Pooling|.models.LSTM|Pooling, Dense, Normalize",
+        "cls-dense|modules.json|sentence_transformers.models.Dense|my.Dense|my.Dense",
+        "cls-dense|modules.json|2_Dense|../2_Dense|it must lie in the folder",
+        "cls-dense|1_Pooling/config.json|\"pooling_mode_cls_token\"|\"pooling_mode_first\"|pooling_mode_first",
+        "cls-dense|2_Dense/config.json|activation.Tanh|activation.Softplus|known of torch.nn are",
+        "cls-dense|2_Dense/config.json|torch.nn.modules|my.own|known of torch.nn are",
+        "cls-dense|2_Dense/config.json|12|13|the tensors linear.weight and linear.bias do not fit",
+        "cls-dense|2_Dense/config.json|\"bias\": true|\"bias\": false|do not fit",
+        "cls-dense|2_Dense/config.json|\"bias\": true|\"use_residual\": true|use_residual",
+        "cls-dense|0_Transformer/sentence_bert_config.json|do_lower_case|do_upper_case|do_upper_case",
+        "cls-dense|0_Transformer/tokenizer_config.json|\"backend\"|\"truncation_side\": \"left\","
             + " \"backend\"|truncation_side",
-        "0_Transformer/tokenizer.json|{|[|tokenizer.json",
-        "0_Transformer/config.json|BertModel|GPT2LMHeadModel|BertModel"
+        "cls-dense|0_Transformer/tokenizer.json|{|[|tokenizer.json",
+        "cls-dense|0_Transformer/config.json|BertModel|GPT2LMHeadModel|BertModel",
+        "cls-dense|1_Pooling/config.json|\"word_embedding_dimension\"|\"width\"|is 32; this key",
+        "prompts|config_sentence_transformers.json|\"truncate_dim\"|\"cut\"|is 90; this key",
+        "prompts|config_sentence_transformers.json|_name\": \"query\"|_name\": \"q\"|it must be one"
+            + " of"
       })
   void whatIsNotKnownIsOneClearLine(
-      String file, String present, String instead, String words, @TempDir Path folder)
+      String from, String file, String present, String instead, String words, @TempDir Path folder)
       throws IOException {
-    TextReference.copy(TEXTS.resolve("cls-dense"), folder);
+    TextReference.copy(TEXTS.resolve(from), folder);
     TextReference.edit(folder.resolve(file), present, instead);
     assertThatExceptionOfType(MalformedFileException.class)
         .isThrownBy(() -> HubModel.of(folder).embedder().close())
         .satisfies(
             refused -> assertThat(refused.getMessage()).contains(words).doesNotContain("\n"));
+  }
+
+  @ParameterizedTest
+  @CsvSource({
+    ".models.Pooling,.models.Normalize,modules.json must have a Pooling behind the Transformer",
+    ".models.Dense,.models.Pooling,modules.json must have one Pooling"
+  })
+  void modulesInAnotherOrderAreRefused(
+      String present, String instead, String words, @TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("cls-dense"), folder);
+    TextReference.edit(folder.resolve("modules.json"), present, instead);
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> HubModel.of(folder).embedder().close())
+        .withMessageContaining(words);
+  }
+
+  /// On a GPU, such a token would end all later work of the process.
+  @Test
+  void aTokenThatTheModelDoesNotKnowIsRefused(@TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("mean"), folder);
+    TextReference.edit(folder.resolve("tokenizer.json"), "\"cat\": 114", "\"cat\": 160");
+    try (TextEmbedder embedder = HubModel.of(folder).embedder()) {
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(() -> embedder.embed("cat"))
+          .withMessageContaining("makes the token 160; the model knows 160 tokens");
+    }
   }
 
   @Test

@@ -333,6 +333,19 @@ class TextGeneratorTest {
   }
 
   @Test
+  void whatTextsHaveComputedIsFreedWhenTheyEnd() {
+    TextGenerator generator = TextGenerator.builder().optMaxTokens(3).build();
+    try (Model model = model("llama")) {
+      int before = model.getNDManager().getManagedArrays().size();
+      try (TextSession session = generator.session(model)) {
+        assertThat(session.generate(3, 4, 5)).isEqualTo(generator.generate(model, 3, 4, 5));
+        assertThat(model.getNDManager().getManagedArrays()).hasSizeGreaterThan(before);
+      }
+      assertThat(model.getNDManager().getManagedArrays()).hasSize(before);
+    }
+  }
+
+  @Test
   void whoeverAsksNoMoreEndsAText() {
     TextGenerator generator = TextGenerator.builder().optMaxTokens(6).build();
     try (Model model = model("llama");

@@ -17,6 +17,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -131,6 +132,23 @@ class TextScorerTest {
   }
 
   @Test
+  void aModuleBehindTheTransformerIsRefused(@TempDir Path folder) throws IOException {
+    TextReference.copy(TEXTS.resolve("cross"), folder);
+    Files.writeString(
+        folder.resolve("modules.json"),
+        """
+        [{"path": "", "type": "sentence_transformers.models.Transformer"},
+         {"path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}]
+        """);
+    HubModel hub = HubModel.of(folder);
+    for (ThrowingCallable open : List.<ThrowingCallable>of(hub::scorer, hub::classifier)) {
+      assertThatExceptionOfType(MisuseException.class)
+          .isThrownBy(open)
+          .withMessageContaining("modules.json must have a Transformer alone");
+    }
+  }
+
+  @Test
   void aClassifierGivesTheProbabilitiesOfTheLibrary() throws IOException {
     TextReference reference = TextReference.of("classes");
     try (TextClassifier classifier = HubModel.of(TEXTS.resolve("classes")).classifier()) {
@@ -185,6 +203,16 @@ class TextScorerTest {
     }
     assertThatExceptionOfType(MisuseException.class)
         .isThrownBy(() -> HubModel.of(TEXTS.resolve("mean")).classifier())
+        .withMessageContaining("classifies sequences");
+  }
+
+  @Test
+  void aModelThatScoresNothingIsRefusedBeforeItsWeightsAreRead(@TempDir Path folder)
+      throws IOException {
+    TextReference.copy(TEXTS.resolve("mean"), folder);
+    Files.delete(folder.resolve("model.safetensors"));
+    assertThatExceptionOfType(MisuseException.class)
+        .isThrownBy(() -> HubModel.of(folder).scorer().close())
         .withMessageContaining("classifies sequences");
   }
 }
