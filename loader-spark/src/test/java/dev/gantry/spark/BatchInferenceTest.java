@@ -32,11 +32,15 @@ import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
 import dev.gantry.spark.internal.LocalSpark;
+import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
@@ -144,6 +148,37 @@ class BatchInferenceTest {
         }
       }
     }
+  }
+
+  private static final CountDownLatch BEGUN = new CountDownLatch(1);
+  private static final CountDownLatch CLOSED = new CountDownLatch(1);
+
+  @Test
+  void closingDoesNotTakeTheModelFromATask() throws Exception {
+    BatchInference inference =
+        BatchInference.builder()
+            .setModel(device -> {
+              Model model = Model.newInstance("slow", device);
+              model.setBlock(
+                  new LambdaBlock(list -> {
+                    BEGUN.countDown();
+                    Latches.await(CLOSED);
+                    return new NDList(list.head().add(1));
+                  }));
+              return model;
+            })
+            .setInput("features")
+            .setOutput("scores")
+            .optBatchSize(1)
+            .build();
+    CompletableFuture<List<Row>> answers =
+        CompletableFuture.supplyAsync(
+            () -> inference.run(rows(3).coalesce(1)).select("scores").collectAsList());
+    Latches.await(BEGUN);
+    inference.close();
+    CLOSED.countDown();
+    assertThat(answers.get(60, TimeUnit.SECONDS)).hasSize(3);
+    inference.close();
   }
 
   @Test
@@ -299,7 +334,20 @@ class BatchInferenceTest {
                           .withColumn("features", when(col("id").gt(0), col("features"))))
                   .collectAsList())
           .hasStackTraceContaining("column 'features' has a null, which no model takes");
+      assertThatThrownBy(() ->
+              inference
+                  .run(
+                      rows(3)
+                          .coalesce(1)
+                          .withColumn(
+                              "features",
+                              when(col("id").lt(2), col("features")).otherwise(array(lit(1f)))))
+                  .collectAsList())
+          .hasStackTraceContaining("column 'features' has a value of 1 elements, not 4");
     }
+    assertThatThrownBy(() -> builder.optBatchSize(0))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("optBatchSize must be 1 to 65536 (was 0)");
     assertThatThrownBy(() -> BatchInference.builder().build())
         .isInstanceOf(MisuseException.class)
         .hasMessage("setModel must be given (was null)");

@@ -92,6 +92,17 @@ class FormatSourceTest {
     assertThat(set).doesNotExist();
   }
 
+  @ParameterizedTest
+  @ValueSource(strings = {"gantry-shards", "tfrecord"})
+  void aSetNeedsItsPath(String format) {
+    assertThatThrownBy(() -> SPARK.read().format(format).load())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("name one path: load(path), save(path) or option path");
+    assertThatThrownBy(() -> rows().write().format(format).option("path", "").save())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("name one path: load(path), save(path) or option path");
+  }
+
   /// Names are the same in upper and lower case. Hadoop's have a dot.
   @ParameterizedTest
   @ValueSource(strings = {"gantry-shards", "tfrecord"})

@@ -96,6 +96,15 @@ class ShardsSourceTest {
     assertThat(names(set)).hasSize(5).contains("shards.json");
   }
 
+  /// A task puts 4,096 rows at most into its buffers.
+  @Test
+  void aPartitionMayHaveMoreRowsThanATasksBuffers() {
+    Path set = folder.resolve("set");
+    SPARK.range(0, 10_000, 1, 1).write().format(FORMAT).save(set.toString());
+    assertThat(read(set).agg(sum("id")).head().getLong(0)).isEqualTo(10_000L * 9999 / 2);
+    assertThat(ShardSet.open(set).samples()).isEqualTo(10_000);
+  }
+
   @Test
   void onlyColumnsOfTheQueryAreRead() {
     Path set = folder.resolve("set");
@@ -258,6 +267,7 @@ class ShardsSourceTest {
     assertThat(names(set)).hasSize(ShardSet.open(set).shards().size() + 1);
   }
 
+  /// The row that fails comes when its task has appended others.
   @Test
   void aFailedJobLeavesNothing() {
     Path set = folder.resolve("set");
@@ -266,23 +276,23 @@ class ShardsSourceTest {
             .udf(
                 (UDF1<Long, Long>)
                     id -> {
-                      if (id == 777) {
-                        throw new IllegalStateException("row 777");
+                      if (id == 4777) {
+                        throw new IllegalStateException("row 4777");
                       }
                       return id;
                     },
                 DataTypes.LongType)
             .apply(col("id"));
-    Dataset<Row> data = SPARK.range(0, 1000, 1, 4).select(broken.as("id"));
+    Dataset<Row> data = SPARK.range(0, 20_000, 1, 4).select(broken.as("id"));
 
     assertThatThrownBy(() -> data.write().format(FORMAT).save(set.toString()))
-        .hasStackTraceContaining("row 777");
+        .hasStackTraceContaining("row 4777");
     assertThat(set).doesNotExist();
 
     samples(100).write().format(FORMAT).save(set.toString());
     List<String> before = names(set);
     assertThatThrownBy(() -> data.write().format(FORMAT).mode("overwrite").save(set.toString()))
-        .hasStackTraceContaining("row 777");
+        .hasStackTraceContaining("row 4777");
     assertThat(names(set)).isEqualTo(before);
     assertThat(read(set).count()).isEqualTo(100);
   }
@@ -292,6 +302,10 @@ class ShardsSourceTest {
         Arguments.of(lit("text"), "column 'c' of type string does not fit gantry-shards"),
         Arguments.of(array(array(lit(1))), "column 'c' of type array<array<int>> does not fit"),
         Arguments.of(when(col("id").equalTo(5), lit(null)).otherwise(1), "column 'c' has a null"),
+        Arguments.of(when(col("id").gt(0), array(lit(1))), "column 'c' has a null"),
+        Arguments.of(
+            array(lit(1), when(col("id").equalTo(5), lit(null)).otherwise(2)),
+            "column 'c' has a null"),
         Arguments.of(
             when(col("id").equalTo(5), array(lit(1))).otherwise(array(lit(1), lit(2))),
             "column 'c' has a value of 1 elements, where its shape is [2]"));

@@ -284,6 +284,18 @@ class TfRecordSourceTest {
     assertThat(files(set, "")).hasSize(7);
   }
 
+  @Test
+  void aFileOfASetThatIsNotWholeIsNotReadByItself() throws IOException {
+    Path set = folder.resolve("set");
+    samples(30).write().format(FORMAT).save(set.toString());
+    Path first = files(set, "part-00000").getFirst();
+    assertThat(read(first).count()).isEqualTo(10);
+    Files.delete(files(set, "part-00002").getFirst());
+    assertThatThrownBy(() -> read(first).count())
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContainingAll(set.toString(), "wrong-file");
+  }
+
   private static List<Path> files(Path folder, String part) {
     try (Stream<Path> entries = Files.list(folder)) {
       return entries

@@ -39,7 +39,6 @@ record RowColumn(String name, int number, DType numbers, List<Long> shape) imple
         requireLength(elements, Array.getLength(values));
         System.arraycopy(values, 0, all, i * elements, elements);
       } else {
-        requireLength(elements, 1);
         Array.set(all, i, values);
       }
     }

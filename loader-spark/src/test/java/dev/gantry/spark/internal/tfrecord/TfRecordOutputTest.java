@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.spark.internal.tfrecord;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.TransferException;
+import dev.gantry.spark.internal.columns.SourceOptions;
+import java.nio.file.Path;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.types.DataTypes;
+import org.apache.spark.sql.types.StructType;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class TfRecordOutputTest {
+  @TempDir Path folder;
+
+  /// As a second attempt of a task does, of which the driver has not heard.
+  @Test
+  void aTaskThatOutlivesItsJobWritesNothing() {
+    Path set = folder.resolve("set");
+    TfRecordOutput output =
+        TfRecordOutput.of(
+            new StructType().add("id", DataTypes.LongType),
+            new SourceOptions(Map.of("path", set.toString())));
+    Iterator<InternalRow> rows =
+        List.<InternalRow>of(new GenericInternalRow(new Object[] {1L})).iterator();
+    assertThatThrownBy(() -> output.write("0", rows))
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("since the job has ended");
+    assertThat(set).doesNotExist();
+  }
+}
