@@ -8,6 +8,7 @@
 #   run.sh datasets FOLDER    ceilings and ours on 8 GB of samples, which are made if they are not there
 #   run.sh random-datasets FOLDER   single samples of them in random order, read by the CPU and fetched by the GPU, as they are and
 #                             normalised, with DJL's operations beside
+#   run.sh mapped-datasets FOLDER   the same, only fetched by the GPU
 #   run.sh two-gpus FOLDER    such samples fetched by two GPUs at once, from files that are registered once, with the links' ceilings
 #   run.sh replicas FILE [GPUS]     one file onto both GPUs, each byte read once, beside loads one after the other and rings in C; FILE
 #                             is made (8.6 GB) if it is not there
@@ -19,7 +20,8 @@
 #   run.sh stream-datasets FOLDER   TFRecord without an index: read, checked and decoded by the CPU
 #   run.sh model FOLDER       a Llama of 8 GB into a block, FP8, refresh, offload; made in FOLDER if it is not there
 #   run.sh first [TURNS]      the first load of a process, 10, 100 and 500 MB, beside DJL's own loads
-#   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start; FILE is made if it is not there
+#   run.sh first-device FILE  the first loads of a process onto the GPU, from the process's start, beside a C program; FILE is made if
+#                             it is not there
 #   run.sh into FOLDER        loads into DJL's own tensors against loads into Gantry's memory, and writes from both; makes 5.4 GB there
 #   run.sh texts FOLDER       texts a second into vectors by a BERT-base with random weights, which is made there, and by Python's libraries
 #   run.sh generate FOLDER [WIDTH LAYERS]   tokens a second by a Llama of 8 billion parameters (16 GB, made there), one prompt and 32, and by
@@ -160,7 +162,7 @@ save() {
   rm -rf "$checkpoints"
 }
 
-# datasets FOLDER rows|random|streams|first
+# datasets FOLDER rows|random|mapped|streams|first
 datasets() {
   main dev.gantry.benchmarks.Measure datasets cuda:0 "$2" "$1" 8600000000
 }
@@ -185,16 +187,19 @@ first_device() {
 }
 
 all_first_device() {
-  local cache
+  local cache program
   make_file "$1"
+  program=$(dirname "$1")/first
+  [[ -x $program ]] || cc -O2 -I/usr/local/cuda/include -L/usr/local/cuda/lib64/stubs "$here/first.c" -o "$program" -lcuda -lpthread || return
   cat "$1" >/dev/null
   cache=$(mktemp -d)
-  for turn in 1 2 3; do
+  for turn in 1 2 3 4 5 6 7; do
+    echo "in C:              $(GANTRY_STARTED=$(date +%s%N) "$program" "$1" 8)"
     echo "plain:             $(first_device "$1")"
     echo "prepared:          $(prepare=prepare first_device "$1")"
   done
   prepare=prepare first_device "$1" -XX:AOTCacheOutput="$cache/aot" >/dev/null 2>&1
-  for turn in 1 2 3; do
+  for turn in 1 2 3 4 5 6 7; do
     echo "prepared, AOT:     $(prepare=prepare first_device "$1" -XX:AOTCache="$cache/aot" 2>&1)"
   done
   rm -r "$cache"
@@ -328,6 +333,7 @@ case ${1:-} in
   overlap-save) find_libtorch && main dev.gantry.benchmarks.Measure overlap-save "${2:?run.sh overlap-save FOLDER}" "${@:3}" ;;
   datasets) all_datasets "${2:?run.sh datasets FOLDER}" ;;
   random-datasets) find_libtorch && datasets "${2:?run.sh random-datasets FOLDER}" random ;;
+  mapped-datasets) find_libtorch && datasets "${2:?run.sh mapped-datasets FOLDER}" mapped ;;
   two-gpus) main dev.gantry.benchmarks.Measure two-gpus "${2:?run.sh two-gpus FOLDER}" 8600000000 ;;
   replicas | slices) several_gpus "$1" "${2:?run.sh $1 FILE [GPUS]}" "${3:-2}" ;;
   resident) resident "${2:?run.sh resident FILE}" ;;

@@ -15,12 +15,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
+import org.jspecify.annotations.Nullable;
 
 /// The primary context of one CUDA device. libtorch uses the same one, so each side can use the
 /// other's memory.
 ///
-/// A context is retained once a process and never released, since NDArrays over its memory may outlive every session.
-/// For the same reason it keeps streams, events and memory of the device that nothing uses now for the next load or
+/// A context is retained at its first use, once a process, and never released, since NDArrays over its memory may outlive
+/// every session. For the same reason it keeps streams, events and memory of the device that nothing uses now for the next load or
 /// ring of any session; any session may free them.
 /// Thread-safe.
 public final class CudaContext {
@@ -46,9 +47,11 @@ public final class CudaContext {
 
   private final CudaDriver driver;
   private final int ordinal;
-  private final CudaDriver.Context context;
   private final IdleStreams streams = new IdleStreams(this);
   private final ReentrantLock allocating = new ReentrantLock();
+
+  /// Null until the context is first used.
+  private volatile CudaDriver.@Nullable Context context;
 
   private final Pool<DeviceSlab.Block> idleDevice =
       new Pool<>(
@@ -67,7 +70,6 @@ public final class CudaContext {
   private CudaContext(CudaDriver driver, int ordinal) {
     this.driver = driver;
     this.ordinal = ordinal;
-    this.context = driver.retainPrimaryContext(ordinal);
   }
 
   /// Nothing is kept where the device does not say how much is free: whoever frees memory must not fail by that.
@@ -111,6 +113,36 @@ public final class CudaContext {
     return idlePinned;
   }
 
+  /// Whether a device's context has been used, so that the next use does not wait for it.
+  public static boolean isOpen(Device.Cuda device) {
+    CudaContext one = CONTEXTS.get(device.ordinal());
+    return one != null && one.context != null;
+  }
+
+  /// Retains the context, which takes a tenth of a second in a new process, unless it has been used.
+  ///
+  /// @throws TransferException if the device refuses it, such as for want of memory; the next use tries again
+  public CudaDriver.Context open() {
+    CudaDriver.Context opened = context;
+    return opened == null ? retain() : opened;
+  }
+
+  private synchronized CudaDriver.Context retain() {
+    CudaDriver.Context opened = context;
+    if (opened == null) {
+      opened = driver.retainPrimaryContext(ordinal);
+      context = opened;
+    }
+    return opened;
+  }
+
+  /// The pinned memory of this device that nothing uses now, in bytes.
+  public long idlePinnedBytes() {
+    return idlePinned.size();
+  }
+
+  /// The context of a device; does not wait for it, unlike its first use.
+  ///
   /// @throws DeviceUnavailableException if there is no CUDA driver or no such device
   public static CudaContext of(Device.Cuda device) {
     return CONTEXTS.computeIfAbsent(
@@ -209,7 +241,7 @@ public final class CudaContext {
   /// @return empty, or why it may not
   public String reach(CudaContext peer) {
     try (var _ = enter()) {
-      return driver.reach(ordinal, peer.ordinal, peer.context);
+      return driver.reach(ordinal, peer.ordinal, peer.open());
     }
   }
 
@@ -217,12 +249,12 @@ public final class CudaContext {
   public void copyToPeer(
       CudaContext peer, long target, long source, long bytes, CudaDriver.Stream stream) {
     try (var _ = enter()) {
-      driver.copyToPeer(target, peer.context, source, context, bytes, stream);
+      driver.copyToPeer(target, peer.open(), source, open(), bytes, stream);
     }
   }
 
   /// Makes this context current on the calling thread until the scope closes.
   public CudaDriver.Entered enter() {
-    return driver.enter(context);
+    return driver.enter(open());
   }
 }

@@ -2,6 +2,8 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.TransferException;
+import java.util.ArrayDeque;
+import java.util.Deque;
 
 /// Page-locked host memory, which a GPU reads and writes by itself while the CPU does other work.
 public final class PinnedSlab extends CpuSlab {
@@ -41,6 +43,30 @@ public final class PinnedSlab extends CpuSlab {
     return new PinnedSlab(context, pin(context, size, room), size);
   }
 
+  /// Pins memory for slabs that are allocated later, and keeps it idle. The kernel provides the memory before the device's
+  /// context is needed, which another thread may be opening.
+  ///
+  /// @param size in bytes, of each slab
+  /// @throws TransferException as [#allocate] does; what was pinned before stays idle
+  public static void prepare(CudaContext context, int count, long size) {
+    checkSize(size);
+    Deque<HugePages> unpinned = new ArrayDeque<>();
+    try (Admission room = Admission.ofHost(Math.multiplyExact(count, size))) {
+      while (unpinned.size() < count) {
+        unpinned.add(room.map(size));
+        unpinned.getLast().touch();
+      }
+      while (!unpinned.isEmpty()) {
+        HugePages pages = unpinned.getFirst();
+        pin(context, pages);
+        unpinned.removeFirst();
+        context.idlePinned().keep(pages, size);
+      }
+    } finally {
+      Cleanup.runAll(unpinned.stream().<Runnable>map(pages -> pages::unmap).toList());
+    }
+  }
+
   /// Promises host memory; if there is too little, frees idle pinned memory and tries again.
   private static Admission admit(CudaContext context, long size) {
     try {
@@ -62,12 +88,16 @@ public final class PinnedSlab extends CpuSlab {
         () -> {
           // Pinning would provide the pages too, but on one processor.
           pages.touch();
-          try (var _ = context.enter()) {
-            context.driver().pin(pages.address(), pages.size());
-          }
+          pin(context, pages);
           return pages;
         },
         pages::unmap);
+  }
+
+  private static void pin(CudaContext context, HugePages pages) {
+    try (var _ = context.enter()) {
+      context.driver().pin(pages.address(), pages.size());
+    }
   }
 
   /// Gives the memory back. No copy from or into it may be running.

@@ -161,6 +161,7 @@ public final class GantrySession implements Session {
   }
 
   private Loaded read(List<ExtentRequest> wanted, Device device, TransferOptions options) {
+    DevicePreparation.beginLoad(List.of(device));
     return load(new NewSlabs.Whole(wanted, List.of(device), options), options).getFirst();
   }
 
@@ -192,6 +193,7 @@ public final class GantrySession implements Session {
   public List<Loaded> loadOnEach(
       List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);
+    DevicePreparation.beginLoad(devices);
     return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
@@ -206,6 +208,7 @@ public final class GantrySession implements Session {
   public List<Loaded> loadSlices(
       List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
     Replicas.require(devices);
+    DevicePreparation.beginLoad(devices);
     return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 

@@ -6,11 +6,11 @@ import dev.gantry.core.DeviceUnavailableException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.threads.ReaderGrowth;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -45,7 +45,19 @@ public final class DevicePreparation {
   ///
   /// @param choice chooses the device; called in the background, since it may have to start libcuda
   public static void begin(Supplier<Device> choice) {
-    begin(choice, DevicePreparation::warmUp);
+    begin(
+        choice,
+        device -> warmUp(device, ReaderRule.threads(device, TransferOptions.defaults(), false)));
+  }
+
+  /// Begins to open the devices of a load that no load has opened yet, and makes the buffers of one reader for each. The
+  /// load is planned and opens its files meanwhile.
+  public static void beginLoad(List<Device> devices) {
+    for (Device device : devices) {
+      if (device instanceof Device.Cuda cuda && !CudaContext.isOpen(cuda)) {
+        begin(() -> cuda, one -> warmUp(one, 1));
+      }
+    }
   }
 
   /// Begins to load and initialise libcuda where the host has NVIDIA's driver, once a process: that takes a tenth of a
@@ -58,23 +70,21 @@ public final class DevicePreparation {
 
   /// Does the same as [#begin], but makes only the CUDA context, which is enough for mapping memory of other processes.
   public static void beginContext(Supplier<Device> choice) {
-    begin(choice, CudaContext::of);
+    begin(choice, device -> CudaContext.of(device).open());
   }
 
-  /// Makes the context, streams, events and pinned buffers, and leaves them to be reused.
-  private static void warmUp(Device.Cuda device) {
+  /// Makes the context, and pinned buffers for readers while the driver makes it. All of them are kept for the load. The
+  /// load's readers make their streams and events, as one reader does here, so that its classes are loaded.
+  private static void warmUp(Device.Cuda device, int readers) {
     TransferOptions options = TransferOptions.defaults();
-    int threads = ReaderRule.threads(device, options, false);
+    long bytes = ReaderRule.ownBufferBytes(options);
+    CudaContext context = CudaContext.of(device);
+    start(context::open);
+    long missing = 2L * readers - context.idlePinnedBytes() / bytes;
+    PinnedSlab.prepare(context, (int) Math.max(0, missing), bytes);
     StagedTransport staging =
-        Objects.requireNonNull(OnDemandTransfer.staging(device, options, threads));
-    List<StagedTransport.Reader> readers = new ArrayList<>();
-    try {
-      while (readers.size() < threads) {
-        readers.add(Objects.requireNonNull(staging.openReader(() -> true, ReaderGrowth.NONE)));
-      }
-    } finally {
-      Cleanup.runAll(readers.stream().<Runnable>map(reader -> reader::close).toList());
-    }
+        Objects.requireNonNull(OnDemandTransfer.staging(device, options, readers));
+    Objects.requireNonNull(staging.openReader(() -> true, ReaderGrowth.NONE)).close();
   }
 
   private static void begin(Supplier<Device> choice, Consumer<Device.Cuda> preparation) {

@@ -99,7 +99,7 @@ public final class PyTorch {
   public static Device arraysDevice(ai.djl.Device device) {
     Device target = device(device);
     if (target instanceof Device.Cuda cuda && !TorchLibrary.isForCuda(library().folder())) {
-      // Opening the context throws if there is no such GPU.
+      // This throws if there is no such GPU.
       var _ = CudaContext.of(cuda);
       throw new DeviceUnavailableException(
           ("no array can be on %s: the libtorch that DJL took from %s is for the CPU, "
