@@ -84,7 +84,10 @@ public final class Rings implements AutoCloseable {
   }
 
   private static TransferOptions reads(RingOptions options) {
-    TransferOptions reads = options.transfer();
+    TransferOptions reads =
+        options.hostBytes() > options.slotBytes() / 2
+            ? ReaderRule.ofWriters(options.device(), options.transfer())
+            : options.transfer();
     return reads.withLimits(reads.limits().withRequestBytes(options.requestBytes()));
   }
 

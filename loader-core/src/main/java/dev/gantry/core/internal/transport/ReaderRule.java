@@ -62,6 +62,15 @@ public final class ReaderRule {
         : options;
   }
 
+  /// Options for a ring onto a device whose batches the CPU writes for the most part: decoding takes more of its readers' time than reading,
+  /// so eight do not fill the link.
+  public static TransferOptions ofWriters(Device device, TransferOptions options) {
+    return options.threads() == 0 && device instanceof Device.Cuda
+        ? options.withThreads(
+            Math.clamp(Runtime.getRuntime().availableProcessors(), 2, MAX_READERS))
+        : options;
+  }
+
   /// The transport that the options ask for, or null for none. Bytes whose checksum is wanted must pass the CPU.
   static @Nullable Transport transport(Device device, TransferOptions options) {
     Transport asked = options.transport();
