@@ -33,7 +33,7 @@ public final class Measure {
       loads DEVICE FILE FILE...
       cancels DEVICE FILE LOADS...
       several-gpus replicas|slices FILE DEVICES [TURNS]
-      datasets DEVICE rows|random|streams|first FOLDER BYTES
+      datasets DEVICE rows|random|mapped|streams|first FOLDER BYTES
       host-datasets make|records|decode|shards|small FOLDER BYTES
       pictures FOLDER [PYTHON [PICTURES]]
       two-gpus FOLDER BYTES

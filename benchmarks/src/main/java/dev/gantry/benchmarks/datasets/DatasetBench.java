@@ -23,7 +23,7 @@ import java.util.List;
 import java.util.Locale;
 
 /// Measures how fast batches are loaded into a device's memory: `datasets DEVICE
-/// rows|random|streams|first FOLDER BYTES`.
+/// rows|random|streams|first FOLDER BYTES`; or `mapped`, which is `random` as the GPU fetches by itself.
 ///
 /// It makes samples of random bytes in `FOLDER` if they are missing. A run counts from the call that opens
 /// the dataset to the last batch's arrival, of three epochs in one ring where the page cache is hot, else
@@ -55,7 +55,8 @@ public final class DatasetBench {
       DatasetBench bench = new DatasetBench(session, Device.parse(arguments[0]), samples);
       switch (arguments[1]) {
         case "rows" -> bench.rows();
-        case "random" -> bench.random();
+        case "random" -> bench.random(List.of(Transport.STAGED, Transport.MAPPED));
+        case "mapped" -> bench.random(List.of(Transport.MAPPED));
         case "first" -> bench.first();
         case "streams" -> bench.streams();
         default -> throw new IllegalArgumentException(arguments[1]);
@@ -126,7 +127,7 @@ public final class DatasetBench {
         check(kind, order);
       }
     }
-    random();
+    random(List.of(Transport.STAGED, Transport.MAPPED));
     streams();
   }
 
@@ -146,10 +147,10 @@ public final class DatasetBench {
   }
 
   /// Measures single samples in random order, read by the CPU and fetched by the GPU.
-  private void random() throws Exception {
+  private void random(List<Transport> transports) throws Exception {
     Samples pages =
         new Samples(session, samples.folder(), "pages", TensorShape.of(4096), 500_000, 8192);
-    for (Transport transport : List.of(Transport.STAGED, Transport.MAPPED)) {
+    for (Transport transport : transports) {
       Epochs epochs = epochs(3, Epochs.TRANSFER.withTransport(transport));
       Comparison photos = comparison("hot, " + transport + ", single samples");
       for (Kind kind : FILES) {
