@@ -20,6 +20,10 @@ public final class Gathering implements AutoCloseable {
   private final KeptFiles files;
   private final KeptFiles.Lease lease;
   private final Gathers gathers;
+
+  /// The kept file of each of the gathers' files, since samples in random order change the file with nearly every row.
+  private final List<KeptFile> kept;
+
   private final List<Fused> fused;
   private final int pieces;
 
@@ -45,6 +49,7 @@ public final class Gathering implements AutoCloseable {
     this.files = files;
     this.lease = lease;
     this.gathers = gathers;
+    this.kept = gathers.files().stream().map(lease::file).toList();
     this.fused = fuse(normalized);
     long[] count = {0};
     forEachPlain((_, _, bytes) -> count[0] += Math.ceilDiv(bytes, PIECE_BYTES));
@@ -99,14 +104,11 @@ public final class Gathering implements AutoCloseable {
   }
 
   private void forEach(int first, int end, Sink sink) {
-    int file = -1;
-    long begin = 0;
     for (int i = first; i < end; i++) {
-      if (gathers.file(i) != file) {
-        file = gathers.file(i);
-        begin = lease.file(gathers.files().get(file)).address(0);
-      }
-      sink.gather(begin + gathers.offset(i), gathers.slotOffset(i), gathers.length(i));
+      sink.gather(
+          kept.get(gathers.file(i)).address(gathers.offset(i)),
+          gathers.slotOffset(i),
+          gathers.length(i));
     }
   }
 
@@ -167,13 +169,8 @@ public final class Gathering implements AutoCloseable {
   /// @param first the index of the first row
   /// @param end the index after the last row
   public void copy(MemorySegment slot, int first, int end) {
-    int number = -1;
-    MemorySegment file = MemorySegment.NULL;
     for (int i = first; i < end; i++) {
-      if (gathers.file(i) != number) {
-        number = gathers.file(i);
-        file = lease.file(gathers.files().get(number)).segment();
-      }
+      MemorySegment file = kept.get(gathers.file(i)).segment();
       MemorySegment.copy(file, gathers.offset(i), slot, gathers.slotOffset(i), gathers.length(i));
     }
   }
