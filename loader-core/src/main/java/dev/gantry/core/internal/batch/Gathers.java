@@ -5,11 +5,9 @@ import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
+import java.util.IdentityHashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import org.jspecify.annotations.Nullable;
 
 /// Ranges of files, and where in the slot their bytes go. File offsets and slot offsets need no alignment. The
 /// gathers are kept in columns of one array, since a batch of short samples has thousands. Immutable.
@@ -41,13 +39,14 @@ public final class Gathers {
   /// Collects gathers. Not thread-safe; [#build] may be called once.
   public static final class Builder {
     private final List<Location> files = new ArrayList<>();
-    private final Map<Location, Integer> numbers = new HashMap<>();
+
+    /// The numbers of files by their objects: a location takes long to hash, and a dataset has one object for each file.
+    private final IdentityHashMap<Location, Integer> numbers = new IdentityHashMap<>();
+
     private long[] columns;
     private long[] ends = {};
     private int count;
     private long bytes;
-    private @Nullable Location last;
-    private int lastNumber;
 
     /// @param expected how many gathers there will be; more may come
     public Builder(int expected) {
@@ -66,7 +65,7 @@ public final class Gathers {
       if (at == columns.length) {
         columns = Arrays.copyOf(columns, Math.max(2 * at, 8 * WIDTH));
       }
-      int number = number(file);
+      int number = numbers.computeIfAbsent(file, this::newNumber);
       columns[at] = number;
       columns[at + OFFSET] = offset;
       columns[at + LENGTH] = length;
@@ -76,15 +75,11 @@ public final class Gathers {
       count++;
     }
 
-    private int number(Location file) {
-      if (!Objects.equals(file, last)) {
-        last = file;
-        lastNumber = numbers.computeIfAbsent(file, this::newNumber);
-      }
-      return lastNumber;
-    }
-
     private int newNumber(Location file) {
+      int known = files.indexOf(file);
+      if (known >= 0) {
+        return known;
+      }
       files.add(file);
       ends = Arrays.copyOf(ends, files.size());
       return files.size() - 1;
