@@ -284,7 +284,9 @@ record RandomLayout(
   /// Returns an integer, or the bits of an F32 number.
   private int value(Formula one, int[] indexes) {
     return switch (one) {
-      case Formula.Axis axis -> indexes[List.of(Formula.Axis.values()).indexOf(axis)];
+      case Formula.Axis.MATRIX -> indexes[0];
+      case Formula.Axis.ROW -> indexes[1];
+      case Formula.Axis.COLUMN -> indexes[2];
       case Formula.Constant(int constant) -> constant;
       case Formula.Parameter(int number) -> parameters.get(number);
       case Formula.Lookup(Formula.Table table, Formula index) ->

@@ -63,7 +63,7 @@ class TokenSamplerTest {
       SplittableRandom random = new SplittableRandom(4);
       double kept = mass(shares, bound);
       double mean = 0;
-      int draws = 300;
+      int draws = 100;
       for (int i = 0; i < draws; i++) {
         int drawn = sampler.draw(FloatBuffer.wrap(shares), random);
         // The bound is of sums in another order.
