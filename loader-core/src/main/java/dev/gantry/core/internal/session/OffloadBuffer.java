@@ -91,11 +91,11 @@ public final class OffloadBuffer implements AutoCloseable {
       case Device.Cuda cuda -> {
         CudaContext context = CudaContext.of(cuda);
         context.synchronize();
+        // Closing the queue waits for its copies.
         try (CopyQueue queue = new CopyQueue(context)) {
           for (int i = 0; i < sizes.size(); i++) {
             queue.copyToHost(hostBytes(i).address(), addresses.get(i), sizes.get(i));
           }
-          queue.drain();
         }
       }
     }
@@ -139,7 +139,6 @@ public final class OffloadBuffer implements AutoCloseable {
             there.add(copy);
             queue.copyToDevice(copy.address(), slab.address(), slab.size());
           }
-          queue.drain();
         }
       }
     }

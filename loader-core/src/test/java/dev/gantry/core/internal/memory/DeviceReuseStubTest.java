@@ -7,6 +7,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import dev.gantry.core.Device;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.session.Loaded;
+import dev.gantry.core.internal.session.OffloadBuffer;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
@@ -119,6 +121,29 @@ class DeviceReuseStubTest {
     assertThat(content(read)).isEqualTo(OLD);
     assertThat(cuda.calls("cuEventSynchronize")).as("no thread waits").isZero();
     assertThat(cuda.calls("cuCtxSynchronize")).isZero();
+  }
+
+  @Test
+  void bytesOfTheHostAreThereWhenTheirCopyReturns() {
+    DeviceSlab slab = allocate();
+    slab.copyFromHost(0, pinned(NEW).segment());
+    assertThat(content(slab)).isEqualTo(NEW);
+  }
+
+  @Test
+  void whatIsOffloadedIsWhatTheDevicesQueueWrites() {
+    DeviceSlab source = allocate();
+    PinnedSlab bytes = pinned(NEW);
+    try (OffloadBuffer buffer = OffloadBuffer.prepare(context.device(), List.of((long) BYTES))) {
+      try (var _ = context.enter()) {
+        driver.copyToDevice(source.address(), bytes.address(), BYTES, CudaDriver.Stream.DEFAULT);
+      }
+      buffer.save(List.of(source.address()));
+      source.copyFromHost(0, pinned(OLD).segment());
+      try (Loaded restored = buffer.restore()) {
+        assertThat(TestFiles.bytes(restored.regions().getFirst())).isEqualTo(NEW);
+      }
+    }
   }
 
   @Test
