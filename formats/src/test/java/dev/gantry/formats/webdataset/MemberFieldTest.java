@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.webdataset;
+
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import java.util.function.Function;
+import java.util.stream.Stream;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
+
+class MemberFieldTest {
+  static Stream<Function<String, MemberField>> kinds() {
+    return Stream.of(
+        extension -> MemberField.raw(extension, DType.U8, 1),
+        MemberField::npy,
+        MemberField::integer,
+        extension -> MemberField.padded(extension, 10),
+        extension -> MemberField.decoded(extension, (_, _, _) -> {}, DType.U8, 1));
+  }
+
+  @ParameterizedTest
+  @MethodSource("kinds")
+  void anExtensionThatNoMemberCanHaveIsRefused(Function<String, MemberField> kind) {
+    for (String extension : new String[] {"", "jpg;", "folder/jpg"}) {
+      assertThatThrownBy(() -> kind.apply(extension))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageContaining("an extension must be such as jpg");
+    }
+  }
+}
