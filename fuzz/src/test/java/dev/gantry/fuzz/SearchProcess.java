@@ -42,13 +42,15 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
     Path place = Files.createTempDirectory(own, targets.getFirst().name() + "-");
     Path corpus = Files.createDirectory(place.resolve("corpus"));
     Path artifacts = Files.createDirectory(place.resolve("artifacts"));
-    for (int i = 0; i < targets.size(); i++) {
-      for (byte[] seed : targets.get(i).seeds().all()) {
-        put(corpus, (byte) i, seed);
-      }
-      Path known = corpusOf(targets.get(i));
-      for (Path each : listed(known)) {
-        put(corpus, (byte) i, Files.readAllBytes(each));
+    // Searches begin side by side, and seeds are made in one folder.
+    synchronized (SearchProcess.class) {
+      for (int i = 0; i < targets.size(); i++) {
+        for (byte[] seed : targets.get(i).seeds().all()) {
+          put(corpus, (byte) i, seed);
+        }
+        for (Path each : listed(corpusOf(targets.get(i)))) {
+          put(corpus, (byte) i, Files.readAllBytes(each));
+        }
       }
     }
     Path log = place.resolve("log");
