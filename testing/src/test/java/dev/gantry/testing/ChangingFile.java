@@ -4,6 +4,7 @@ package dev.gantry.testing;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.GantryException;
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
@@ -16,8 +17,13 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.FileTime;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.stream.Stream;
+import java.util.EnumSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicReference;
 
 /// A file that another program changes while it is read: before each of the reader's calls in turn. The reader gets all
 /// of one version, or an error.
@@ -40,6 +46,15 @@ public final class ChangingFile {
     byte[] read(GantrySession session, Path file) throws IOException;
   }
 
+  /// Reads a file of a server, and gives what a program would get of it.
+  public interface RemoteReading {
+    byte[] read(Location file) throws IOException;
+  }
+
+  /// A cache's reader makes many calls: a build changes its files before some of them, and `-Dgantry.cache.stride=1` before
+  /// each.
+  private static final int CACHE_STRIDE = Integer.getInteger("gantry.cache.stride", 5);
+
   private ChangingFile() {}
 
   /// Changes the file at every step of its reading.
@@ -54,16 +69,99 @@ public final class ChangingFile {
     byte[] both = grown(file, before, after, reading);
     byte[] first = whole(file, before, reading);
     assertThat(first).isNotEqualTo(second);
-    int steps = steps(file, reading);
-    for (Change change : Change.values()) {
-      for (int step = 1; step <= steps; step++) {
-        write(file, before);
-        FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
-        calls.before(step, () -> change(file, change, after));
+    everyStep(
+        EnumSet.allOf(Change.class),
+        steps(calls -> read(calls, file, reading)),
+        1,
+        List.of(first, second, both),
+        (change, step) -> {
+          write(file, before);
+          FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+          calls.before(step, () -> change(file, change, after));
+          return read(calls, file, reading);
+        });
+    write(file, before);
+  }
+
+  /// Changes one of a folder's files at steps of a reading that gets its bytes elsewhere where the folder does not
+  /// have them any more: it always gets the same.
+  ///
+  /// @param after what the file is changed to
+  public static void inCache(Path file, byte[] after, Set<Change> changes, Reading reading)
+      throws IOException {
+    KeptFolder kept = KeptFolder.of(file.getParent());
+    byte[] right = read(new FaultyFileCalls(Libc.INSTANCE), file, reading);
+    kept.restore();
+    int steps = steps(calls -> read(calls, file, reading));
+    everyStep(
+        changes,
+        steps,
+        CACHE_STRIDE,
+        List.of(right),
+        (change, step) -> {
+          kept.restore();
+          FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+          calls.before(step, () -> change(file, change, after));
+          return read(calls, file, reading);
+        });
+    kept.restore();
+  }
+
+  /// Changes a server's file before it answers each of the requests.
+  public static void onServer(
+      RangeServer server, String name, byte[] before, byte[] after, RemoteReading reading)
+      throws IOException {
+    byte[] half = Arrays.copyOf(before, before.length / 2);
+    List<byte[]> wholes = new ArrayList<>();
+    for (byte[] version : List.of(before, after, join(before, after), half)) {
+      Location file = server.put(name, version);
+      wholes.add(reading.read(file));
+    }
+    AtomicInteger requests = new AtomicInteger();
+    AtomicReference<Runnable> action = new AtomicReference<>(() -> {});
+    AtomicInteger at = new AtomicInteger();
+    server.before(_ -> {
+      if (requests.incrementAndGet() == at.get()) {
+        action.get().run();
+      }
+      return false;
+    });
+    byte[] _ = reading.read(server.put(name, before));
+    int steps = requests.get();
+    assertThat(steps).as("requests").isGreaterThan(2);
+    everyStep(
+        EnumSet.allOf(Change.class),
+        steps,
+        1,
+        wholes,
+        (change, step) -> {
+          Location file = server.put(name, before);
+          requests.set(0);
+          at.set(step);
+          action.set(() -> change(server, name, change, before, after));
+          return reading.read(file);
+        });
+    server.before(_ -> false);
+  }
+
+  /// One reading, during which a change is made before a step.
+  private interface Attempt {
+    byte[] read(Change change, int step) throws IOException;
+  }
+
+  /// @param stride 1 for each step; a larger one for fewer, which differ among the changes
+  /// @param allowed what a reading may get, unless it fails
+  private static void everyStep(
+      Set<Change> changes, int steps, int stride, List<byte[]> allowed, Attempt attempt)
+      throws IOException {
+    int first = 0;
+    for (Change change : changes) {
+      first = 1 + first % stride;
+      for (int step = first; step <= steps; step += stride) {
         String where = change + " before call " + step + " of " + steps;
-        try (GantrySession session = Sessions.over(calls)) {
-          byte[] got = reading.read(session, file);
-          assertThat(Stream.of(first, second, both).anyMatch(whole -> Arrays.equals(got, whole)))
+        try {
+          byte[] got = attempt.read(change, step);
+          assertThat(allowed.stream().anyMatch(whole -> Arrays.equals(got, whole)))
               .as(where)
               .isTrue();
         } catch (GantryException _) {
@@ -73,25 +171,36 @@ public final class ChangingFile {
         }
       }
     }
-    write(file, before);
   }
 
   private static byte[] grown(Path file, byte[] before, byte[] after, Reading reading)
       throws IOException {
-    byte[] all = Arrays.copyOf(before, before.length + after.length);
-    System.arraycopy(after, 0, all, before.length, after.length);
     try {
-      return whole(file, all, reading);
+      return whole(file, join(before, after), reading);
     } catch (GantryException _) {
       return whole(file, before, reading);
     }
   }
 
-  private static int steps(Path file, Reading reading) throws IOException {
-    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+  private static byte[] join(byte[] before, byte[] after) {
+    byte[] all = Arrays.copyOf(before, before.length + after.length);
+    System.arraycopy(after, 0, all, before.length, after.length);
+    return all;
+  }
+
+  private static byte[] read(FaultyFileCalls calls, Path file, Reading reading) throws IOException {
     try (GantrySession session = Sessions.over(calls)) {
-      reading.read(session, file);
+      return reading.read(session, file);
     }
+  }
+
+  private interface Counted {
+    byte[] read(FaultyFileCalls calls) throws IOException;
+  }
+
+  private static int steps(Counted reading) throws IOException {
+    FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);
+    byte[] _ = reading.read(calls);
     assertThat(calls.steps()).as("an open, a look at the file, a read, a close").isGreaterThan(4);
     return calls.steps();
   }
@@ -108,6 +217,16 @@ public final class ChangingFile {
     Files.deleteIfExists(file);
     Files.write(file, bytes);
     Files.setLastModifiedTime(file, FileTime.from(Instant.now().minusSeconds(10)));
+  }
+
+  private static void change(
+      RangeServer server, String name, Change change, byte[] before, byte[] after) {
+    switch (change) {
+      case TRUNCATE -> server.put(name, Arrays.copyOf(before, before.length / 2));
+      case GROW -> server.put(name, join(before, after));
+      case OVERWRITE, REPLACE -> server.put(name, after);
+      case DELETE -> server.remove(name);
+    }
   }
 
   private static void change(Path file, Change change, byte[] after) {

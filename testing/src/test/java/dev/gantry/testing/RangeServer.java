@@ -148,6 +148,11 @@ public final class RangeServer implements AutoCloseable {
     return Location.of(address + name.replace(" ", "%20"));
   }
 
+  /// Serves no file of this name any more.
+  public void remove(String name) {
+    files.remove("/" + name);
+  }
+
   /// Asks `first` before each request that comes from now on.
   public void before(Front first) {
     front = first;

@@ -268,7 +268,13 @@ final class CacheEntry implements AutoCloseable {
 
   /// Whether the file is whole and on the disk, and was not changed since it was sealed.
   boolean isSealed() {
-    return has(seal(calls.stat(dataFile.descriptor())), SEAL);
+    FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
+    return has(seal(stat.inode(), stat.modifiedNanos()), SEAL);
+  }
+
+  /// Whether an open file was sealed as it is.
+  boolean isSealedAs(SourceFile.Identity file) {
+    return has(seal(file.inode(), file.modifiedNanos()), SEAL);
   }
 
   /// Synchronises a file that is whole, and seals it.
@@ -276,7 +282,8 @@ final class CacheEntry implements AutoCloseable {
   /// @throws TransferException if the disk fails
   void seal() {
     sync(dataFile);
-    write(seal(calls.stat(dataFile.descriptor())), SEAL);
+    FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
+    write(seal(stat.inode(), stat.modifiedNanos()), SEAL);
     sync(blocksFile);
   }
 
@@ -284,8 +291,8 @@ final class CacheEntry implements AutoCloseable {
     Errno.check(FileCalls.retried(() -> calls.fsync(file.descriptor())), "fsync", data);
   }
 
-  private static byte[] seal(FileCalls.StatResult stat) {
-    return checked(stat.inode(), stat.modifiedNanos());
+  private static byte[] seal(long inode, long modifiedNanos) {
+    return checked(inode, modifiedNanos);
   }
 
   /// Whether an open file is this entry's data file.

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.MemorySegment;
 import java.util.BitSet;
 import java.util.HashMap;
@@ -76,6 +77,16 @@ final class CachedFile implements AutoCloseable {
   /// Whether all bytes are there and known to be right.
   synchronized boolean isWhole() {
     return !failed && (sealed || good.cardinality() == blocks);
+  }
+
+  /// Whether an open file is this one's data, with the bytes that are known to be right: a file that was modified after it
+  /// was sealed is not.
+  boolean isDataOf(SourceFile.Identity file) {
+    boolean known;
+    synchronized (this) {
+      known = sealed;
+    }
+    return entry.isDataOf(file) && (!known || entry.isSealedAs(file));
   }
 
   /// Takes a block in hand, unless it is good or another reader has it in hand.

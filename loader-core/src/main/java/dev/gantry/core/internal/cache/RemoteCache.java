@@ -262,9 +262,10 @@ public final class RemoteCache implements FileCache {
     WholeFile whole =
         Cleanup.orUndo(
             () -> new WholeFile(this, file, calls, policy, version, openRemote), () -> leave(file));
-    if (!file.entry().isDataOf(whole.onDisk())) {
+    if (!Cleanup.orUndo(() -> file.isDataOf(whole.onDisk()), whole::close)) {
       whole.close();
-      throw new MisuseException(file.entry().data() + " was replaced while it was in use");
+      throw new MisuseException(
+          file.entry().data() + " was replaced or modified while it was in use");
     }
     return whole;
   }
@@ -302,10 +303,11 @@ public final class RemoteCache implements FileCache {
 
   void settle(CachedFile file, int block, boolean good) {
     if (file.settle(block, good)) {
+      Runnable seal = () -> seal(file);
       synchronized (this) {
         CachedFile _ = file.share();
       }
-      run(syncing, () -> seal(file));
+      run(syncing, seal);
     }
   }
 
@@ -314,6 +316,8 @@ public final class RemoteCache implements FileCache {
       file.seal();
     } catch (GantryException e) {
       refuse(e);
+    } catch (OutOfMemoryError _) {
+      // The file does not count as whole, and goes when nobody has it open.
     } finally {
       leave(file);
     }
