@@ -12,7 +12,8 @@ public final class Cancellation {
   private final Map<Object, Runnable> listeners = new LinkedHashMap<>();
   private volatile boolean cancelled;
 
-  /// Cancels, and runs the actions of [#whenCancelled] on this thread. A second call does nothing.
+  /// Cancels, and runs the actions of [#whenCancelled] on this thread, all of them also if some throw. A second call does
+  /// nothing.
   public void cancel() {
     List<Runnable> told;
     synchronized (listeners) {
@@ -20,7 +21,19 @@ public final class Cancellation {
       told = List.copyOf(listeners.values());
       listeners.clear();
     }
-    told.forEach(Runnable::run);
+    Throwable thrown = null;
+    for (Runnable action : told) {
+      try {
+        action.run();
+      } catch (RuntimeException | Error e) {
+        thrown = thrown == null ? e : thrown;
+      }
+    }
+    switch (thrown) {
+      case RuntimeException e -> throw e;
+      case Error e -> throw e;
+      case null, default -> {}
+    }
   }
 
   /// Whether [#cancel] was called.

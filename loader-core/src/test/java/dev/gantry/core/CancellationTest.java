@@ -2,6 +2,7 @@
 package dev.gantry.core;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -30,5 +31,18 @@ class CancellationTest {
     cancellation.whenCancelled(() -> heard.add("late")).run();
     assertThat(heard).containsExactly("late");
     assertThat(cancellation.isCancelled()).isTrue();
+  }
+
+  /// A load that is not told would wait on.
+  @Test
+  void everybodyHearsThoughSomeThrow() {
+    IllegalStateException own = new IllegalStateException("own");
+    Runnable _ =
+        cancellation.whenCancelled(() -> {
+          throw own;
+        });
+    Runnable _ = cancellation.whenCancelled(() -> heard.add("second"));
+    assertThatThrownBy(cancellation::cancel).isSameAs(own);
+    assertThat(heard).containsExactly("second");
   }
 }

@@ -176,6 +176,27 @@ class TextGeneratorTest {
   }
 
   @Test
+  void aListenerThatThrowsEndsTheTextAndTheNextIsWhole() {
+    try (Model model = model("llama")) {
+      long[] all = TextGenerator.builder().optMaxTokens(5).build().generate(model, 9, 8);
+      for (Error own : List.of(new AssertionError("own"), new OutOfMemoryError("own"))) {
+        TextGenerator throwing =
+            TextGenerator.builder()
+                .optMaxTokens(5)
+                .optListener(token -> {
+                  if (token == all[2]) {
+                    throw own;
+                  }
+                })
+                .build();
+        assertThatThrownBy(() -> throwing.generate(model, 9, 8)).isSameAs(own);
+        assertThat(TextGenerator.builder().optMaxTokens(5).build().generate(model, 9, 8))
+            .isEqualTo(all);
+      }
+    }
+  }
+
+  @Test
   void aFolderSaysWhatEndsATextOfIt(@TempDir Path folder) throws IOException {
     assertThat(HubModel.of(HubModelTest.HUB.resolve("llama")).endTokens()).containsExactly(2);
     assertThat(HubModel.of(HubModelTest.HUB.resolve("bert")).endTokens()).isEmpty();
