@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowable;
 
@@ -12,19 +13,27 @@ import ai.djl.ndarray.types.DataType;
 import ai.djl.ndarray.types.Shape;
 import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
+import dev.gantry.core.Location;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.Field;
+import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardSet;
 import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.testing.FaultyFileCalls;
 import dev.gantry.testing.FaultyFileCalls.After;
 import dev.gantry.testing.FaultyFileCalls.Function;
+import dev.gantry.testing.MemoryStore;
 import dev.gantry.testing.RangeServer;
 import dev.gantry.testing.Sessions;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.Proxy;
+import java.net.ProxySelector;
+import java.net.SocketAddress;
+import java.net.URI;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -52,7 +61,7 @@ class WorkersOutOfHeapTest {
     void run(WorkersOutOfHeapTest test) throws Exception;
   }
 
-  /// The kinds of workers that make file calls.
+  /// The kinds of workers that make file calls, ask stores, or look for a proxy.
   enum Worker {
     READER("gantry-reader-", true, WorkersOutOfHeapTest::load),
     READER_OF_BATCHES("gantry-ring-", true, WorkersOutOfHeapTest::readShards),
@@ -60,7 +69,13 @@ class WorkersOutOfHeapTest {
     SAVER("gantry-saver", true, test -> test.save(SaveMode.ASYNC)),
     WRITER_OF_SHARDS("gantry-shard-writer-", true, WorkersOutOfHeapTest::writeShards),
     CACHE("gantry-cache-0", false, WorkersOutOfHeapTest::loadCached),
-    SYNCHRONISER_OF_CACHES("gantry-cache-sync-", false, WorkersOutOfHeapTest::loadCached);
+    SYNCHRONISER_OF_CACHES("gantry-cache-sync-", false, WorkersOutOfHeapTest::loadCached),
+    LOADER_OF_PARTS("gantry-part-", true, WorkersOutOfHeapTest::loadInParts),
+    OPENER("gantry-open-", true, WorkersOutOfHeapTest::loadSeveral),
+    REQUEST("gantry-http-", true, WorkersOutOfHeapTest::loadServed),
+    CHECKSUMS("gantry-sums-", true, WorkersOutOfHeapTest::makeSums),
+    VERIFIER("gantry-verifier-", true, WorkersOutOfHeapTest::verifyShards),
+    UPLOADER("gantry-uploader", false, WorkersOutOfHeapTest::upload);
 
     private final String thread;
     private final boolean needed;
@@ -84,6 +99,7 @@ class WorkersOutOfHeapTest {
   private final NDManager manager = NDManager.newBaseManager(Device.cpu(), "PyTorch");
   private final RangeServer http = new RangeServer();
   private final float[] values = new float[VALUES];
+  private final ProxySelector proxies = ProxySelector.getDefault();
   private Path file;
   private int steps;
 
@@ -101,6 +117,9 @@ class WorkersOutOfHeapTest {
 
   @AfterEach
   void close() {
+    ProxySelector.setDefault(proxies);
+    MemoryStore.beforeEachOpen(null);
+    MemoryStore.beforeEachWrite(null);
     http.close();
     manager.close();
     session.close();
@@ -110,17 +129,19 @@ class WorkersOutOfHeapTest {
   @EnumSource
   void theOperationEndsAndTheNextIsRight(Worker worker) throws Exception {
     OutOfMemoryError none = new OutOfMemoryError("made up");
+    Runnable step =
+        () -> {
+          if (Thread.currentThread().getName().startsWith(worker.thread)
+              && armed.compareAndSet(true, false)) {
+            throw none;
+          }
+        };
     for (Function function : Function.values()) {
-      calls.from(
-          function,
-          1,
-          new After(() -> {
-            if (Thread.currentThread().getName().startsWith(worker.thread)
-                && armed.compareAndSet(true, false)) {
-              throw none;
-            }
-          }));
+      calls.from(function, 1, new After(step));
     }
+    MemoryStore.beforeEachOpen(_ -> step.run());
+    MemoryStore.beforeEachWrite(_ -> step.run());
+    ProxySelector.setDefault(new NoProxy(step));
     worker.operation.run(this);
     armed.set(true);
     Throwable failure = catchThrowable(() -> worker.operation.run(this));
@@ -133,6 +154,24 @@ class WorkersOutOfHeapTest {
       assertThat(failure).isNull();
     }
     worker.operation.run(this);
+  }
+
+  /// Says that no address has a proxy, after a step.
+  private static final class NoProxy extends ProxySelector {
+    private final Runnable step;
+
+    NoProxy(Runnable step) {
+      this.step = step;
+    }
+
+    @Override
+    public List<Proxy> select(URI address) {
+      step.run();
+      return List.of(Proxy.NO_PROXY);
+    }
+
+    @Override
+    public void connectFailed(URI address, SocketAddress proxy, IOException failure) {}
   }
 
   private void load() {
@@ -203,5 +242,81 @@ class WorkersOutOfHeapTest {
         }
       }
     }
+  }
+
+  /// Twelve tensors in slabs of two, with another type than the file's.
+  private void loadInParts() throws IOException {
+    Path parts = folder.resolve("parts.safetensors");
+    WeightsFile written = new WeightsFile();
+    for (int i = 0; i < 12; i++) {
+      written.vector(
+          "t" + i, DType.F32, DoubleStream.iterate(i, one -> one + 1).limit(1024).toArray());
+    }
+    LoadOptions options = LoadOptions.builder().slabBytes(8192).optCast(DataType.FLOAT64).build();
+    try (Weights weights = Weights.open(written.write(parts), session);
+        NDList list = weights.load(manager, options)) {
+      for (int i = 0; i < 12; i++) {
+        assertThat(list.get("t" + i).toDoubleArray()).startsWith(i, i + 1.0).hasSize(1024);
+      }
+    }
+  }
+
+  private void loadSeveral() throws IOException {
+    byte[] bytes = Files.readAllBytes(file);
+    Location _ = MemoryStore.put("several/1.safetensors", bytes);
+    Location _ =
+        MemoryStore.put(
+            "several/2.safetensors",
+            Files.readAllBytes(
+                new WeightsFile()
+                    .vector("more", DType.F32, 1, 2)
+                    .write(folder.resolve("2.safetensors"))));
+    String index = "{\"weight_map\":{\"rows\":\"1.safetensors\",\"more\":\"2.safetensors\"}}";
+    Location all = MemoryStore.put("several/model.safetensors.index.json", index.getBytes(UTF_8));
+    try (Weights weights = Weights.open(all.toString(), session);
+        NDList list = weights.load(manager)) {
+      assertThat(list.get("rows").toFloatArray()).isEqualTo(values);
+      assertThat(list.get("more").toFloatArray()).containsExactly(1, 2);
+    }
+  }
+
+  private void loadServed() throws IOException {
+    String location = http.put("plain.safetensors", Files.readAllBytes(file)).toString();
+    try (Weights weights = Weights.open(location, session);
+        NDList list = weights.load(manager)) {
+      assertThat(list.get("rows").toFloatArray()).isEqualTo(values);
+    }
+  }
+
+  private void makeSums() {
+    assertThat(SafetensorsSums.build(session, file)).isEqualTo(1);
+  }
+
+  private void verifyShards() {
+    Path shards = folder.resolve("verified");
+    if (!Files.exists(shards)) {
+      ImageShards.write(shards, SAMPLES, 20);
+    }
+    ShardSet.open(shards).verify(session);
+  }
+
+  private void upload() {
+    int step = ++steps;
+    ParametersBlock block = new ParametersBlock();
+    try (Model model = Model.newInstance("saved", Device.cpu(), "PyTorch")) {
+      block.with("a", model.getNDManager().full(new Shape(30), step, DataType.FLOAT32));
+      model.setBlock(block);
+      try (CheckpointSaver saver =
+          CheckpointSaver.builder()
+              .setPath(folder.resolve("uploaded"))
+              .optRemote("memory://out-of-heap/run")
+              .optSession(session)
+              .build()) {
+        var _ = saver.save(SaveRequest.builder().setStep(step).setModel(model).build());
+        saver.awaitUploads();
+      }
+    }
+    assertThat(MemoryStore.names("out-of-heap/run"))
+        .anyMatch(name -> name.contains("step-" + step + "-") && name.endsWith("/manifest.json"));
   }
 }

@@ -91,7 +91,7 @@ public final class SaveQueue implements AutoCloseable {
             if (!memory.prepare(files)) {
               LOG.info("no memory for a snapshot could be prepared: {}", memory.words(files));
             }
-          } catch (RuntimeException e) {
+          } catch (RuntimeException | OutOfMemoryError e) {
             LOG.info("no memory for a snapshot could be prepared", e);
           }
         },

@@ -64,19 +64,24 @@ final class ComingBlocks {
   }
 
   private void settle(@Nullable MemorySegment bytes, int block) {
-    boolean good = false;
     try {
-      if (bytes != null && cache.mayPut()) {
-        CacheEntry entry = cached.entry();
-        long start = (long) (block - first) * CacheEntry.BLOCK_BYTES;
-        entry.put(block, bytes.asSlice(start, entry.bytesOf(block)));
-        good = true;
+      boolean good = false;
+      try {
+        if (bytes != null && cache.mayPut()) {
+          CacheEntry entry = cached.entry();
+          long start = (long) (block - first) * CacheEntry.BLOCK_BYTES;
+          entry.put(block, bytes.asSlice(start, entry.bytesOf(block)));
+          good = true;
+        }
+      } catch (TransferException e) {
+        cache.refuse(e);
+      } finally {
+        cached.entry().unlock(block);
+        cache.settle(cached, block, good);
       }
-    } catch (TransferException e) {
-      cache.refuse(e);
+    } catch (OutOfMemoryError _) {
+      // The reader has the block, and the cache gets it another time.
     } finally {
-      cached.entry().unlock(block);
-      cache.settle(cached, block, good);
       noteSettled();
     }
   }

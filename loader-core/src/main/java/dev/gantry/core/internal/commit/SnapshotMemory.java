@@ -75,9 +75,17 @@ public final class SnapshotMemory implements AutoCloseable {
     ///
     /// @throws TransferException if a device fails, or the caller is interrupted
     public Snapshot fill() {
-      return Cleanup.orUndo(
-          () -> new Snapshot(copy.run(slabs), () -> SnapshotMemory.this.giveBack(slabs, true)),
-          () -> SnapshotMemory.this.giveBack(slabs, copy.isAtRest()));
+      boolean filled = false;
+      try {
+        Snapshot made =
+            new Snapshot(copy.run(slabs), () -> SnapshotMemory.this.giveBack(slabs, true));
+        filled = true;
+        return made;
+      } finally {
+        if (!filled) {
+          SnapshotMemory.this.giveBack(slabs, copy.isAtRest());
+        }
+      }
     }
 
     /// Gives the memory back without filling it.

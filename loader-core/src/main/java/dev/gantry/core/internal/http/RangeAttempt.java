@@ -20,6 +20,10 @@ final class RangeAttempt implements RemoteRequest.Attempt {
   private final ReadRequest request;
   private final MemorySegment target;
   private final CompletableFuture<Void> over = new CompletableFuture<>();
+
+  /// Made early, since [#stop] may find no heap.
+  private final Cleanup.Wait untilLeft = this::awaitLeft;
+
   private @Nullable Connection connection;
   private boolean stopped;
 
@@ -115,7 +119,7 @@ final class RangeAttempt implements RemoteRequest.Attempt {
     if (used != null) {
       used.close();
     }
-    Cleanup.awaitUninterruptibly(this::awaitLeft);
+    Cleanup.awaitUninterruptibly(untilLeft);
     over.complete(null);
   }
 

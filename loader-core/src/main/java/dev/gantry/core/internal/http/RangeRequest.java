@@ -59,26 +59,20 @@ final class RangeRequest extends RemoteRequest {
       return;
     }
     watch(attempt, file.limits.idle());
-    try {
-      var _ = WorkerThreads.start(1, "gantry-http-", () -> run(attempt));
-    } catch (OutOfMemoryError e) {
-      end(attempt, e);
-    }
+    var _ = WorkerThreads.start(1, "gantry-http-", () -> run(attempt));
   }
 
   private void run(RangeAttempt attempt) {
-    URI from;
     try {
-      from = fetch(attempt);
-    } catch (IOException e) {
-      failed(attempt, e instanceof RemoteFault known ? known : lost(e));
-      return;
+      try {
+        file.resolved(fetch(attempt));
+        succeed(attempt);
+      } catch (IOException e) {
+        failed(attempt, e instanceof RemoteFault known ? known : lost(e));
+      }
     } catch (RuntimeException | Error e) {
       end(attempt, e);
-      return;
     }
-    file.resolved(from);
-    succeed(attempt);
   }
 
   /// @return the address that brought the range

@@ -64,8 +64,8 @@ public final class PendingReads implements AutoCloseable {
       Runnable whenDone,
       Consumer<Throwable> whenFailed) {
     Pending read = new Pending(file, target.asSlice(0, required), offset, whenDone, whenFailed);
-    await(() -> enters(read));
     try {
+      await(() -> enters(read));
       if (isCancelled()) {
         throw new TransferException("read", file.file().toString(), new Failure.Cancelled());
       }
@@ -83,8 +83,8 @@ public final class PendingReads implements AutoCloseable {
     underWay.add(read);
     bytesUnderWay += bytes;
     if (!looks) {
-      looks = true;
       lookLater();
+      looks = true;
     }
     return true;
   }
@@ -97,9 +97,10 @@ public final class PendingReads implements AutoCloseable {
   private void look() {
     List<Runnable> slow = new ArrayList<>();
     synchronized (this) {
-      looks = !underWay.isEmpty();
-      if (looks) {
+      looks = false;
+      if (!underWay.isEmpty()) {
         lookLater();
+        looks = true;
       }
       long now = System.nanoTime();
       underWay.stream()
@@ -245,9 +246,9 @@ public final class PendingReads implements AutoCloseable {
 
     @Override
     public void completed() {
-      noteSuccess();
-      file.noteEnd(target().byteSize(), System.nanoTime() - begunNanos, isFull());
       try {
+        noteSuccess();
+        file.noteEnd(target().byteSize(), System.nanoTime() - begunNanos, isFull());
         whenDone.run();
       } catch (RuntimeException | Error e) {
         failed(e);

@@ -30,27 +30,28 @@ public class PosixFile implements LocalFile {
     this.path = path;
     this.policy = policy;
     file = RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path);
-    FileCalls.StatResult stat = file.stat();
-    if (stat.status() < 0) {
-      throw refused("statx", path, -stat.status());
-    }
-    identity = SourceFile.Identity.of(stat);
-    probe = new ResidencyProbe(calls, file.descriptor());
-    if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
-      // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
-      file.refuseDirect("the file system keeps its files in memory");
-    } else if (policy != CachePolicy.BUFFERED) {
-      int opened = file.openDirect(path, FileCalls.O_RDONLY);
-      if (opened == -Errno.EMFILE.code() || opened == -Errno.ENFILE.code()) {
-        // Too many open files: this says nothing about direct reads.
-        throw refused("open", path, -opened);
+    boolean opened = false;
+    try {
+      FileCalls.StatResult stat = file.stat();
+      Errno.check(stat.status(), "statx", path);
+      identity = SourceFile.Identity.of(stat);
+      probe = new ResidencyProbe(calls, file.descriptor());
+      if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
+        // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
+        file.refuseDirect("the file system keeps its files in memory");
+      } else if (policy != CachePolicy.BUFFERED) {
+        int direct = file.openDirect(path, FileCalls.O_RDONLY);
+        if (direct == -Errno.EMFILE.code() || direct == -Errno.ENFILE.code()) {
+          // Too many open files: this says nothing about direct reads.
+          throw new TransferException("open", path.toString(), Errno.failure(-direct));
+        }
+      }
+      opened = true;
+    } finally {
+      if (!opened) {
+        boolean _ = file.close();
       }
     }
-  }
-
-  private TransferException refused(String operation, Path path, int errno) {
-    boolean _ = file.close();
-    return new TransferException(operation, path.toString(), Errno.failure(errno));
   }
 
   @Override

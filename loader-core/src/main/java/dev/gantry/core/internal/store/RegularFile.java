@@ -67,15 +67,22 @@ public final class RegularFile {
     if (descriptor < 0) {
       throw failure(-descriptor, shown);
     }
-    FileCalls.StatResult stat = calls.stat(descriptor);
-    if (stat.status() < 0 || stat.regular()) {
-      return new RegularFile(calls, shown, descriptor, stat);
+    boolean opened = false;
+    try {
+      FileCalls.StatResult stat = calls.stat(descriptor);
+      if (stat.status() >= 0 && !stat.regular()) {
+        throw stat.directory()
+            ? FileErrors.isDirectory("open", shown.toString())
+            : notRegular(shown);
+      }
+      RegularFile made = new RegularFile(calls, shown, descriptor, stat);
+      opened = true;
+      return made;
+    } finally {
+      if (!opened) {
+        int _ = calls.close(descriptor);
+      }
     }
-    int _ = calls.close(descriptor);
-    if (stat.directory()) {
-      throw FileErrors.isDirectory("open", shown.toString());
-    }
-    throw notRegular(shown);
   }
 
   /// Opens and closes a file for writing, with [#open]'s errors. Callers then open it with the JDK, which would wait
@@ -116,11 +123,13 @@ public final class RegularFile {
   /// @return the descriptor, or the negated `errno`
   public int openDirect(Path path, int flags) {
     int opened = FileCalls.retried(() -> calls.open(path, flags | calls.directFlag(), 0));
+    // Before anything may throw, since `close` knows it then.
+    direct = Math.max(opened, NONE);
     if (opened >= 0 && stat.status() >= 0 && !stat.isSameFile(calls.stat(opened))) {
+      direct = NONE;
       int _ = calls.close(opened);
       opened = -Errno.ESTALE.code();
     }
-    direct = Math.max(opened, NONE);
     directAbsence = opened < 0 ? refusal("open", -opened) : "";
     return opened;
   }

@@ -54,7 +54,7 @@ public abstract class RemoteRequest {
   }
 
   /// Makes an attempt, which calls [#begins] first, and [#succeed], [#fail] or [#end] at its end. Called on any
-  /// thread.
+  /// thread. If this throws, the request fails by that.
   protected abstract void attempt();
 
   /// Called once, instead of [#completed], when the request was cancelled or its last attempt failed.
@@ -72,7 +72,16 @@ public abstract class RemoteRequest {
         return;
       }
     }
-    attempt();
+    begin();
+  }
+
+  /// Makes an attempt. If it cannot begin, the request ends: no other thread would end it.
+  private void begin() {
+    try {
+      attempt();
+    } catch (RuntimeException | Error e) {
+      finish(null, e);
+    }
   }
 
   /// Makes a second attempt beside one that is running, since that takes too long. The first to succeed ends the
@@ -83,7 +92,7 @@ public abstract class RemoteRequest {
         return;
       }
     }
-    attempt();
+    begin();
   }
 
   /// Notes that an attempt begins.
@@ -100,16 +109,12 @@ public abstract class RemoteRequest {
 
   /// Ends the request, since an attempt succeeded.
   protected final void succeed(Attempt attempt) {
-    if (ends(attempt)) {
-      completed();
-    }
+    finish(attempt, null);
   }
 
   /// Ends the request, since an attempt met a defect, which no other attempt mends.
   protected final void end(Attempt attempt, Throwable defect) {
-    if (ends(attempt)) {
-      failed(defect);
-    }
+    finish(attempt, defect);
   }
 
   /// Ends an attempt that failed. Another one follows after a pause if the fault passes, the limits and the load's patience
@@ -128,8 +133,8 @@ public abstract class RemoteRequest {
     Optional<Duration> pause = limits.pauseAfter(made, fault);
     if (pause.isPresent() && patience.getAsBoolean()) {
       retry(attempt, pause.get().toMillis());
-    } else if (ends(attempt)) {
-      failed(exception(fault, made));
+    } else {
+      finish(attempt, exception(fault, made));
     }
   }
 
@@ -140,7 +145,11 @@ public abstract class RemoteRequest {
     if (!drop(attempt, 1)) {
       return;
     }
-    CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::attempt);
+    try {
+      CompletableFuture.delayedExecutor(millis, TimeUnit.MILLISECONDS).execute(this::begin);
+    } catch (OutOfMemoryError e) {
+      finish(null, e);
+    }
   }
 
   /// Stops an attempt of a request that goes on. Nothing ends the request before the attempt has stopped writing: its
@@ -170,6 +179,8 @@ public abstract class RemoteRequest {
   ///
   /// @return the attempts that must be stopped yet
   private List<Attempt> over() {
+    // First, since there may be no heap for it.
+    List<Attempt> left = List.copyOf(running);
     ended = true;
     boolean interrupted = false;
     while (stopping > 0) {
@@ -182,7 +193,6 @@ public abstract class RemoteRequest {
     if (interrupted) {
       Thread.currentThread().interrupt();
     }
-    List<Attempt> left = List.copyOf(running);
     running.clear();
     return left;
   }
@@ -200,34 +210,39 @@ public abstract class RemoteRequest {
     return failure(new Failure.Remote(fault.status(), reason.toString()), fault.getCause());
   }
 
-  /// Ends the request for good, and stops all of its attempts.
+  /// Ends the request for good, stops all of its attempts, and says so, whatever fails meanwhile. Does nothing if the
+  /// request has ended.
   ///
-  /// @return whether this call ended it
-  private boolean ends(Attempt attempt) {
+  /// @param attempt one that must be running, so that it may end the request; null for any reason outside of the attempts
+  /// @param reason null if the request is done
+  private void finish(@Nullable Attempt attempt, @Nullable Throwable reason) {
     Runnable forgotten;
     List<Attempt> stopped;
     synchronized (this) {
-      if (ended || !running.contains(attempt)) {
-        return false;
+      if (ended || (attempt != null && !running.contains(attempt))) {
+        return;
       }
       forgotten = forget;
       stopped = over();
     }
-    stopped.forEach(Attempt::stop);
-    forgotten.run();
-    return true;
+    Throwable told = reason;
+    try {
+      for (Attempt each : stopped) {
+        each.stop();
+      }
+      forgotten.run();
+    } catch (RuntimeException | Error e) {
+      told = reason == null ? e : reason;
+    }
+    if (told == null) {
+      completed();
+    } else {
+      failed(told);
+    }
   }
 
   private void cancel() {
-    List<Attempt> cancelled;
-    synchronized (this) {
-      if (ended) {
-        return;
-      }
-      cancelled = over();
-    }
-    cancelled.forEach(Attempt::stop);
-    failed(failure(new Failure.Cancelled(), null));
+    finish(null, failure(new Failure.Cancelled(), null));
   }
 
   /// Makes the exception for a failure of this request.

@@ -58,12 +58,17 @@ public final class Stores implements AutoCloseable {
           case Location.Local _ -> local.open(file, policy);
           case Location.Remote named -> openRemote(named, policy);
         };
-    return Cleanup.orUndo(
-        () -> {
-          requireVersion(file, opened);
-          return new SourceFile(file, opened, link(file));
-        },
-        opened::close);
+    boolean made = false;
+    try {
+      requireVersion(file, opened);
+      SourceFile source = new SourceFile(file, opened, link(file));
+      made = true;
+      return source;
+    } finally {
+      if (!made) {
+        opened.close();
+      }
+    }
   }
 
   /// Does the same as [#open(Location, CachePolicy)]. If `cancellation` comes while a remote file is being opened,

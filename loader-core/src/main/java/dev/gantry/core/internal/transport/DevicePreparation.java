@@ -105,8 +105,8 @@ public final class DevicePreparation {
             .unstarted(() -> {
               try {
                 work.run();
-              } catch (DeviceUnavailableException | TransferException _) {
-                // The load meets the same failure, and reports it.
+              } catch (DeviceUnavailableException | TransferException | OutOfMemoryError _) {
+                // The load meets the same failure, and reports it, or finds the heap that it needs.
               } finally {
                 RUNNING.remove(Thread.currentThread());
               }

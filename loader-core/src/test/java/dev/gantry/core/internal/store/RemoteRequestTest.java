@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.store;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.Cancellation;
+import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/// Requests whose attempts find no heap to begin.
+@Timeout(60)
+class RemoteRequestTest {
+  private final OutOfMemoryError none = new OutOfMemoryError("made up");
+  private final CompletableFuture<Throwable> failure = new CompletableFuture<>();
+  private final AtomicInteger stopped = new AtomicInteger();
+
+  /// Its attempts fail by a fault that passes until one of them cannot begin.
+  private final class Request extends RemoteRequest {
+    private final AtomicInteger attempts = new AtomicInteger();
+    private final int without;
+    private final boolean fails;
+
+    /// @param without the attempt that finds no heap
+    /// @param fails whether the attempts before it fail, or go on
+    Request(int without, boolean fails) {
+      super(
+          "GET",
+          "here",
+          new Cancellation(),
+          new RetryLimits(5, Duration.ofMillis(1), Duration.ofSeconds(30)),
+          () -> true);
+      this.without = without;
+      this.fails = fails;
+    }
+
+    @Override
+    protected void attempt() {
+      Attempt attempt = stopped::incrementAndGet;
+      if (!begins(attempt)) {
+        return;
+      }
+      if (attempts.incrementAndGet() == without) {
+        throw none;
+      }
+      if (fails) {
+        fail(attempt, RemoteFault.passing("for now"));
+      }
+    }
+
+    @Override
+    protected void failed(Throwable reason) {
+      assertThat(failure.complete(reason)).as("failed once").isTrue();
+    }
+
+    @Override
+    protected void completed() {
+      throw new AssertionError("nothing came");
+    }
+  }
+
+  private Throwable failure() throws InterruptedException, ExecutionException, TimeoutException {
+    return failure.get(30, TimeUnit.SECONDS);
+  }
+
+  @ParameterizedTest
+  @ValueSource(ints = {1, 2, 3})
+  void anAttemptThatCannotBeginEndsItsRequest(int attempt) throws Exception {
+    new Request(attempt, true).start();
+    assertThat(failure()).isSameAs(none);
+    assertThat(stopped).hasValue(attempt);
+  }
+
+  @Test
+  void aSecondAttemptBesideAnotherEndsBoth() throws Exception {
+    Request request = new Request(2, false);
+    request.start();
+    request.hedge();
+    assertThat(failure()).isSameAs(none);
+    assertThat(stopped).hasValue(2);
+  }
+}
