@@ -23,6 +23,7 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
@@ -60,6 +61,16 @@ class UnknownFeatureTest {
         new ExampleBuilder().floats("label", 1).int64Steps("steps", List.of(new long[] {1}));
     assertThatCode(() -> PARSER.requireNoOthers(record(example.toBytes())))
         .doesNotThrowAnyException();
+  }
+
+  @Test
+  void groupsThatLieTooDeepAreRefused() {
+    byte[] groups = new byte[200_000];
+    // Each byte begins a group of field 9.
+    Arrays.fill(groups, (byte) (9 << 3 | 3));
+    assertThatThrownBy(() -> PARSER.requireNoOthers(record(groups)))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("more than 100 nested groups");
   }
 
   @Test

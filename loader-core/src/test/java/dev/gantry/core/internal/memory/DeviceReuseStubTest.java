@@ -5,14 +5,18 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.Memory;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
+import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.session.Loaded;
 import dev.gantry.core.internal.session.OffloadBuffer;
 import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.Supplier;
@@ -143,6 +147,21 @@ class DeviceReuseStubTest {
       try (Loaded restored = buffer.restore()) {
         assertThat(TestFiles.bytes(restored.regions().getFirst())).isEqualTo(NEW);
       }
+    }
+  }
+
+  @Test
+  void whatIsReadIsWhatTheDevicesQueueWrites() {
+    DeviceSlab source = allocate();
+    PinnedSlab bytes = pinned(NEW);
+    try (var _ = context.enter()) {
+      driver.copyToDevice(source.address(), bytes.address(), BYTES, CudaDriver.Stream.DEFAULT);
+    }
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment read = arena.allocate(BYTES);
+      GantrySession.shared()
+          .copy(new Memory.OnDevice(context.device(), source.address(), BYTES), read);
+      assertThat(read.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(NEW);
     }
   }
 
