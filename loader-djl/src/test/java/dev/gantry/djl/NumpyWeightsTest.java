@@ -14,6 +14,8 @@ import com.fasterxml.jackson.core.JsonFactory;
 import com.fasterxml.jackson.core.JsonParser;
 import com.fasterxml.jackson.core.JsonToken;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.Memory;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.Source;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.testing.NoLeaks;
@@ -128,6 +130,21 @@ class NumpyWeightsTest {
         assertThat(some.get("f")).isEqualTo(all.get("f").get("1:2").toType(DataType.FLOAT32, true));
         assertThat(some.get("a")).isEqualTo(all.get("a").get("1:3"));
         assertThat(some.get("s").toIntArray()).containsExactly(all.get("s").toIntArray());
+      }
+    }
+  }
+
+  /// What the CPU decodes is copied to given memory by nothing that knows the memory's size.
+  @Test
+  void memoryOfAnotherSizeIsRefused() {
+    try (Weights weights = Weights.open(CORPUS.resolve("deflated.npz"))) {
+      for (int bytes : new int[] {1, 1000}) {
+        byte[] given = new byte[bytes];
+        Map<String, Memory> memory = Map.of("f", new Memory.OnHost(MemorySegment.ofArray(given)));
+        assertThatThrownBy(() -> weights.copyToMemory(memory, LoadOptions.defaults()))
+            .isInstanceOf(MisuseException.class)
+            .hasMessageEndingWith("bytes, and the memory for it " + bytes);
+        assertThat(given).containsOnly(0);
       }
     }
   }
