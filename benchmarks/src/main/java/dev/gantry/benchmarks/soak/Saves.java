@@ -191,18 +191,23 @@ final class Saves extends Activity {
       }
       scene.tally().verified(bytes());
       if (!other.model.getBlock().getParameters().isEmpty() && !device.isGpu()) {
-        goOn(found);
+        goOn(found, good);
       }
     }
   }
 
   /// The optimizer's state is right if the next step is: that of the training, where it is at the same step.
-  private void goOn(long found) {
+  ///
+  /// @param good whether the saves before it ended well
+  private void goOn(long found, boolean good) {
     if (found == step) {
+      boolean equal = training.sum() == other.sum();
       training.step(++step);
       other.step(step);
       if (training.sum() != other.sum()) {
-        throw new WrongBytesException("the training goes on otherwise after step " + found);
+        throw new WrongBytesException(
+            "the training goes on otherwise after step %d: its parameters were %s before, and its saves %s"
+                .formatted(found, equal ? "equal" : "others", good ? "ended well" : "had a fault"));
       }
     }
   }
