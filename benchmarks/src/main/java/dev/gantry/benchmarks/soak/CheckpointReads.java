@@ -4,6 +4,7 @@ package dev.gantry.benchmarks.soak;
 import ai.djl.ndarray.NDArray;
 import ai.djl.ndarray.NDManager;
 import dev.gantry.benchmarks.harness.WrongBytesException;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.Weights;
@@ -47,6 +48,11 @@ final class CheckpointReads extends Activity {
     } catch (TransferException e) {
       // The training has removed it.
       if (!e.isNotFound()) {
+        throw e;
+      }
+    } catch (MalformedFileException e) {
+      // It is removing it: the folder is empty.
+      if (!e.kind().equals("no-weights")) {
         throw e;
       }
     }
