@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -38,6 +39,10 @@ record ProcessState(
     long directBytes,
     long heapBytes,
     long deviceBytes) {
+  /// Gantry's threads, the soak's, and those of its HTTP server.
+  private static final List<String> OWN_THREADS =
+      List.of("gantry-", "soak-", "HTTP-Dispatcher", "idle-timeout-task");
+
   static ProcessState now(Path folder, List<Device> devices) throws IOException {
     System.gc();
     GantrySession.shared().freeIdle();
@@ -54,9 +59,7 @@ record ProcessState(
         OwnProcess.sockets(),
         List.copyOf(ours),
         maps.size(),
-        count(
-            Thread.getAllStackTraces().keySet().stream()
-                .map(thread -> thread.getName().replaceAll("\\d+", "N"))),
+        threadNames(),
         OwnProcess.residentBytes(),
         ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
             .filter(pool -> pool.getName().equals("direct"))
@@ -85,8 +88,12 @@ record ProcessState(
     return Path.of(file).startsWith(folder);
   }
 
-  private static Map<String, Long> count(Stream<String> names) {
+  private static SortedMap<String, Long> count(Stream<String> names) {
     return names.collect(Collectors.groupingBy(name -> name, TreeMap::new, Collectors.counting()));
+  }
+
+  private static long sum(Map<String, Long> counts) {
+    return counts.values().stream().mapToLong(Long::longValue).sum();
   }
 
   private static long usedBytes(List<Device> devices) {
@@ -104,11 +111,33 @@ record ProcessState(
   }
 
   long descriptorCount() {
-    return descriptors.values().stream().mapToLong(Long::longValue).sum();
+    return sum(descriptors);
   }
 
   long threadCount() {
-    return threads.values().stream().mapToLong(Long::longValue).sum();
+    return sum(threads);
+  }
+
+  /// How many threads neither Gantry nor the soak has started: those of the JVM and of libraries.
+  long foreignThreads() {
+    return threadCount() - sum(ownThreads(threads));
+  }
+
+  /// The names of Gantry's and the soak's threads that run now, and how many have each.
+  static SortedMap<String, Long> ownThreads() {
+    return ownThreads(threadNames());
+  }
+
+  private static SortedMap<String, Long> ownThreads(Map<String, Long> threads) {
+    SortedMap<String, Long> own = new TreeMap<>(threads);
+    own.keySet().removeIf(name -> OWN_THREADS.stream().noneMatch(name::startsWith));
+    return own;
+  }
+
+  private static Map<String, Long> threadNames() {
+    return count(
+        Thread.getAllStackTraces().keySet().stream()
+            .map(thread -> thread.getName().replaceAll("\\d+", "N")));
   }
 
   @Override

@@ -29,6 +29,11 @@ public final class Soak {
   private static final long STALL_SECONDS = 300;
   private static final int TIMERS = 4;
 
+  /// How long Gantry's threads may run after the last work: many wait ten seconds for the next.
+  private static final long LAST_THREADS_SECONDS = 120;
+
+  private static final Duration THREADS_LOOK = Duration.ofMillis(200);
+
   /// How much more memory the last phases may leave resident than the first ones, the Java heap's pages included: the
   /// allocator's arenas and the heap grow for some minutes. Ten loads that stay are more.
   private static final long GROWTH_BYTES = 320L << 20;
@@ -113,6 +118,7 @@ public final class Soak {
           tally.verifiedBytes() / 1_000_000,
           state);
     }
+    checkThreads();
     checkGrowth();
     report();
     return faults.isEmpty();
@@ -201,6 +207,23 @@ public final class Soak {
         });
   }
 
+  /// Waits until none of Gantry's threads runs. One that a phase left for good runs still.
+  private void checkThreads() throws InterruptedException {
+    long begin = System.nanoTime();
+    SortedMap<String, Long> left = ProcessState.ownThreads();
+    System.out.printf("threads after the last phase: %s%n", left);
+    double seconds = 0;
+    while (!left.isEmpty() && seconds < LAST_THREADS_SECONDS) {
+      Thread.sleep(THREADS_LOOK);
+      seconds = (System.nanoTime() - begin) / 1e9;
+      left = ProcessState.ownThreads();
+    }
+    System.out.printf(Locale.ROOT, "%.1f s later: %s%n", seconds, left);
+    if (!left.isEmpty()) {
+      fail("threads that no work needs still run: " + left, null);
+    }
+  }
+
   /// Compares the last third of the phases with the first third.
   private void checkGrowth() {
     if (states.size() < 6) {
@@ -211,7 +234,7 @@ public final class Soak {
     List<ProcessState> late = states.subList(states.size() - third, states.size());
     grown("resident bytes", GROWTH_BYTES, early, late, ProcessState::residentBytes);
     grown("bytes of direct buffers", DIRECT_GROWTH_BYTES, early, late, ProcessState::directBytes);
-    grown("threads", 4, early, late, ProcessState::threadCount);
+    grown("threads of others", 4, early, late, ProcessState::foreignThreads);
     grown("mappings", 200, early, late, ProcessState::mappings);
     grown("bytes of the devices", GROWTH_BYTES, early, late, ProcessState::deviceBytes);
   }
