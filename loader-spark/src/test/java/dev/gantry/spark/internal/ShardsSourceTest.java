@@ -29,6 +29,7 @@ import java.util.Map;
 import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.apache.spark.sql.Column;
+import org.apache.spark.sql.DataFrameWriter;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
@@ -42,6 +43,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// A DataFrame as raw tensor shards and back, in one JVM.
@@ -317,6 +319,25 @@ class ShardsSourceTest {
     Path set = folder.resolve("set");
     Dataset<Row> data = SPARK.range(0, 10, 1, 1).select(column.as("c"));
     assertThatThrownBy(() -> data.write().format(FORMAT).save(set.toString()))
+        .hasStackTraceContaining("MisuseException: " + message);
+    assertThat(set).doesNotExist();
+  }
+
+  @ParameterizedTest
+  @CsvSource(
+      delimiter = ';',
+      textBlock =
+          """
+          3; column 'pixels' has a value of 4 elements, where its shape is [3]
+          2147483647,4; column 'pixels' has a value of 4 elements, where its shape is [2147483647, 4]
+          1073741824,1073741824; column 'pixels' has a value of 4 elements, where its shape is
+          9223372036854775807; field 'pixels': F32 [9223372036854775807] is too large
+          """)
+  void aShapeThatTheRowsDoNotHaveIsRefusedBeforeItsMemoryIsTaken(String shape, String message) {
+    Path set = folder.resolve("set");
+    DataFrameWriter<Row> writer =
+        samples(10).select("even", "pixels").write().format(FORMAT).option("shape.pixels", shape);
+    assertThatThrownBy(() -> writer.save(set.toString()))
         .hasStackTraceContaining("MisuseException: " + message);
     assertThat(set).doesNotExist();
   }

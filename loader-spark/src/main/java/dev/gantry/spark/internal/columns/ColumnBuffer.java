@@ -23,6 +23,9 @@ public final class ColumnBuffer {
   static final ValueLayout.OfDouble DOUBLE =
       ValueLayout.JAVA_DOUBLE_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
+  /// Some virtual machines have no longer arrays.
+  private static final int MOST_BYTES = Integer.MAX_VALUE - 8;
+
   private final TensorColumn column;
   private final Field field;
   private final int ordinal;
@@ -32,13 +35,18 @@ public final class ColumnBuffer {
 
   /// @param ordinal the column's number in each row
   /// @param rows how many rows there is room for
+  /// @throws MisuseException if that takes more than an array of Java has
   public ColumnBuffer(TensorColumn column, int ordinal, int rows) {
     this.column = column;
     this.ordinal = ordinal;
     field = column.field();
     valueBytes = field.sampleBytes();
     elements = field.shape().elements().orElseThrow();
-    bytes = MemorySegment.ofArray(new byte[Math.toIntExact(valueBytes * rows)]);
+    if (valueBytes > MOST_BYTES / rows) {
+      throw new MisuseException(
+          "column '" + column.name() + "' has values of " + valueBytes + " bytes: too large");
+    }
+    bytes = MemorySegment.ofArray(new byte[(int) valueBytes * rows]);
   }
 
   public Field field() {
@@ -94,13 +102,7 @@ public final class ColumnBuffer {
 
   private void requireLength(int length) {
     if (length != elements) {
-      throw new MisuseException(
-          "column '"
-              + column.name()
-              + "' has a value of "
-              + length
-              + " elements, where its shape is "
-              + field.shape());
+      throw column.unfit(length, field.shape());
     }
   }
 

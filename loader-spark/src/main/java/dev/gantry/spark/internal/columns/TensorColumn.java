@@ -135,11 +135,27 @@ public record TensorColumn(
     };
   }
 
-  /// @param elements of a row's value, where the shape is not known
+  /// @param elements of a row's value, which tell the shape where it is not known
+  /// @throws MisuseException if the shape has another number of elements: nothing need be allocated to find that
   public TensorColumn withElements(long elements) {
-    return shape == null
-        ? new TensorColumn(name, dtype, scalar, List.of(elements), mayHaveNulls)
-        : this;
+    if (shape == null) {
+      return new TensorColumn(name, dtype, scalar, List.of(elements), mayHaveNulls);
+    }
+    TensorShape known = field().shape();
+    if (elements != known.elements().orElseThrow()) {
+      throw unfit(elements, known);
+    }
+    return this;
+  }
+
+  MisuseException unfit(long elements, TensorShape known) {
+    return new MisuseException(
+        "column '"
+            + name
+            + "' has a value of "
+            + elements
+            + " elements, where its shape is "
+            + known);
   }
 
   /// @throws MisuseException if no row has told the shape
