@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.ProtectionDomain;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.jar.Attributes;
 import java.util.jar.JarOutputStream;
@@ -89,9 +90,13 @@ public final class HeapFaults {
     return switch (element) {
       case NewObjectInstruction _, NewReferenceArrayInstruction _, NewPrimitiveArrayInstruction _ ->
           true;
-      // Lambdas and texts, but not the choice among patterns.
+      // Lambdas and texts of something, but not the choice among patterns or the methods of
+      // records. A lambda that
+      // captures nothing is made once.
       case InvokeDynamicInstruction call ->
-          !call.bootstrapMethod().owner().displayName().equals("SwitchBootstraps");
+          Set.of("LambdaMetafactory", "StringConcatFactory")
+                  .contains(call.bootstrapMethod().owner().displayName())
+              && call.typeSymbol().parameterCount() > 0;
       default -> false;
     };
   }

@@ -13,6 +13,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.formats.checkpoint.BusyPolicy;
 import dev.gantry.formats.checkpoint.SaveOutcome;
 import java.util.List;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
@@ -117,11 +118,11 @@ public final class SaveQueue implements AutoCloseable {
     return entered.memory().isEmpty()
         ? writeAndWait(entered)
         : Cleanup.orUndo(
-            () -> {
-              Snapshot snapshot = entered.memory().get().fill();
-              return Cleanup.orUndo(
-                  () -> write(entered.plan(), snapshot.files(), snapshot::close), snapshot::close);
-            },
+            () ->
+                Cleanup.orUndo(
+                    entered.memory().get()::fill,
+                    snapshot -> write(entered.plan(), snapshot.files(), snapshot::close),
+                    Snapshot::close),
             room::release);
   }
 
@@ -162,15 +163,10 @@ public final class SaveQueue implements AutoCloseable {
             () -> {
               try {
                 Snapshot snapshot = reserved.fill();
-                Cleanup.orUndo(
-                    () -> {
-                      writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
-                      return saved;
-                    },
-                    snapshot::close);
+                writer.execute(() -> commit(plan, snapshot.files(), snapshot::close, saved));
               } catch (RuntimeException | Error e) {
-                Runnable complete = failed(e, saved);
-                Cleanup.runAll(List.of(room::release, complete));
+                Cleanup.after(e, SnapshotMemory.Reserved::giveBack, reserved);
+                end(saved, null, e);
               } finally {
                 over.run();
               }
@@ -257,20 +253,35 @@ public final class SaveQueue implements AutoCloseable {
 
   private void commit(
       SavePlan plan, List<NewFile> files, Runnable giveBack, CompletableFuture<SaveOutcome> saved) {
-    Runnable complete;
+    SaveOutcome outcome = null;
+    Throwable reason = null;
     try {
-      SaveOutcome outcome = store.commit(plan, files, options).outcome();
-      complete = () -> saved.complete(outcome);
+      outcome = store.commit(plan, files, options).outcome();
     } catch (RuntimeException | Error e) {
-      complete = failed(e, saved);
+      reason = e;
     }
-    Cleanup.runAll(List.of(giveBack, room::release, complete));
+    try {
+      giveBack.run();
+    } finally {
+      end(saved, outcome, reason);
+    }
   }
 
-  /// Keeps the reason for the next call to throw, before room is given back to that call.
-  private Runnable failed(Throwable reason, CompletableFuture<SaveOutcome> saved) {
-    failure.compareAndSet(null, reason);
-    return () -> saved.completeExceptionally(reason);
+  /// Keeps the reason of a failure for the next call to throw, before room is given back to that call.
+  ///
+  /// @param outcome null after a failure
+  private void end(
+      CompletableFuture<SaveOutcome> saved,
+      @Nullable SaveOutcome outcome,
+      @Nullable Throwable reason) {
+    if (reason != null) {
+      boolean _ = failure.compareAndSet(null, reason);
+    }
+    room.release();
+    boolean _ =
+        outcome != null
+            ? saved.complete(outcome)
+            : saved.completeExceptionally(Objects.requireNonNull(reason));
   }
 
   /// Waits for the end of the save; the next call throws its failure.

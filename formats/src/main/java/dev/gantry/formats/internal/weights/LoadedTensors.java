@@ -48,7 +48,8 @@ public final class LoadedTensors implements AutoCloseable {
   public static LoadedTensors load(
       GantrySession session, List<StoredTensor> tensors, Device device, TransferOptions options) {
     if (tensors.stream().allMatch(StoredTensor::isPlain)) {
-      return of(session.load(wanted(tensors), device, options));
+      return Cleanup.orUndo(
+          () -> session.load(wanted(tensors), device, options), LoadedTensors::of, Loaded::close);
     }
     Admission.require(
         MemoryUse.on(device, bytes(tensors)),
@@ -200,18 +201,18 @@ public final class LoadedTensors implements AutoCloseable {
   /// Maps plain tensors' files into the CPU's memory, and reads other tensors at once.
   public static LoadedTensors map(
       GantrySession session, List<StoredTensor> tensors, TransferOptions options) {
-    Loaded mapped = session.map(wanted(plain(tensors)));
     List<StoredTensor> others = tensors.stream().filter(tensor -> !tensor.isPlain()).toList();
-    return others.isEmpty()
-        ? of(mapped)
-        : Cleanup.orUndo(
-            () ->
-                joined(
+    return Cleanup.orUndo(
+        () -> session.map(wanted(plain(tensors))),
+        mapped ->
+            others.isEmpty()
+                ? of(mapped)
+                : joined(
                     tensors,
                     StoredTensor::isPlain,
                     of(mapped),
                     load(session, others, Device.HOST, options)),
-            mapped::close);
+        Loaded::close);
   }
 
   private static List<ExtentRequest> wanted(List<StoredTensor> plain) {
@@ -270,6 +271,6 @@ public final class LoadedTensors implements AutoCloseable {
 
   @Override
   public void close() {
-    parts.forEach(Loaded::close);
+    Cleanup.forEach(parts, Loaded::close);
   }
 }

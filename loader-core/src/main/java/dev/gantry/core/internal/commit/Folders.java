@@ -66,12 +66,15 @@ public final class Folders {
   public void sync(Path folder) {
     int opened = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     int descriptor = Errno.require(opened, "open", folder);
-    TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
-    int result = calls.fsync(descriptor);
-    event.done("synchronise folder", folder);
-    // The folder was opened only for reading, so a failing close loses nothing.
-    calls.close(descriptor);
-    Errno.check(result, "fsync", folder);
+    try {
+      TimedEvent event = TimedEvent.begun(EventKind.COMMIT);
+      int result = calls.fsync(descriptor);
+      event.done("synchronise folder", folder);
+      Errno.check(result, "fsync", folder);
+    } finally {
+      // The folder was opened only for reading, so a failing close loses nothing.
+      calls.close(descriptor);
+    }
   }
 
   /// Returns the folder that holds a path.

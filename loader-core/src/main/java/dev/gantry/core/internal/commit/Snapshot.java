@@ -2,15 +2,14 @@
 package dev.gantry.core.internal.commit;
 
 import java.util.List;
-import java.util.concurrent.atomic.AtomicBoolean;
 
 /// Files to be written, with copies of their bytes, so that the original memory may change. Holds
 /// memory until it is closed. Thread-safe.
 public final class Snapshot implements AutoCloseable {
   private final List<NewFile> files;
   private final Runnable giveBack;
-  private final AtomicBoolean closed = new AtomicBoolean();
 
+  /// @param giveBack may be called more than once
   Snapshot(List<NewFile> files, Runnable giveBack) {
     this.files = List.copyOf(files);
     this.giveBack = giveBack;
@@ -21,11 +20,9 @@ public final class Snapshot implements AutoCloseable {
     return files;
   }
 
-  /// Gives the memory back. After this, the files' parts must not be read.
+  /// Gives the memory back, unless that was done. After this, the files' parts must not be read.
   @Override
   public void close() {
-    if (closed.compareAndSet(false, true)) {
-      giveBack.run();
-    }
+    giveBack.run();
   }
 }

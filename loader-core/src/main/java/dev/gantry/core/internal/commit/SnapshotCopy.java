@@ -43,7 +43,7 @@ final class SnapshotCopy {
   private final Map<Device, Long> sizes = new HashMap<>();
   private final Map<Device.Cuda, CopyQueue> queues = new HashMap<>();
   private final List<HostCopy> hostCopies = new ArrayList<>();
-  private boolean atRest;
+  private boolean atRest = true;
 
   SnapshotCopy(List<NewFile> files) {
     this.files = files;
@@ -97,6 +97,7 @@ final class SnapshotCopy {
   /// @param slabs a slab for each device in [#sizes]
   /// @return the files, with their parts in these slabs
   List<NewFile> run(Map<Device, Slab> slabs) {
+    atRest = false;
     try {
       for (Device device : slabs.keySet()) {
         if (device instanceof Device.Cuda cuda) {
@@ -121,7 +122,7 @@ final class SnapshotCopy {
     }
   }
 
-  /// Returns whether all copies have ended, as far as the devices say. Call it after [#run].
+  /// Returns whether all copies have ended, as far as the devices say.
   boolean isAtRest() {
     return atRest;
   }

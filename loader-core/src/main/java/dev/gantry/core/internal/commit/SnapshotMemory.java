@@ -59,14 +59,15 @@ public final class SnapshotMemory implements AutoCloseable {
     this.limits = limits;
   }
 
-  /// The memory for one snapshot of some files, not filled yet. Call either [#fill] or [#giveBack], once.
+  /// The memory for one snapshot of some files, not filled yet. Call [#fill], once, or [#giveBack].
   public final class Reserved {
-    private final SnapshotCopy copy;
-    private final Map<Device, Slab> slabs;
+    private final Supplier<Snapshot> filled;
+    private final Runnable giveBack;
 
+    /// @param slabs empty yet: what is needed to give them back is made before they are taken
     private Reserved(SnapshotCopy copy, Map<Device, Slab> slabs) {
-      this.copy = copy;
-      this.slabs = slabs;
+      giveBack = () -> SnapshotMemory.this.giveBack(slabs, copy.isAtRest());
+      filled = () -> new Snapshot(copy.run(slabs), giveBack);
     }
 
     /// Copies all parts of the files that are in memory; parts that are in other files stay there. Work that
@@ -75,22 +76,12 @@ public final class SnapshotMemory implements AutoCloseable {
     ///
     /// @throws TransferException if a device fails, or the caller is interrupted
     public Snapshot fill() {
-      boolean filled = false;
-      try {
-        Snapshot made =
-            new Snapshot(copy.run(slabs), () -> SnapshotMemory.this.giveBack(slabs, true));
-        filled = true;
-        return made;
-      } finally {
-        if (!filled) {
-          SnapshotMemory.this.giveBack(slabs, copy.isAtRest());
-        }
-      }
+      return Cleanup.orUndo(filled, giveBack);
     }
 
-    /// Gives the memory back without filling it.
+    /// Gives the memory back, unless that was done.
     public void giveBack() {
-      SnapshotMemory.this.giveBack(slabs, true);
+      giveBack.run();
     }
   }
 
@@ -110,7 +101,9 @@ public final class SnapshotMemory implements AutoCloseable {
   /// @return empty if the limits, a device or the host have no room for that much
   public Optional<Reserved> reserve(List<NewFile> files) {
     SnapshotCopy copy = new SnapshotCopy(files);
-    return take(copy.sizes()).map(slabs -> new Reserved(copy, slabs));
+    Map<Device, Slab> slabs = new HashMap<>();
+    Optional<Reserved> reserved = Optional.of(new Reserved(copy, slabs));
+    return take(copy.sizes(), slabs) ? reserved : Optional.empty();
   }
 
   /// Takes memory for snapshots of files like these, so that the first snapshot finds it here. Does nothing if
@@ -128,82 +121,86 @@ public final class SnapshotMemory implements AutoCloseable {
             missing.put(origin, bytes + SPARE_BYTES);
           }
         });
-    Optional<Map<Device, Slab>> taken = take(missing);
-    taken.ifPresent(slabs -> {
+    Map<Device, Slab> slabs = new HashMap<>();
+    boolean taken = take(missing, slabs);
+    try {
       for (Slab slab : slabs.values()) {
         if (slab instanceof HostSlab host) {
           host.touch();
         }
       }
+    } finally {
       giveBack(slabs, true);
-    });
-    return taken.isPresent();
+    }
+    return taken;
   }
 
-  private synchronized Optional<Map<Device, Slab>> take(Map<Device, Long> sizes) {
+  /// Takes a slab for each device that bytes come from; none if one of them has no room.
+  private synchronized boolean take(Map<Device, Long> sizes, Map<Device, Slab> slabs) {
     if (closed) {
       throw new MisuseException("this snapshot memory is closed");
     }
     settle();
-    Map<Device, Slab> slabs = new HashMap<>();
     return Cleanup.orUndo(
         () -> {
           for (Map.Entry<Device, Long> need : sizes.entrySet()) {
-            Slab slab = take(need.getKey(), need.getValue());
-            if (slab == null) {
+            Home home = idle(need.getKey(), need.getValue());
+            if (home == null) {
               giveBack(slabs, true);
-              return Optional.empty();
+              return false;
             }
-            slabs.put(need.getKey(), slab);
+            // It is idle for as long as nobody would give it back.
+            slabs.put(need.getKey(), home.slab());
+            idle.remove(home);
           }
-          return Optional.of(slabs);
+          return true;
         },
         () -> giveBack(slabs, true));
   }
 
-  private @Nullable Slab take(Device origin, long bytes) {
+  /// Returns an idle slab for bytes of `origin`, which it allocates if there is none; null if there is no room.
+  private @Nullable Home idle(Device origin, long bytes) {
     Optional<Home> fitting =
         idle.stream()
             .filter(home -> home.origin().equals(origin) && home.slab().size() >= bytes)
             .min(Comparator.comparingLong(home -> home.slab().size()));
     if (fitting.isPresent()) {
-      idle.remove(fitting.get());
-      return fitting.get().slab();
+      return fitting.get();
     }
     // These slabs are too small for this snapshot, and probably for those that follow.
     List<Home> small = idle.stream().filter(home -> home.origin().equals(origin)).toList();
     small.forEach(this::free);
-    Slab slab =
-        switch (origin) {
-          case Device.Host _ -> onHost(bytes, () -> Admission.slab(bytes));
-          case Device.Cuda cuda -> allocateFor(CudaContext.of(cuda), bytes);
-        };
-    if (slab != null) {
-      homes.add(new Home(origin, slab));
-    }
-    return slab;
+    return switch (origin) {
+      case Device.Host _ -> onHost(origin, bytes, () -> Admission.slab(bytes));
+      case Device.Cuda cuda -> allocateFor(cuda, CudaContext.of(cuda), bytes);
+    };
   }
 
-  private @Nullable Slab allocateFor(CudaContext context, long bytes) {
-    Slab onDevice =
+  private @Nullable Home allocateFor(Device.Cuda origin, CudaContext context, long bytes) {
+    Home onDevice =
         bytes <= limits.deviceBytes() - held(context.device())
-            ? unlessRefused(context.device(), () -> DeviceSlab.allocate(context, bytes))
+            ? unlessRefused(origin, context.device(), () -> DeviceSlab.allocate(context, bytes))
             : null;
-    return onDevice == null ? onHost(bytes, () -> PinnedSlab.allocate(context, bytes)) : onDevice;
+    return onDevice == null
+        ? onHost(origin, bytes, () -> PinnedSlab.allocate(context, bytes))
+        : onDevice;
   }
 
-  private @Nullable Slab onHost(long bytes, Supplier<Slab> allocation) {
+  private @Nullable Home onHost(Device origin, long bytes, Supplier<Slab> allocation) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     return bytes <= limits.hostBytes() - held(Device.HOST)
             && bytes <= available - available / SPARED_PART
-        ? unlessRefused(Device.HOST, allocation)
+        ? unlessRefused(origin, Device.HOST, allocation)
         : null;
   }
 
-  /// Returns the slab, or null if its allocation is refused, as pinned memory is even where there seemed to be room.
-  private static @Nullable Slab unlessRefused(Device device, Supplier<Slab> allocation) {
+  /// Allocates an idle slab; null if that is refused, as pinned memory is even where there seemed to be room.
+  private @Nullable Home unlessRefused(Device origin, Device device, Supplier<Slab> allocation) {
     try {
-      return allocation.get();
+      Home home = Cleanup.orUndo(allocation, slab -> new Home(origin, slab), Slab::release);
+      homes.add(home);
+      idle.add(home);
+      return home;
     } catch (TransferException refused) {
       LOG.info("no snapshot on {}: {}", device, refused.getMessage());
       return null;
@@ -217,14 +214,22 @@ public final class SnapshotMemory implements AutoCloseable {
         .sum();
   }
 
+  /// @param slabs empty afterwards
   /// @param atRest whether no copy into the slabs is running
   private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
-    List<Home> used =
-        homes.stream().filter(home -> slabs.get(home.origin()) == home.slab()).toList();
-    if (atRest) {
-      used.forEach(this::keep);
-    } else {
-      inDoubt.addAll(used);
+    // From the last on, since `keep` may remove it.
+    for (int i = homes.size() - 1; i >= 0; i--) {
+      Home home = homes.get(i);
+      if (slabs.get(home.origin()) == home.slab()) {
+        if (atRest) {
+          keep(home);
+        } else {
+          inDoubt.add(home);
+        }
+      }
+    }
+    slabs.clear();
+    if (!atRest) {
       settle();
     }
   }

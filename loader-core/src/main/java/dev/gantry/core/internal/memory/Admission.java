@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
@@ -24,10 +25,10 @@ public final class Admission implements AutoCloseable {
   private static final String FREE_SOME = "free some of it, or raise the limit of the container";
 
   /// The bytes of host memory that were promised and are not mapped yet.
-  private long left;
+  private final AtomicLong left;
 
   private Admission(long bytes) {
-    left = bytes;
+    left = new AtomicLong(bytes);
   }
 
   /// @param device the device of `use`'s device memory and pinned memory, or the host
@@ -41,9 +42,9 @@ public final class Admission implements AutoCloseable {
   ///
   /// @return the promise of host memory
   public static Admission of(MemoryUse use, Device device, String change) {
-    Admission host = ofHost(use.hostBytes(), change);
     return Cleanup.orUndo(
-        () -> {
+        () -> ofHost(use.hostBytes(), change),
+        host -> {
           if (device instanceof Device.Cuda cuda) {
             CudaContext context = CudaContext.of(cuda);
             requireOnDevice(context, use.deviceBytes(), change);
@@ -51,7 +52,7 @@ public final class Admission implements AutoCloseable {
           }
           return host;
         },
-        host::close);
+        Admission::close);
   }
 
   /// Checks and promises host memory alone.
@@ -62,8 +63,9 @@ public final class Admission implements AutoCloseable {
   }
 
   private static Admission ofHost(long bytes, String change) {
+    Admission made = new Admission(bytes);
     HostMemory.promise(bytes, change);
-    return new Admission(bytes);
+    return made;
   }
 
   /// Checks host memory as [#ofHost] does, and gives the promise back at once.
@@ -119,12 +121,8 @@ public final class Admission implements AutoCloseable {
 
   /// Ends the promise of bytes that were mapped, or are not needed.
   void shrink(long bytes) {
-    HostMemory.keepingPromises(() -> {
-      long gone = Math.clamp(bytes, 0, left);
-      left -= gone;
-      HostMemory.endPromise(gone);
-      return this;
-    });
+    long before = left.getAndAccumulate(bytes, (now, gone) -> Math.max(0, now - gone));
+    HostMemory.endPromise(Math.min(before, bytes));
   }
 
   /// Ends the promise. Closing twice does nothing.

@@ -4,6 +4,8 @@ package dev.gantry.core.internal.memory;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Consumer;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -14,10 +16,15 @@ public final class Cleanup {
   /// Runs all actions even if some fail, in whatever way; then throws the first failure, with the others as suppressed
   /// exceptions.
   public static void runAll(List<? extends Runnable> actions) {
+    forEach(actions, Runnable::run);
+  }
+
+  /// Does `action` for each of `items` as [#runAll(List)] runs actions. Makes nothing on the way: the heap may be full.
+  public static <T> void forEach(Iterable<? extends T> items, Consumer<? super T> action) {
     Throwable first = null;
-    for (Runnable action : actions) {
+    for (T item : items) {
       try {
-        action.run();
+        action.accept(item);
       } catch (Throwable e) {
         // A caller's code may also throw undeclared checked exceptions: the rest is still cleaned
         // up.
@@ -45,10 +52,32 @@ public final class Cleanup {
 
   /// Runs all actions after `failure`, and adds what they throw to it as suppressed exceptions.
   public static void runAll(List<? extends Runnable> actions, Throwable failure) {
+    after(failure, Cleanup::runAll, actions);
+  }
+
+  /// Does `action` with `item` after `failure`, and adds what that throws to it as suppressed.
+  public static <T> void after(Throwable failure, Consumer<? super T> action, T item) {
     try {
-      runAll(actions);
+      action.accept(item);
     } catch (RuntimeException | Error besides) {
       failure.addSuppressed(besides);
+    }
+  }
+
+  /// Takes something, and does `work` with it. If that fails, runs `undo` and throws the failure, with what `undo` throws
+  /// as suppressed.
+  ///
+  /// Use this for what must not stay when the heap ends: all three are made before anything is taken.
+  ///
+  /// @return what `work` gives
+  public static <R, T> T orUndo(
+      Supplier<? extends R> take, Function<? super R, ? extends T> work, Consumer<? super R> undo) {
+    R taken = take.get();
+    try {
+      return work.apply(taken);
+    } catch (Throwable failure) {
+      after(failure, undo, taken);
+      throw failure;
     }
   }
 
@@ -59,20 +88,19 @@ public final class Cleanup {
     try {
       return work.get();
     } catch (Throwable failure) {
-      runAll(List.of(undo), failure);
+      after(failure, Runnable::run, undo);
       throw failure;
     }
   }
 
   /// Does the same as [#orUndo(Supplier, Runnable)] for work without a result.
   public static void orUndo(Runnable work, Runnable undo) {
-    Object _ =
-        orUndo(
-            () -> {
-              work.run();
-              return undo;
-            },
-            undo);
+    try {
+      work.run();
+    } catch (Throwable failure) {
+      after(failure, Runnable::run, undo);
+      throw failure;
+    }
   }
 
   /// Waits until an executor that was shut down has finished its tasks, also if the caller is interrupted.

@@ -31,8 +31,9 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     if (slab == null) {
       return () -> {};
     }
-    Slab retained = slab.retain();
-    return retained::release;
+    Runnable release = slab::release;
+    Slab _ = slab.retain();
+    return release;
   }
 
   /// A part of this region.

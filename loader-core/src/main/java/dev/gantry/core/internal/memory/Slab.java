@@ -94,15 +94,15 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   ///
   /// @throws MisuseException if there is no share left
   public final void release() {
-    release(this::free);
+    release(false);
   }
 
   /// Does the same as [#release] by [#freeSoon].
   final void releaseSoon() {
-    release(this::freeSoon);
+    release(true);
   }
 
-  private void release(Runnable free) {
+  private void release(boolean soon) {
     long left = shares.decrementAndGet();
     if (left < 0) {
       shares.incrementAndGet();
@@ -115,7 +115,11 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       count(-taken);
       boolean freed = false;
       try {
-        free.run();
+        if (soon) {
+          freeSoon();
+        } else {
+          free();
+        }
         freed = true;
       } finally {
         if (!freed) {
@@ -128,13 +132,13 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
 
   /// Releases one share of each, also if one release fails.
   public static void releaseAll(Collection<? extends Slab> slabs) {
-    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::release).toList());
+    Cleanup.forEach(slabs, Slab::release);
   }
 
   /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as suppressed. Does not wait
   /// for other work of a device: whoever cancels a load waits for that load only.
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
-    Cleanup.runAll(slabs.stream().<Runnable>map(slab -> slab::releaseSoon).toList(), failure);
+    Cleanup.after(failure, all -> Cleanup.forEach(all, Slab::releaseSoon), slabs);
   }
 
   /// Whether there are shares besides the caller's.

@@ -166,7 +166,8 @@ public final class GantrySession implements Session {
   }
 
   private List<Loaded> load(NewSlabs slabs, TransferOptions options) {
-    return slabs.loaded(LoadOperation.run(engine, slabs, options));
+    return Cleanup.orUndo(
+        () -> LoadOperation.run(engine, slabs, options), slabs::loaded, _ -> slabs.release());
   }
 
   /// Reads files into memory that other processes can map: the clients of a server of resident weights.

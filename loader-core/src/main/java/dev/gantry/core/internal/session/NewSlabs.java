@@ -8,6 +8,7 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.TransferReport.DeviceReport;
 import dev.gantry.core.internal.copies.CopyQueue;
 import dev.gantry.core.internal.memory.Admission;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.DeviceSlab;
 import dev.gantry.core.internal.memory.Region;
@@ -265,5 +266,10 @@ abstract sealed class NewSlabs implements Destination {
   @Override
   public final void undo(Throwable failure) {
     slabs.forEach(each -> Slab.releaseAll(each, failure));
+  }
+
+  /// Gives back what was loaded, instead of [#loaded].
+  final void release() {
+    Cleanup.forEach(slabs, Slab::releaseAll);
   }
 }

@@ -3,6 +3,7 @@ package dev.gantry.core.internal.store;
 
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.spi.Descriptors;
@@ -17,10 +18,12 @@ import java.util.Optional;
 public class PosixFile implements LocalFile {
   private final FileCalls calls;
   private final Path path;
+  private final CachePolicy policy;
   private final RegularFile file;
   private final SourceFile.Identity identity;
-  private final CachePolicy policy;
   private final ResidencyProbe probe;
+
+  private record Opened(RegularFile file, SourceFile.Identity identity, ResidencyProbe probe) {}
 
   /// Opens a file.
   ///
@@ -29,29 +32,31 @@ public class PosixFile implements LocalFile {
     this.calls = calls;
     this.path = path;
     this.policy = policy;
-    file = RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path);
-    boolean opened = false;
-    try {
-      FileCalls.StatResult stat = file.stat();
-      Errno.check(stat.status(), "statx", path);
-      identity = SourceFile.Identity.of(stat);
-      probe = new ResidencyProbe(calls, file.descriptor());
-      if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
-        // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
-        file.refuseDirect("the file system keeps its files in memory");
-      } else if (policy != CachePolicy.BUFFERED) {
-        int direct = file.openDirect(path, FileCalls.O_RDONLY);
-        if (direct == -Errno.EMFILE.code() || direct == -Errno.ENFILE.code()) {
-          // Too many open files: this says nothing about direct reads.
-          throw new TransferException("open", path.toString(), Errno.failure(-direct));
-        }
-      }
-      opened = true;
-    } finally {
-      if (!opened) {
-        boolean _ = file.close();
+    Opened opened =
+        Cleanup.orUndo(
+            () -> RegularFile.open(calls, path, FileCalls.O_RDONLY, 0, path),
+            taken -> looked(calls, path, policy, taken),
+            RegularFile::close);
+    file = opened.file();
+    identity = opened.identity();
+    probe = opened.probe();
+  }
+
+  private static Opened looked(FileCalls calls, Path path, CachePolicy policy, RegularFile file) {
+    FileCalls.StatResult stat = file.stat();
+    Errno.check(stat.status(), "statx", path);
+    ResidencyProbe probe = new ResidencyProbe(calls, file.descriptor());
+    if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
+      // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
+      file.refuseDirect("the file system keeps its files in memory");
+    } else if (policy != CachePolicy.BUFFERED) {
+      int direct = file.openDirect(path, FileCalls.O_RDONLY);
+      if (direct == -Errno.EMFILE.code() || direct == -Errno.ENFILE.code()) {
+        // Too many open files: this says nothing about direct reads.
+        throw new TransferException("open", path.toString(), Errno.failure(-direct));
       }
     }
+    return new Opened(file, SourceFile.Identity.of(stat), probe);
   }
 
   @Override

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.GantryException;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.PlanLimits;
@@ -63,26 +64,24 @@ public final class RegularFile {
   /// @throws TransferException if it cannot be opened, or is a directory
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
   public static RegularFile open(FileCalls calls, Path path, int flags, int mode, Path shown) {
-    int descriptor = FileCalls.retried(() -> calls.open(path, flags, mode));
-    if (descriptor < 0) {
-      throw failure(-descriptor, shown);
-    }
-    boolean opened = false;
-    try {
-      FileCalls.StatResult stat = calls.stat(descriptor);
-      if (stat.status() >= 0 && !stat.regular()) {
-        throw stat.directory()
-            ? FileErrors.isDirectory("open", shown.toString())
-            : notRegular(shown);
-      }
-      RegularFile made = new RegularFile(calls, shown, descriptor, stat);
-      opened = true;
-      return made;
-    } finally {
-      if (!opened) {
-        int _ = calls.close(descriptor);
-      }
-    }
+    return Cleanup.orUndo(
+        () -> {
+          int descriptor = FileCalls.retried(() -> calls.open(path, flags, mode));
+          if (descriptor < 0) {
+            throw failure(-descriptor, shown);
+          }
+          return descriptor;
+        },
+        descriptor -> {
+          FileCalls.StatResult stat = calls.stat(descriptor);
+          if (stat.status() >= 0 && !stat.regular()) {
+            throw stat.directory()
+                ? FileErrors.isDirectory("open", shown.toString())
+                : notRegular(shown);
+          }
+          return new RegularFile(calls, shown, descriptor, stat);
+        },
+        calls::close);
   }
 
   /// Opens and closes a file for writing, with [#open]'s errors. Callers then open it with the JDK, which would wait

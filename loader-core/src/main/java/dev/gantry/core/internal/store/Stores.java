@@ -53,22 +53,17 @@ public final class Stores implements AutoCloseable {
   /// @throws MalformedFileException of kind `changed-meanwhile` if a local file is of another version
   /// @throws MisuseException if no store serves the location's scheme
   public SourceFile open(Location file, CachePolicy policy) {
-    StoredFile opened =
-        switch (file) {
-          case Location.Local _ -> local.open(file, policy);
-          case Location.Remote named -> openRemote(named, policy);
-        };
-    boolean made = false;
-    try {
-      requireVersion(file, opened);
-      SourceFile source = new SourceFile(file, opened, link(file));
-      made = true;
-      return source;
-    } finally {
-      if (!made) {
-        opened.close();
-      }
-    }
+    return Cleanup.orUndo(
+        () ->
+            switch (file) {
+              case Location.Local _ -> local.open(file, policy);
+              case Location.Remote named -> openRemote(named, policy);
+            },
+        opened -> {
+          requireVersion(file, opened);
+          return new SourceFile(file, opened, link(file));
+        },
+        StoredFile::close);
   }
 
   /// Does the same as [#open(Location, CachePolicy)]. If `cancellation` comes while a remote file is being opened,

@@ -34,13 +34,13 @@ record FileOpener(UseGate gate, Stores stores, CuFileSession cuFile) {
       TransferOptions options,
       BiConsumer<Location, Object> opened) {
     gate.requireOpen();
-    SourceFile file = stores.open(location, options.cachePolicy(), options.cancellation());
     return Cleanup.orUndo(
-        () -> {
+        () -> stores.open(location, options.cachePolicy(), options.cancellation()),
+        file -> {
           opened.accept(location, file.identity());
           return withTransport(file, device, options);
         },
-        file::close);
+        SourceFile::close);
   }
 
   private OpenFile withTransport(SourceFile file, Device device, TransferOptions options) {
@@ -57,7 +57,9 @@ record FileOpener(UseGate gate, Stores stores, CuFileSession cuFile) {
 
   /// Opens a remote file in the cache, which has all of it by now.
   OpenFile reopen(OpenFile filling, Device device, TransferOptions options) {
-    SourceFile file = filling.source().local(options.cachePolicy());
-    return Cleanup.orUndo(() -> withTransport(file, device, options), file::close);
+    return Cleanup.orUndo(
+        () -> filling.source().local(options.cachePolicy()),
+        file -> withTransport(file, device, options),
+        SourceFile::close);
   }
 }

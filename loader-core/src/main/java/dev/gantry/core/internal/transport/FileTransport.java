@@ -8,7 +8,6 @@ import dev.gantry.core.TransferReport;
 import dev.gantry.core.Transport;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.store.SourceFile;
@@ -16,7 +15,6 @@ import dev.gantry.core.internal.transport.TransportOracle.Answer;
 import dev.gantry.core.internal.transport.TransportOracle.Question;
 import dev.gantry.core.spi.Descriptors;
 import java.nio.file.Path;
-import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.LoggerFactory;
@@ -28,7 +26,8 @@ public final class FileTransport implements AutoCloseable {
   record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
     @Override
     public void close() {
-      Cleanup.runAll(List.of(transport::close, source::close));
+      try (source;
+          transport) {}
     }
   }
 

@@ -240,10 +240,11 @@ public final class TransferEngine implements AutoCloseable {
       }
       return report;
     } finally {
-      List<Runnable> actions = new ArrayList<>();
-      staged.forEach(one -> actions.add(one.buffers()::endTurn));
-      opened.values().forEach(file -> actions.add(file::close));
-      Cleanup.runAll(actions);
+      try {
+        Cleanup.forEach(staged, one -> one.buffers().endTurn());
+      } finally {
+        Cleanup.forEach(opened.values(), OpenFile::close);
+      }
     }
   }
 

@@ -56,9 +56,9 @@ public final class TorchArrays {
       TensorShape shape,
       long[] strides,
       @Nullable String name) {
-    Runnable release = region.retain();
     return Cleanup.orUndo(
-        () ->
+        region::retain,
+        release ->
             wrap(
                 manager,
                 region.address(),
@@ -69,7 +69,7 @@ public final class TorchArrays {
                 name,
                 region.isReadOnly(),
                 release),
-        release);
+        Runnable::run);
   }
 
   /// An array over memory, without a copy, of any dtype for which [PyTorch#dataType] is present. It belongs to `manager`,

@@ -336,7 +336,7 @@ public final class TensorLoad {
           },
           arrays::close);
     } finally {
-      Cleanup.runAll(loaded.stream().<Runnable>map(each -> each::close).toList());
+      Cleanup.forEach(loaded, LoadedTensors::close);
     }
     return arrays;
   }
