@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.commit;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
@@ -41,8 +42,10 @@ final class TargetFile implements AutoCloseable {
   /// Creates a file with a temporary name.
   ///
   /// @param held whether to hold its lock until [#close], so that [Leftovers] knows it is in use
-  /// @throws TransferException if the file cannot be created
+  /// @throws TransferException if the file cannot be created, or the target is a folder
+  /// @throws MalformedFileException of kind `not-a-regular-file` if the target is a pipe, a socket or a device
   static TargetFile create(FileCalls calls, Path target, boolean pageCache, boolean held) {
+    RegularFile.requireReplaceable(target);
     while (true) {
       TargetFile file =
           new TargetFile(calls, TemporaryName.beside(target, held), target, pageCache);

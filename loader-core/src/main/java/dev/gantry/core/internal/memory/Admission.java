@@ -181,18 +181,18 @@ public final class Admission implements AutoCloseable {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw cancelled();
+      throw cancelled("by an interrupt of its thread");
     }
   }
 
   private static void requireWanted(Cancellation cancellation) {
     if (cancellation.isCancelled()) {
-      throw cancelled();
+      throw cancelled("by the caller");
     }
   }
 
-  private static TransferException cancelled() {
-    return new TransferException("load", "by the caller", new Failure.Cancelled());
+  private static TransferException cancelled(String by) {
+    return new TransferException("load", by, new Failure.Cancelled());
   }
 
   private static void take(

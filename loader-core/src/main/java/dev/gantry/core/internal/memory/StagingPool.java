@@ -200,7 +200,8 @@ public final class StagingPool {
       return taken;
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException("wait for a buffer", "by the caller", new Failure.Cancelled());
+      throw new TransferException(
+          "wait for a buffer", "by an interrupt of its thread", new Failure.Cancelled());
     } finally {
       depart(waiter, taken);
     }

@@ -70,7 +70,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
         options
             .transfer()
             .cancellation()
-            .whenCancelled(() -> scheduler.end(RingScheduler.cancelled()));
+            .whenCancelled(() -> scheduler.end(RingScheduler.cancelled("by the caller")));
   }
 
   /// Starts the readers, unless the ring was closed before.

@@ -273,7 +273,7 @@ final class RingScheduler<T> {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw ended(cancelled());
+      throw ended(cancelled("by an interrupt of its thread"));
     } finally {
       lock.unlock();
     }
@@ -313,7 +313,7 @@ final class RingScheduler<T> {
       throw ended(end);
     }
     if (Thread.currentThread().isInterrupted()) {
-      throw ended(cancelled());
+      throw ended(cancelled("by an interrupt of its thread"));
     }
   }
 
@@ -338,8 +338,8 @@ final class RingScheduler<T> {
     };
   }
 
-  static TransferException cancelled() {
-    return new TransferException("prefetch", "by the caller", new Failure.Cancelled());
+  static TransferException cancelled(String by) {
+    return new TransferException("prefetch", by, new Failure.Cancelled());
   }
 
   /// Marks the caller as busy with one of the consumer's slots, until [#giveBack].

@@ -11,6 +11,7 @@ import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.spi.Descriptors;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 
@@ -88,6 +89,17 @@ public final class RegularFile {
   /// for the other end of a pipe.
   public static void requireWritable(Path path) {
     boolean _ = open(FileCalls.ofPlatform(), path, FileCalls.O_WRONLY, 0, path).close();
+  }
+
+  /// Refuses, with [#open]'s errors, what a rename would replace by a file though it is none: a pipe, a socket or a
+  /// device, also behind a link. A folder it would not replace, but say so only when all has been written.
+  public static void requireReplaceable(Path path) {
+    if (Files.isDirectory(path)) {
+      throw FileErrors.isDirectory("open", path.toString());
+    }
+    if (Files.exists(path) && !Files.isRegularFile(path)) {
+      throw notRegular(path);
+    }
   }
 
   private static GantryException failure(int errno, Path shown) {

@@ -126,7 +126,7 @@ public final class WorkerThreads {
   /// Whether threads should take more work: the job has not failed and was not cancelled.
   public boolean mayContinue() {
     if (cancellation.isCancelled()) {
-      fail(cancelled());
+      fail(cancelled("by the caller"));
     }
     return !hasFailed();
   }
@@ -138,7 +138,7 @@ public final class WorkerThreads {
   /// @param job calls [#fail] and returns, or throws, when it cannot continue
   /// @param progress called now and then on this thread while nothing has failed, and once at the end
   public void work(int threads, Runnable job, Runnable progress) {
-    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled()));
+    Runnable forget = cancellation.whenCancelled(() -> fail(cancelled("by the caller")));
     try {
       await(start(threads, threadName, () -> run(job)), progress);
     } catch (OutOfMemoryError e) {
@@ -303,7 +303,7 @@ public final class WorkerThreads {
         }
       } catch (InterruptedException _) {
         interrupted = true;
-        fail(cancelled());
+        fail(cancelled("by an interrupt of its thread"));
       } catch (RuntimeException | Error e) {
         // The failure is thrown only after the threads have ended, since the caller frees what they
         // use.
@@ -319,7 +319,7 @@ public final class WorkerThreads {
     Cleanup.rethrow(failure.get(), "a thread failed");
   }
 
-  private TransferException cancelled() {
-    return new TransferException(operation, "by the caller", new Failure.Cancelled());
+  private TransferException cancelled(String by) {
+    return new TransferException(operation, by, new Failure.Cancelled());
   }
 }

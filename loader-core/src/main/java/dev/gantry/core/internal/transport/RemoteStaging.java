@@ -180,7 +180,8 @@ final class RemoteStaging implements AutoCloseable {
       }
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
-      throw new TransferException("wait for a buffer", "by the caller", new Failure.Cancelled());
+      throw new TransferException(
+          "wait for a buffer", "by an interrupt of its thread", new Failure.Cancelled());
     }
   }
 

@@ -3,10 +3,12 @@ package dev.gantry.core.internal.commit;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import dev.gantry.core.Failure;
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.natives.Errno;
@@ -22,6 +24,9 @@ import dev.gantry.testing.NoLeaks;
 import dev.gantry.testing.TestFiles;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.StandardProtocolFamily;
+import java.net.UnixDomainSocketAddress;
+import java.nio.channels.ServerSocketChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -62,6 +67,30 @@ class TargetFileTest {
   @AfterEach
   void freeSource() {
     source.release();
+  }
+
+  @Test
+  void doesNotReplaceASocketAsADeviceWouldBeReplaced() throws IOException {
+    Path socket = folder.resolve("s");
+    try (ServerSocketChannel server = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {
+      server.bind(UnixDomainSocketAddress.of(socket));
+      Files.createSymbolicLink(target, socket);
+      for (Path named : List.of(socket, target)) {
+        assertThatThrownBy(() -> TargetFile.create(calls, named, true, true).close())
+            .isInstanceOf(MalformedFileException.class)
+            .hasMessage(named + ": offset 0: not-a-regular-file: a pipe, socket or device");
+      }
+    }
+    assertThat(folder).isDirectoryNotContaining(TemporaryName::is);
+  }
+
+  @Test
+  void refusesAFolderBeforeAnythingIsWritten() throws IOException {
+    Files.createDirectory(target);
+    assertThatThrownBy(() -> TargetFile.create(calls, target, true, true).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessage("open failed: " + target + ": errno 21 EISDIR: Is a directory");
+    assertThat(folder).isDirectoryNotContaining(TemporaryName::is);
   }
 
   private TargetFile open(boolean pageCache) {

@@ -69,6 +69,7 @@ class WriteCancellationTest extends OldAndNewFiles {
     }
     assertThat(Thread.interrupted()).isEqualTo(interrupted);
     assertThat(failure.failure()).isEqualTo(new Failure.Cancelled());
+    assertThat(failure).hasMessageContaining(interrupted ? "interrupt of its thread" : "caller");
     assertFiles(0, "");
     assertNothingIsLeft("");
   }
