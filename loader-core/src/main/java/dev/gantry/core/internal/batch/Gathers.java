@@ -10,27 +10,28 @@ import java.util.List;
 import java.util.Objects;
 
 /// Ranges of files, and where in the slot their bytes go. File offsets and slot offsets need no alignment. The
-/// gathers are kept in columns of one array, since a batch of short samples has thousands. Immutable.
+/// gathers are kept in columns, since a batch of short samples has thousands. Immutable.
 public final class Gathers {
   /// No gathers, for a batch that is read otherwise.
   public static final Gathers NONE = new Builder(0).build();
 
-  // The columns of a gather: its file's number, the offset in that file, the length, and the slot
-  // offset.
-  private static final int WIDTH = 4;
-  private static final int OFFSET = 1;
-  private static final int LENGTH = 2;
-  private static final int TARGET = 3;
+  private static final int LEAST_ROOM = 8;
 
   private final int count;
-  private final long[] columns;
+  private final int[] fileNumbers;
+  private final long[] offsets;
+  private final long[] lengths;
+  private final long[] slotOffsets;
   private final List<Location> files;
   private final long[] ends;
   private final long bytes;
 
   private Gathers(Builder builder) {
     this.count = builder.count;
-    this.columns = builder.columns;
+    this.fileNumbers = builder.fileNumbers;
+    this.offsets = builder.offsets;
+    this.lengths = builder.lengths;
+    this.slotOffsets = builder.slotOffsets;
     this.files = List.copyOf(builder.files);
     this.ends = builder.ends;
     this.bytes = builder.bytes;
@@ -43,14 +44,23 @@ public final class Gathers {
     /// The numbers of files by their objects: a location takes long to hash, and a dataset has one object for each file.
     private final IdentityHashMap<Location, Integer> numbers = new IdentityHashMap<>();
 
-    private long[] columns;
+    // One array for all columns would be so large that the garbage collector places it by itself,
+    // which takes longer
+    // than the plan.
+    private int[] fileNumbers;
+    private long[] offsets;
+    private long[] lengths;
+    private long[] slotOffsets;
     private long[] ends = {};
     private int count;
     private long bytes;
 
     /// @param expected how many gathers there will be; more may come
     public Builder(int expected) {
-      columns = new long[expected * WIDTH];
+      fileNumbers = new int[expected];
+      offsets = new long[expected];
+      lengths = new long[expected];
+      slotOffsets = new long[expected];
     }
 
     /// Adds a range of a file.
@@ -61,28 +71,33 @@ public final class Gathers {
       if (offset < 0 || length <= 0) {
         throw new MisuseException("gather " + length + " bytes at " + offset + " of " + file);
       }
-      int at = count * WIDTH;
-      if (at == columns.length) {
-        columns = Arrays.copyOf(columns, Math.max(2 * at, 8 * WIDTH));
+      if (count == offsets.length) {
+        int room = Math.max(2 * count, LEAST_ROOM);
+        fileNumbers = Arrays.copyOf(fileNumbers, room);
+        offsets = Arrays.copyOf(offsets, room);
+        lengths = Arrays.copyOf(lengths, room);
+        slotOffsets = Arrays.copyOf(slotOffsets, room);
       }
-      int number = numbers.computeIfAbsent(file, this::newNumber);
-      columns[at] = number;
-      columns[at + OFFSET] = offset;
-      columns[at + LENGTH] = length;
-      columns[at + TARGET] = slotOffset;
+      Integer known = numbers.get(file);
+      int number = known == null ? newNumber(file) : known;
+      fileNumbers[count] = number;
+      offsets[count] = offset;
+      lengths[count] = length;
+      slotOffsets[count] = slotOffset;
       ends[number] = Math.max(ends[number], Math.addExact(offset, length));
       bytes += length;
       count++;
     }
 
     private int newNumber(Location file) {
-      int known = files.indexOf(file);
-      if (known >= 0) {
-        return known;
+      int number = files.indexOf(file);
+      if (number < 0) {
+        number = files.size();
+        files.add(file);
+        ends = Arrays.copyOf(ends, files.size());
       }
-      files.add(file);
-      ends = Arrays.copyOf(ends, files.size());
-      return files.size() - 1;
+      numbers.put(file, number);
+      return number;
     }
 
     public Gathers build() {
@@ -113,18 +128,18 @@ public final class Gathers {
 
   /// Returns the index in [#files] of a gather's file.
   public int file(int gather) {
-    return (int) columns[Objects.checkIndex(gather, count) * WIDTH];
+    return fileNumbers[Objects.checkIndex(gather, count)];
   }
 
   public long offset(int gather) {
-    return columns[Objects.checkIndex(gather, count) * WIDTH + OFFSET];
+    return offsets[Objects.checkIndex(gather, count)];
   }
 
   public long length(int gather) {
-    return columns[Objects.checkIndex(gather, count) * WIDTH + LENGTH];
+    return lengths[Objects.checkIndex(gather, count)];
   }
 
   public long slotOffset(int gather) {
-    return columns[Objects.checkIndex(gather, count) * WIDTH + TARGET];
+    return slotOffsets[Objects.checkIndex(gather, count)];
   }
 }
