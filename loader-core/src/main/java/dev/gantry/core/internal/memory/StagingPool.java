@@ -10,7 +10,10 @@ import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.locks.Condition;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Pairs of pinned buffers for threads that stage: they read files into them, and the device copies from there.
@@ -30,11 +33,19 @@ public final class StagingPool {
   private static final class Waiter {
     private final Share share;
     private final long pairBytes;
+
+    /// Wakes this waiter alone: a crowd of loads has a hundred.
+    private final Condition told;
+
     private boolean served;
 
-    Waiter(Share share, long pairBytes) {
+    /// Whether the waiter must ask again what it still wants.
+    private boolean again;
+
+    Waiter(Share share, long pairBytes, Condition told) {
       this.share = share;
       this.pairBytes = pairBytes;
+      this.told = told;
     }
   }
 
@@ -48,8 +59,7 @@ public final class StagingPool {
   private int pairsInUse;
   private long bytesInUse;
 
-  /// How often something changed that waiting threads should look at.
-  private long changes;
+  private final ReentrantLock lock = new ReentrantLock();
 
   public StagingPool(CudaContext context, int maxPairs, long maxBytes) {
     this.context = context;
@@ -72,8 +82,25 @@ public final class StagingPool {
   }
 
   /// How many threads wait for a pair right now.
-  public synchronized int waiting() {
-    return (int) waiters.stream().filter(waiter -> !waiter.served).count();
+  public int waiting() {
+    return underLock(() -> (int) waiters.stream().filter(waiter -> !waiter.served).count());
+  }
+
+  private void locked(Runnable work) {
+    boolean _ =
+        underLock(() -> {
+          work.run();
+          return true;
+        });
+  }
+
+  private <R> R underLock(Supplier<R> work) {
+    lock.lock();
+    try {
+      return work.get();
+    } finally {
+      lock.unlock();
+    }
   }
 
   /// The pairs of one load or save. Thread-safe.
@@ -96,9 +123,7 @@ public final class StagingPool {
       long pairBytes = Math.multiplyExact(2, bytes);
       boolean entered = enter(this, pairBytes, wanted);
       if (entered) {
-        synchronized (StagingPool.this) {
-          turnBytes = pairBytes;
-        }
+        locked(() -> turnBytes = pairBytes);
       }
       return entered;
     }
@@ -112,17 +137,17 @@ public final class StagingPool {
     }
 
     private long takeTurn() {
-      synchronized (StagingPool.this) {
+      return underLock(() -> {
         long taken = turnBytes;
         turnBytes = 0;
         return taken;
-      }
+      });
     }
 
     /// Takes a pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
     /// @param wanted whether to wait if there is no room. The caller's thread evaluates it, without the pool's lock,
-    ///     and again after each [#wake] and whenever a pair is given back
+    ///     and again after each [#wake]
     /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
@@ -134,16 +159,20 @@ public final class StagingPool {
       return Cleanup.orUndo(() -> allocate(bytes), () -> leave(this, pairBytes));
     }
 
-    /// Makes waiting threads evaluate `wanted` again.
+    /// Makes threads that wait for a pair of this share evaluate `wanted` again.
     public void wake() {
-      StagingPool.this.changed();
+      locked(() ->
+          waiters.stream()
+              .filter(waiter -> waiter.share == this)
+              .forEach(waiter -> {
+                waiter.again = true;
+                waiter.told.signal();
+              }));
     }
 
     /// Whether this share should give a pair back soon, because another load waits and has at least two fewer.
     public boolean owesOne() {
-      synchronized (StagingPool.this) {
-        return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
-      }
+      return underLock(() -> next().filter(waiter -> waiter.share.held + 2 <= held).isPresent());
     }
 
     /// Does `work` with a pair, then gives the pair back. If the work fails and a device cannot be waited for, abandons
@@ -177,20 +206,18 @@ public final class StagingPool {
 
   /// @return whether the caller may have a pair now
   private boolean enter(Share share, long pairBytes, BooleanSupplier wanted) {
-    Waiter waiter = new Waiter(share, pairBytes);
+    Waiter waiter = new Waiter(share, pairBytes, lock.newCondition());
     if (arrive(waiter)) {
       return true;
     }
     TimedEvent event = TimedEvent.begun(EventKind.WAIT);
     boolean taken = false;
     try {
-      long seen = changes();
       boolean wants = wanted.getAsBoolean();
       boolean waited = wants;
       boolean served = false;
       while (wants && !served) {
-        served = isServed(waiter, seen);
-        seen = changes();
+        served = isServed(waiter);
         wants = wanted.getAsBoolean();
       }
       taken = wants && served;
@@ -208,41 +235,42 @@ public final class StagingPool {
   }
 
   /// @return whether there is room at once; if not, the waiter waits from now on
-  private synchronized boolean arrive(Waiter waiter) {
-    waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
-    if (waiter.served) {
-      count(waiter);
-    } else {
-      waiters.add(waiter);
-    }
-    return waiter.served;
+  private boolean arrive(Waiter waiter) {
+    return underLock(() -> {
+      waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
+      if (waiter.served) {
+        count(waiter);
+      } else {
+        waiters.add(waiter);
+      }
+      return waiter.served;
+    });
   }
 
-  /// Waits until the waiter is served, or until the number of changes is no longer `seen`.
-  private synchronized boolean isServed(Waiter waiter, long seen) throws InterruptedException {
-    while (!waiter.served && changes == seen) {
-      wait();
-    }
-    return waiter.served;
-  }
-
-  private synchronized void depart(Waiter waiter, boolean taken) {
-    waiters.remove(waiter);
-    if (waiter.served && !taken) {
-      leave(waiter.share, waiter.pairBytes);
-    } else {
-      // This thread may have kept others waiting that need less.
-      serve();
+  /// Waits until the waiter is served, or must ask again.
+  private boolean isServed(Waiter waiter) throws InterruptedException {
+    lock.lock();
+    try {
+      while (!waiter.served && !waiter.again) {
+        waiter.told.await();
+      }
+      waiter.again = false;
+      return waiter.served;
+    } finally {
+      lock.unlock();
     }
   }
 
-  private synchronized long changes() {
-    return changes;
-  }
-
-  private synchronized void changed() {
-    changes++;
-    notifyAll();
+  private void depart(Waiter waiter, boolean taken) {
+    locked(() -> {
+      waiters.remove(waiter);
+      if (waiter.served && !taken) {
+        leave(waiter.share, waiter.pairBytes);
+      } else {
+        // This thread may have kept others waiting that need less.
+        serve();
+      }
+    });
   }
 
   private boolean hasRoom(long pairBytes) {
@@ -255,23 +283,24 @@ public final class StagingPool {
     bytesInUse += served.pairBytes;
   }
 
-  private synchronized void leave(Share share, long pairBytes) {
-    share.held--;
-    pairsInUse--;
-    bytesInUse -= pairBytes;
-    changed();
-    serve();
+  private void leave(Share share, long pairBytes) {
+    locked(() -> {
+      share.held--;
+      pairsInUse--;
+      bytesInUse -= pairBytes;
+      serve();
+    });
   }
 
   /// Serves the threads that wait, as long as there is room. A smaller pair never overtakes a larger one, which would
   /// otherwise wait for ever.
-  private synchronized void serve() {
+  private void serve() {
     Optional<Waiter> next = next();
     while (next.isPresent() && hasRoom(next.get().pairBytes)) {
       Waiter waiter = next.get();
       waiter.served = true;
       count(waiter);
-      notifyAll();
+      waiter.told.signal();
       next = next();
     }
   }
