@@ -44,6 +44,7 @@ import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.ring.Rings;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.transport.DevicePreparation;
+import dev.gantry.core.internal.transport.ReaderRule;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.core.spi.Store;
@@ -161,8 +162,15 @@ public final class GantrySession implements Session {
   }
 
   private Loaded read(List<ExtentRequest> wanted, Device device, TransferOptions options) {
-    DevicePreparation.beginLoad(List.of(device));
-    return load(new NewSlabs.Whole(wanted, List.of(device), options), options).getFirst();
+    return loadAll(wanted, List.of(device), options).getFirst();
+  }
+
+  private List<Loaded> loadAll(
+      List<ExtentRequest> wanted, List<Device> devices, TransferOptions asked) {
+    DevicePreparation.beginLoad(devices);
+    TransferOptions options =
+        ReaderRule.ofLoad(devices, wanted.stream().map(one -> one.extent().file()), asked);
+    return load(new NewSlabs.Whole(wanted, devices, options), options);
   }
 
   private List<Loaded> load(NewSlabs slabs, TransferOptions options) {
@@ -194,8 +202,7 @@ public final class GantrySession implements Session {
   public List<Loaded> loadOnEach(
       List<ExtentRequest> wanted, List<Device> devices, TransferOptions options) {
     Replicas.require(devices);
-    DevicePreparation.beginLoad(devices);
-    return load(new NewSlabs.Whole(wanted, devices, options), options);
+    return loadAll(wanted, devices, options);
   }
 
   /// Loads pieces of memory that strided ranges of files fill; each device gets its own pieces. Each byte is read once,
@@ -207,9 +214,12 @@ public final class GantrySession implements Session {
   /// @throws dev.gantry.core.MisuseException as [#loadOnEach] does; otherwise throws what
   ///     [#load(List, Device, TransferOptions)] throws
   public List<Loaded> loadSlices(
-      List<Device> devices, List<List<Sliced>> parts, TransferOptions options) {
+      List<Device> devices, List<List<Sliced>> parts, TransferOptions asked) {
     Replicas.require(devices);
     DevicePreparation.beginLoad(devices);
+    TransferOptions options =
+        ReaderRule.ofLoad(
+            devices, parts.stream().flatMap(List::stream).flatMap(Sliced::files), asked);
     return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 

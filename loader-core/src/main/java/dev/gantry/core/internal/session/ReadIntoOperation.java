@@ -5,6 +5,7 @@ import dev.gantry.core.Device;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.TransferReport;
+import dev.gantry.core.internal.transport.ReaderRule;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.ArrayList;
@@ -78,14 +79,18 @@ final class ReadIntoOperation {
   }
 
   private TransferReport read(Device device, List<Integer> which, boolean[] begun) {
+    List<ReadInto> wanted = which.stream().map(parts::get).toList();
+    TransferOptions own =
+        ReaderRule.ofLoad(
+            List.of(device), wanted.stream().map(part -> part.extent().file()), options);
     GivenMemory memory =
         new GivenMemory(
             device,
-            which.stream().map(parts::get).toList(),
-            options,
+            wanted,
+            own,
             () -> begun[0] = true,
             (bytes, part) -> missing.addAndGet(which.get(part), -bytes));
-    return LoadOperation.run(engine, memory, options);
+    return LoadOperation.run(engine, memory, own);
   }
 
   private List<String> complete() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.session;
 
+import dev.gantry.core.Location;
 import dev.gantry.core.internal.plan.StridedRange;
 import java.util.List;
+import java.util.stream.Stream;
 
 /// A piece of memory that a load allocates, and the ranges of files that fill it.
 ///
@@ -11,5 +13,9 @@ import java.util.List;
 public record Sliced(List<StridedRange> ranges, long bytes) {
   public Sliced {
     ranges = List.copyOf(ranges);
+  }
+
+  Stream<Location> files() {
+    return ranges.stream().map(StridedRange::file);
   }
 }

@@ -49,10 +49,7 @@ import org.jspecify.annotations.Nullable;
 /// Does a session's transfers, and has what they share: stores, the cuFile driver, staging buffers, kept files.
 /// Thread-safe.
 public final class TransferEngine implements AutoCloseable {
-  /// The most threads that stage at once, in all of a session's loads and saves to or from one device.
-  private static final int MAX_STAGING_PAIRS = 32;
-
-  /// The most bytes of these threads' buffers. A gigabyte is twice what they take by default.
+  /// The most bytes of the buffers of the threads that stage to or from one device.
   private static final long MAX_STAGING_BYTES = 1L << 30;
 
   /// How many files are opened at the same time.
@@ -344,7 +341,7 @@ public final class TransferEngine implements AutoCloseable {
   public StagingPool stagingPool(Device.Cuda device) {
     CudaContext context = CudaContext.of(device);
     return pools.computeIfAbsent(
-        device, _ -> new StagingPool(context, MAX_STAGING_PAIRS, MAX_STAGING_BYTES));
+        device, _ -> new StagingPool(context, ReaderRule.MAX_READERS, MAX_STAGING_BYTES));
   }
 
   /// Opens a file as a load to `device` opens it, and calls `look` with it.

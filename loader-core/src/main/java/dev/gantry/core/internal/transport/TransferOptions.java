@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// How bytes are read.
 ///
 /// @param threads the number of reader threads, or 0 for what suits the device and the machine. A reader that stages
-///     has two buffers of a request's size; in a ring each has 64 KiB more. At most 32 threads of all loads and saves
+///     has two buffers of a request's size; in a ring each has 64 KiB more. At most 16 threads of all loads and saves
 ///     of a session stage at once on a device; the loads and saves share these evenly, and a reader without buffers
 ///     leaves its reads to the others
 /// @param transport the only transport to use, or null to have the best one chosen for each file. It is an error if the
