@@ -17,7 +17,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
   private final Batches batches;
   private final long lastEpoch;
 
-  /// The epochs before the current one that still have a batch to write: no more than the ring has slots.
+  /// The epochs before the current one that still have a batch to write: no more than the ring asks for ahead.
   private final List<Epoch> earlier = new ArrayList<>();
 
   private volatile Epoch current;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.core.internal.ring;
 
+import dev.gantry.core.Device;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.batch.BatchPlanSource;
 import dev.gantry.core.internal.events.EventKind;
@@ -26,6 +27,10 @@ import org.slf4j.LoggerFactory;
 /// Thread-safe: several consumers each get different batches.
 public final class PrefetchRing<T> implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(PrefetchRing.class);
+
+  /// How many batches that a kernel gathers are planned before there is a slot for them. Planning thousands of short
+  /// samples takes longer than fetching them, and a slot would lie idle meanwhile.
+  private static final int PLANNED_AHEAD = 2;
 
   private final RingOptions options;
   private final BatchPlanSource<T> source;
@@ -64,7 +69,10 @@ public final class PrefetchRing<T> implements AutoCloseable {
     this.transfer = transfer;
     this.slots = List.copyOf(slots);
     this.counter = new RingStatistics.Counter(session);
-    this.scheduler = new RingScheduler<>(slots, counter);
+    boolean onDevice = options.device() instanceof Device.Cuda;
+    this.scheduler =
+        new RingScheduler<>(
+            slots, onDevice ? Math.min(PLANNED_AHEAD, transfer.threads() - 1) : 0, counter);
     this.reader = new RingReader<>(scheduler, source, options, transfer);
     this.forgetCancellation =
         options

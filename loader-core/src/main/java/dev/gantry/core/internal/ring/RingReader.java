@@ -47,7 +47,7 @@ final class RingReader<T> implements Runnable {
     try (OnDemandTransfer.Reader reader = transfer.openReader()) {
       for (Task<T> task = scheduler.take(); task != null; task = scheduler.take()) {
         switch (task) {
-          case Task.AskSource<T>(long number, Slot slot) -> askSource(number, slot);
+          case Task.AskSource<T>(long number, @Nullable Slot slot) -> askSource(number, slot);
           case Task.RunPiece<T>(BatchWork<T> batch, Piece piece) -> run(batch, piece, reader);
         }
       }
@@ -71,7 +71,7 @@ final class RingReader<T> implements Runnable {
     return Thread.currentThread().equals(asker);
   }
 
-  private void askSource(long number, Slot slot) {
+  private void askSource(long number, @Nullable Slot given) {
     long start = System.nanoTime();
     boolean shared = false;
     BatchWork<T> batch;
@@ -79,12 +79,17 @@ final class RingReader<T> implements Runnable {
     try {
       Supplier<BatchPlan<T>> planner = ask();
       if (planner == null) {
-        scheduler.exhaust(number, slot);
+        scheduler.exhaust(number, given);
         return;
       }
       // If batches are gathered, several readers plan at the same time.
       shared = gathered && scheduler.endAsking();
-      batch = new BatchWork<>(number, slot, prepare(number, slot, planner.get()), start);
+      BatchPlan<T> plan = planner.get();
+      Slot slot = given == null ? scheduler.awaitSlot(number) : given;
+      if (slot == null) {
+        return;
+      }
+      batch = new BatchWork<>(number, slot, prepare(number, slot, plan), start);
       atOnce = slot.gatherAtOnce() && batch.isAllDone();
     } catch (Throwable e) {
       scheduler.failAsking(number, shared, e);

@@ -27,7 +27,9 @@ final class RingScheduler<T> {
   /// What a reader does next.
   sealed interface Task<T> {
     /// Asks the source for the batch of this number.
-    record AskSource<T>(long number, Slot slot) implements Task<T> {}
+    ///
+    /// @param slot the batch's slot; null if none is free yet, see [RingScheduler#awaitSlot]
+    record AskSource<T>(long number, @Nullable Slot slot) implements Task<T> {}
 
     record RunPiece<T>(BatchWork<T> batch, Piece piece) implements Task<T> {}
   }
@@ -38,12 +40,17 @@ final class RingScheduler<T> {
   private final ReentrantLock lock = new ReentrantLock();
   private final Condition work = lock.newCondition();
   private final Condition change = lock.newCondition();
+  private final Condition slotFreed = lock.newCondition();
+
+  /// The most batches that are planned before there is a slot for them.
+  private final int mostUnplaced;
+
   private final RingStatistics.Counter counter;
   private final Deque<Slot> free;
   private final Set<Slot> out = new HashSet<>();
 
   /// The batches that are planned and not handed over, by number, up to the failed one.
-  private final NavigableMap<Long, BatchWork<T>> ahead = new TreeMap<>();
+  private final NavigableMap<Long, BatchWork<T>> begun = new TreeMap<>();
 
   private long asked;
   private long handedOver;
@@ -51,6 +58,18 @@ final class RingScheduler<T> {
 
   /// The number of plans that are being made while other readers may ask the source.
   private int planning;
+
+  /// Whether batches may be planned before there is a slot for them: the last one was planned while others could ask.
+  private boolean ahead;
+
+  /// The batches that were asked for without a slot and have none yet: those from number `placed` on. Slots go to batches
+  /// in order: else later ones might take all, and the consumer would wait for ever.
+  private int unplaced;
+
+  private long placed;
+
+  /// How many of them are planned, and wait for a slot.
+  private int waiting;
 
   /// The number of batches, once the source has ended; before that, the largest long.
   private long count = Long.MAX_VALUE;
@@ -66,7 +85,10 @@ final class RingScheduler<T> {
   private boolean closed;
   private int busy;
 
-  RingScheduler(List<Slot> slots, RingStatistics.Counter counter) {
+  /// @param mostUnplaced the most batches that are planned before there is a slot for them; fewer than readers, since those
+  ///     that wait for a slot do nothing else
+  RingScheduler(List<Slot> slots, int mostUnplaced, RingStatistics.Counter counter) {
+    this.mostUnplaced = mostUnplaced;
     this.free = new ArrayDeque<>(slots);
     this.counter = counter;
   }
@@ -107,10 +129,15 @@ final class RingScheduler<T> {
   }
 
   private @Nullable Task<T> next() {
-    if (mayAsk() && !free.isEmpty()) {
+    if (mayAsk() && unplaced == 0 && !free.isEmpty()) {
       return ask();
     }
-    for (BatchWork<T> batch : ahead.values()) {
+    if (mayAsk() && ahead && unplaced < mostUnplaced) {
+      asking = true;
+      unplaced++;
+      return new Task.AskSource<>(asked++, null);
+    }
+    for (BatchWork<T> batch : begun.values()) {
       Piece piece = batch.take();
       if (piece != null) {
         return new Task.RunPiece<>(batch, piece);
@@ -121,7 +148,29 @@ final class RingScheduler<T> {
 
   private Task.AskSource<T> ask() {
     asking = true;
+    placed++;
     return new Task.AskSource<>(asked++, free.remove());
+  }
+
+  /// Waits until there is a slot for a batch that was asked for without one; null if the ring ends before, or without this
+  /// batch.
+  @Nullable Slot awaitSlot(long number) {
+    return underLock(() -> {
+      waiting++;
+      while (!isDropped(number) && (number != placed || free.isEmpty())) {
+        slotFreed.awaitUninterruptibly();
+      }
+      waiting--;
+      unplaced--;
+      placed++;
+      slotFreed.signalAll();
+      work.signal();
+      return isDropped(number) ? null : free.remove();
+    });
+  }
+
+  private boolean isDropped(long number) {
+    return closed || end != null || (failed != null && failed.number() <= number);
   }
 
   private boolean mayAsk() {
@@ -131,9 +180,9 @@ final class RingScheduler<T> {
   /// Counts a stall if all slots are filled.
   private void noteStall() {
     if (!stalled
-        && planning == 0
+        && planning == waiting
         && mayAsk()
-        && ahead.values().stream().allMatch(BatchWork::isFilled)) {
+        && begun.values().stream().allMatch(BatchWork::isFilled)) {
       stalled = true;
       counter.addStall();
     }
@@ -173,9 +222,10 @@ final class RingScheduler<T> {
   void begin(BatchWork<T> batch, boolean shared, boolean gatheredAtOnce) {
     locked(() -> {
       endPlanning(shared);
+      ahead = shared;
       atOnce = gatheredAtOnce;
       if (failed == null || batch.number() < failed.number()) {
-        ahead.put(batch.number(), batch);
+        begun.put(batch.number(), batch);
       }
       if (!atOnce) {
         work.signalAll();
@@ -184,11 +234,13 @@ final class RingScheduler<T> {
   }
 
   /// Notes that the source has no batch of this number, and none after it.
-  void exhaust(long number, Slot slot) {
+  void exhaust(long number, @Nullable Slot slot) {
     locked(() -> {
       asking = false;
       count = number;
-      free.add(slot);
+      if (slot != null) {
+        free.add(slot);
+      }
       change.signalAll();
     });
   }
@@ -208,8 +260,9 @@ final class RingScheduler<T> {
     locked(() -> {
       if (failed == null || number < failed.number()) {
         failed = new Failed(number, reason);
-        ahead.tailMap(number, true).clear();
+        begun.tailMap(number, true).clear();
         change.signalAll();
+        slotFreed.signalAll();
       }
     });
   }
@@ -251,9 +304,9 @@ final class RingScheduler<T> {
     try {
       while (true) {
         checkOpen();
-        BatchWork<T> batch = ahead.get(handedOver);
+        BatchWork<T> batch = begun.get(handedOver);
         if (batch != null && batch.isFilled()) {
-          ahead.remove(handedOver);
+          begun.remove(handedOver);
           handedOver++;
           out.add(batch.slot());
           busy++;
@@ -280,7 +333,7 @@ final class RingScheduler<T> {
   }
 
   private boolean mayAskAtOnce() {
-    return atOnce && ahead.isEmpty() && mayAsk() && !free.isEmpty();
+    return atOnce && begun.isEmpty() && unplaced == 0 && mayAsk() && !free.isEmpty();
   }
 
   /// Runs `asker` without the lock, which the caller holds.
@@ -300,7 +353,7 @@ final class RingScheduler<T> {
   /// Whether the next batch is there without waiting.
   boolean hasNext() {
     return underLock(() -> {
-      BatchWork<T> batch = ahead.get(handedOver);
+      BatchWork<T> batch = begun.get(handedOver);
       return batch == null ? mayAskAtOnce() : batch.isFilled();
     });
   }
@@ -323,9 +376,14 @@ final class RingScheduler<T> {
       if (end == null) {
         end = reason;
       }
-      work.signalAll();
-      change.signalAll();
+      wakeAll();
     });
+  }
+
+  private void wakeAll() {
+    work.signalAll();
+    change.signalAll();
+    slotFreed.signalAll();
   }
 
   /// Ends the ring if it has not ended, and returns the exception that ended it.
@@ -369,7 +427,9 @@ final class RingScheduler<T> {
         free.add(slot);
       }
       stalled = false;
-      if (!atOnce) {
+      if (waiting > 0) {
+        slotFreed.signalAll();
+      } else if (!atOnce) {
         work.signal();
       }
       leave();
@@ -383,8 +443,7 @@ final class RingScheduler<T> {
     return underLock(() -> {
       boolean first = !closed;
       closed = true;
-      work.signalAll();
-      change.signalAll();
+      wakeAll();
       return first;
     });
   }

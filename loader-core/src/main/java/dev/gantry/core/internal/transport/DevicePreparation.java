@@ -18,6 +18,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
+import java.util.stream.Stream;
 
 /// Opens devices in the background, before the first load needs them: the CUDA context takes a quarter
 /// of a second, as long as the rest of a process's start. Thread-safe.
@@ -76,10 +77,13 @@ public final class DevicePreparation {
   /// Makes the context, and pinned buffers for readers while the driver makes it. All of them are kept for the load. The
   /// load's readers make their streams and events, as one reader does here, so that its classes are loaded.
   private static void warmUp(Device.Cuda device, int readers) {
-    TransferOptions options = TransferOptions.defaults();
+    TransferOptions options =
+        ReaderRule.ofLoad(List.of(device), Stream.empty(), TransferOptions.defaults());
     long bytes = ReaderRule.ownBufferBytes(options);
     CudaContext context = CudaContext.of(device);
-    start(context::open);
+    if (!CudaContext.isOpen(device)) {
+      start(context::open);
+    }
     long missing = 2L * readers - context.idlePinnedBytes() / bytes;
     PinnedSlab.prepare(context, (int) Math.max(0, missing), bytes);
     StagedTransport staging =

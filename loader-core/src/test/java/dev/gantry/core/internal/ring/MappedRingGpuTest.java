@@ -58,15 +58,50 @@ class MappedRingGpuTest extends DeviceRingContract {
           }
         };
     try (PrefetchRing<Integer> ring = gantry.ring(options(4), source)) {
-      for (int i = 0; i < COUNT; i++) {
-        try (RingBatch<Integer> batch = take(ring)) {
-          assertThat(batch.label()).isEqualTo(i);
-          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
-              .isEqualTo(Arrays.copyOfRange(bytes, i * BLOCK, (i + 1) * BLOCK));
-        }
-      }
-      assertThat(ring.next()).isEmpty();
+      requireAll(bytes, ring);
     }
+  }
+
+  /// The consumer takes the first batch when the plans of two more batches than there are slots were made.
+  @Test
+  void batchesArePlannedBeforeThereIsASlotForThem() {
+    Path file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
+    CountDownLatch planned = new CountDownLatch(2 + 2);
+    BatchPlanSource<Integer> source =
+        new BatchPlanSource<>() {
+          private int next;
+
+          @Override
+          public Optional<BatchPlan<Integer>> next() {
+            return nextGathered().map(Supplier::get);
+          }
+
+          @Override
+          public Optional<Supplier<BatchPlan<Integer>>> nextGathered() {
+            int number = next++;
+            return number < COUNT
+                ? Optional.of(() -> {
+                  planned.countDown();
+                  return gathered(file, number);
+                })
+                : Optional.empty();
+          }
+        };
+    try (PrefetchRing<Integer> ring = gantry.ring(options(2), source)) {
+      await(planned);
+      requireAll(TestFiles.bytes(7, COUNT * BLOCK), ring);
+    }
+  }
+
+  private static void requireAll(byte[] bytes, PrefetchRing<Integer> ring) {
+    for (int i = 0; i < COUNT; i++) {
+      try (RingBatch<Integer> batch = take(ring)) {
+        assertThat(batch.label()).isEqualTo(i);
+        assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
+            .isEqualTo(Arrays.copyOfRange(bytes, i * BLOCK, (i + 1) * BLOCK));
+      }
+    }
+    assertThat(ring.next()).isEmpty();
   }
 
   private static BatchPlan<Integer> gathered(Path file, int number) {

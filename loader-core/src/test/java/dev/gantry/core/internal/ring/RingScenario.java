@@ -14,12 +14,14 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Two readers fill two slots with three batches of two pieces each, for one consumer: it gets all batches in order, each
-/// when both pieces are done, and everybody comes to an end. Subclasses have the ring fail, or closed, in between.
+/// when both pieces are done, and everybody comes to an end. Subclasses have the ring fail, or closed, in between, or plan
+/// batches before there is a slot for them.
 class RingScenario implements Scenario {
   static final int BATCHES = 3;
   private static final int SLOT_BYTES = 64;
 
   final RingScheduler<String> scheduler;
+  private final int mostUnplaced;
   private final List<Slot> slots = List.of(new HostSlot(SLOT_BYTES), new HostSlot(SLOT_BYTES));
 
   /// How many pieces of each batch were done: elements of arrays are no points.
@@ -29,8 +31,14 @@ class RingScenario implements Scenario {
   final List<Long> got = new ArrayList<>();
 
   RingScenario() {
+    this(0);
+  }
+
+  private RingScenario(int mostUnplaced) {
     slots.forEach(Slot::allocateIfNeeded);
-    scheduler = new RingScheduler<>(slots, new RingStatistics.Counter(new SessionCounters()));
+    scheduler =
+        new RingScheduler<>(slots, mostUnplaced, new RingStatistics.Counter(new SessionCounters()));
+    this.mostUnplaced = mostUnplaced;
   }
 
   @Override
@@ -42,7 +50,7 @@ class RingScenario implements Scenario {
   private void read() {
     for (Task<String> task = scheduler.take(); task != null; task = scheduler.take()) {
       switch (task) {
-        case Task.AskSource<String>(long number, Slot slot) -> ask(number, slot);
+        case Task.AskSource<String>(long number, @Nullable Slot slot) -> ask(number, slot);
         case Task.RunPiece<String>(BatchWork<String> batch, BatchWork.Piece piece) -> {
           ((BatchWork.Piece.Work) piece).work().run();
           if (scheduler.isLastDone(batch)) {
@@ -54,16 +62,21 @@ class RingScenario implements Scenario {
     }
   }
 
-  void ask(long number, Slot slot) {
+  void ask(long number, @Nullable Slot slot) {
     if (number == BATCHES) {
       scheduler.exhaust(number, slot);
+      return;
+    }
+    boolean shared = mostUnplaced > 0 && scheduler.endAsking();
+    Slot own = slot == null ? scheduler.awaitSlot(number) : slot;
+    if (own == null) {
       return;
     }
     HostWrites.HostWriter writer = _ -> pieces[(int) number]++;
     BatchPlan<String> plan =
         new BatchPlan<>(
             List.of(), new HostWrites(0, SLOT_BYTES, List.of(writer, writer)), List.of(), "");
-    scheduler.begin(new BatchWork<>(number, slot, plan, 0), false, false);
+    scheduler.begin(new BatchWork<>(number, own, plan, 0), shared, false);
   }
 
   void consume() {
@@ -101,7 +114,7 @@ class RingScenario implements Scenario {
     private boolean failed;
 
     @Override
-    void ask(long number, Slot slot) {
+    void ask(long number, @Nullable Slot slot) {
       if (number == 1) {
         scheduler.failAsking(number, false, new IllegalStateException("on purpose"));
       } else {
@@ -128,7 +141,15 @@ class RingScenario implements Scenario {
   }
 
   /// Another thread closes the ring at any time: nobody waits for ever, and no slot is lost.
-  static final class Closed extends RingScenario {
+  static class Closed extends RingScenario {
+    Closed() {
+      this(0);
+    }
+
+    private Closed(int mostUnplaced) {
+      super(mostUnplaced);
+    }
+
     @Override
     public List<Work> threads() {
       List<Work> all = new ArrayList<>(super.threads());
@@ -151,6 +172,19 @@ class RingScenario implements Scenario {
     @Override
     public void check() {
       end();
+    }
+  }
+
+  /// The third batch is planned while the first two have the slots.
+  static final class PlannedAhead extends RingScenario {
+    PlannedAhead() {
+      super(1);
+    }
+  }
+
+  static final class ClosedAhead extends Closed {
+    ClosedAhead() {
+      super(1);
     }
   }
 }

@@ -13,7 +13,12 @@ class RingSchedulesTest {
       throws IOException, InterruptedException {
     assertThat(
             Schedules.requireGood(
-                RingScenario.class, RingScenario.Failing.class, RingScenario.Closed.class))
-        .contains("RingScenario: ", "RingScenario$Failing: ", "RingScenario$Closed: ");
+                RingScenario.class,
+                RingScenario.Failing.class,
+                RingScenario.Closed.class,
+                RingScenario.PlannedAhead.class,
+                RingScenario.ClosedAhead.class))
+        .contains("RingScenario: ", "RingScenario$Failing: ", "RingScenario$Closed: ")
+        .contains("RingScenario$PlannedAhead: ", "RingScenario$ClosedAhead: ");
   }
 }
