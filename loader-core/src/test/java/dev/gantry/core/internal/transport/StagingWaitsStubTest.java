@@ -68,7 +68,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Timeout(value = 120, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
 class StagingWaitsStubTest {
   private static final int BLOCK = PlanLimits.BLOCK_BYTES;
-  private static final int PAIRS = 32;
+  private static final int PAIRS = 16;
   private static final int READS = 200;
   private static final int LENGTH = READS * BLOCK;
   private static final Device.Cuda DEVICE = new Device.Cuda(0);
@@ -267,7 +267,7 @@ class StagingWaitsStubTest {
   }
 
   @ParameterizedTest
-  @ValueSource(ints = {33, 64})
+  @ValueSource(ints = {17, 64})
   void moreReadersThanBuffersBringEverything(int threads) {
     AtomicBoolean everybodyIsThere = new AtomicBoolean();
     calls.from(
