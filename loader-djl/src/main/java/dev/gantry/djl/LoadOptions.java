@@ -176,7 +176,8 @@ public final class LoadOptions {
       return this;
     }
 
-    /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB.
+    /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB. Default: 8 MiB, which means 4 MiB from
+    /// local files to GPUs.
     public Builder optRequestBytes(long bytes) {
       transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
       return this;
