@@ -162,10 +162,13 @@ final class RingScheduler<T> {
       }
       waiting--;
       unplaced--;
+      if (isDropped(number)) {
+        return null;
+      }
       placed++;
       slotFreed.signalAll();
       work.signal();
-      return isDropped(number) ? null : free.remove();
+      return free.remove();
     });
   }
 
