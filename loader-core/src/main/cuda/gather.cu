@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernel that fetches rows of bytes from page cache that is registered with the driver, from any
-// offset to any other. `GatherKernel` launches it, with a block for each piece.
+// offset to any other. `GatherKernel` launches it. Each block copies several pieces: the link needs few bytes in flight, and
+// blocks for all pieces would keep the kernels of a training from the processors.
 //
 // make-ptx.sh compiles it into PTX that the jar has and the driver compiles.
 #include <stdint.h>
@@ -17,6 +18,7 @@ struct Piece {
 
 struct Gather {
   const Piece* pieces;
+  uint64_t count;
 };
 
 // Whole stores of 16 bytes, each made of two aligned loads: an aligned load stays within the page of
@@ -56,8 +58,7 @@ __device__ __forceinline__ void copy_aligned(
   }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) gather(const Gather to_do) {
-  Piece piece = to_do.pieces[blockIdx.x];
+__device__ __forceinline__ void copy(const Piece& piece) {
   uint64_t head = (16 - ((uintptr_t)piece.target & 15)) & 15;
   if (head > piece.bytes) {
     head = piece.bytes;
@@ -70,5 +71,17 @@ extern "C" __global__ void __launch_bounds__(THREADS) gather(const Gather to_do)
   copy_aligned(reinterpret_cast<uint4*>(piece.target + head), piece.source + head, stores);
   if (threadIdx.x < piece.bytes - tail) {
     piece.target[tail + threadIdx.x] = piece.source[tail + threadIdx.x];
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) gather(const Gather to_do) {
+  uint64_t i = blockIdx.x;
+  Piece piece = to_do.pieces[i];
+  while (i < to_do.count) {
+    // The next entry of the table, which is in host memory too, comes while this piece is copied.
+    i += gridDim.x;
+    Piece next = i < to_do.count ? to_do.pieces[i] : piece;
+    copy(piece);
+    piece = next;
   }
 }

@@ -2,7 +2,7 @@
 //
 // The kernel that makes `value * scale + shift` of the elements of samples, with a scale and a shift of each channel,
 // and puts channels that come last first. Samples lie in page cache that is registered with the driver, or on the
-// device, at any offset. `CudaNormalizer` launches it, with a block for each piece of a sample.
+// device, at any offset. `CudaNormalizer` launches it. As in gather.cu, each block makes several pieces.
 //
 // make-ptx.sh compiles it into PTX that the jar has and the driver compiles.
 #include <cuda_fp16.h>
@@ -25,6 +25,7 @@ struct Piece {
 
 struct Normalization {
   const Piece* pieces;
+  uint64_t count;   // of pieces
   uint64_t pixels;  // of one channel of a sample
   uint32_t channels;
   uint32_t channels_last;
@@ -92,9 +93,7 @@ __device__ __forceinline__ void store(uint8_t* target, uint32_t type, uint64_t i
   reinterpret_cast<uint16_t*>(target)[index] = (uint16_t)half;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) normalize(const __grid_constant__ Normalization to_do) {
-  __shared__ uint4 staged[STAGE_BYTES / 16 + 1];
-  Piece piece = to_do.pieces[blockIdx.x];
+__device__ __forceinline__ void make(const Normalization& to_do, const Piece& piece, uint4* staged) {
   uint32_t element = size_of(to_do.from);
   uint32_t channels = to_do.channels;
   uint32_t unit = to_do.channels_last ? element * channels : element;
@@ -126,5 +125,20 @@ extern "C" __global__ void __launch_bounds__(THREADS) normalize(const __grid_con
     float value = value_at(bytes + i * element, to_do.from);
     value = __fadd_rn(__fmul_rn(value, to_do.scale[channel]), to_do.shift[channel]);
     store(piece.target, to_do.to, index, value);
+  }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) normalize(const __grid_constant__ Normalization to_do) {
+  __shared__ uint4 staged[STAGE_BYTES / 16 + 1];
+  uint64_t i = blockIdx.x;
+  Piece piece = to_do.pieces[i];
+  while (i < to_do.count) {
+    // As in gather.cu.
+    i += gridDim.x;
+    Piece next = i < to_do.count ? to_do.pieces[i] : piece;
+    make(to_do, piece, staged);
+    // The next piece overwrites what this one has staged.
+    __syncthreads();
+    piece = next;
   }
 }

@@ -87,6 +87,11 @@ struct piece {
   uint64_t bytes;
 };
 
+struct gathering {
+  const struct piece *pieces;
+  uint64_t count;
+};
+
 /* As in normalize.cu. */
 enum type { T_BOOL, T_U8, T_I8, T_I16, T_U16, T_F16, T_BF16, T_I32, T_U32, T_F32, T_F64, T_I64, T_U64 };
 enum { STAGE_BYTES = 16 << 10, MOST_CHANNELS = 256, FORMULA_BYTES = 256 };
@@ -99,7 +104,7 @@ struct sample_piece {
 
 struct normalization {
   const struct sample_piece *pieces;
-  uint64_t pixels;
+  uint64_t count, pixels;
   uint32_t channels, channels_last, from, to;
   float scale[MOST_CHANNELS], shift[MOST_CHANNELS];
 };
@@ -116,7 +121,7 @@ struct picture {
 struct launch {
   union {
     uint8_t formula[FORMULA_BYTES];
-    const struct piece *pieces;
+    struct gathering gathering;
     struct normalization normalization;
     struct picture picture;
   };
@@ -201,10 +206,11 @@ static int is_reachable(const void *start, uint64_t bytes) {
 
 static void gather(void *argument) {
   struct launch *one = argument;
+  const struct gathering *what = &one->gathering;
   int reachable = one->function->module->live &&
-                  is_reachable(one->pieces, one->blocks * sizeof *one->pieces);
-  for (unsigned int i = 0; reachable && i < one->blocks; i++) {
-    const struct piece *piece = &one->pieces[i];
+                  is_reachable(what->pieces, what->count * sizeof *what->pieces);
+  for (uint64_t i = 0; reachable && i < what->count; i++) {
+    const struct piece *piece = &what->pieces[i];
     reachable = is_reachable(piece->source, piece->bytes) && is_device(piece->target, piece->bytes);
     if (reachable) {
       memcpy(piece->target, piece->source, piece->bytes);
@@ -258,8 +264,8 @@ static void normalize(void *argument) {
   struct launch *one = argument;
   const struct normalization *what = &one->normalization;
   int reachable = one->function->module->live && what->channels <= MOST_CHANNELS &&
-                  is_reachable(what->pieces, one->blocks * sizeof *what->pieces);
-  for (unsigned int i = 0; reachable && i < one->blocks; i++) {
+                  is_reachable(what->pieces, what->count * sizeof *what->pieces);
+  for (uint64_t i = 0; reachable && i < what->count; i++) {
     const struct sample_piece *piece = &what->pieces[i];
     uint64_t beside = what->channels_last ? what->channels : 1;
     uint64_t bytes = bytes_of(what->from) * piece->units * beside;
@@ -356,7 +362,7 @@ EXPORT CUresult cuLaunchKernel(
   int resamples = strcmp(function->name, "resample") == 0;
   struct launch *one = calloc(1, sizeof *one);
   memcpy(one->formula, parameters[0],
-         gathers ? sizeof one->pieces
+         gathers ? sizeof one->gathering
          : normalizes ? sizeof one->normalization
          : resamples ? sizeof one->picture : FORMULA_BYTES);
   one->blocks = grid_x;

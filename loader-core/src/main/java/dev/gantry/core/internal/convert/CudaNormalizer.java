@@ -23,7 +23,7 @@ public final class CudaNormalizer {
   private static final int STAGE_BYTES = 16 << 10;
   private static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int PARAMETER_BYTES =
-      2 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MAX_CHANNELS * Float.BYTES;
+      3 * Long.BYTES + 4 * Integer.BYTES + 2 * Normalization.MAX_CHANNELS * Float.BYTES;
 
   private CudaNormalizer() {}
 
@@ -94,7 +94,8 @@ public final class CudaNormalizer {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment parameter = arena.allocate(PARAMETER_BYTES, Long.BYTES);
       ByteBuffer fields = parameter.asByteBuffer().order(ByteOrder.nativeOrder());
-      fields.putLong(table).putLong(what.pixels());
+      int pieces = Math.toIntExact(pieces(what, rows.rows()));
+      fields.putLong(table).putLong(pieces).putLong(what.pixels());
       fields.putInt(what.channels()).putInt(what.channelsLast() ? 1 : 0);
       fields.putInt(Normalization.SOURCES.indexOf(what.from()));
       fields.putInt(Normalization.SOURCES.indexOf(what.to()));
@@ -103,7 +104,7 @@ public final class CudaNormalizer {
           fields.putFloat(i < what.channels() ? factors.get(i) : 0);
         }
       }
-      kernel.launch(Math.toIntExact(pieces(what, rows.rows())), THREADS, parameter, stream);
+      kernel.launch(Math.min(pieces, CudaKernel.FETCHING_BLOCKS), THREADS, parameter, stream);
     }
   }
 }

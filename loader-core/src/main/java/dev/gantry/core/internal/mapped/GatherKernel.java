@@ -38,8 +38,8 @@ final class GatherKernel implements AutoCloseable {
   /// @param table the address of the pieces, in pinned memory that stays until the kernel has run
   void launch(long table, int pieces, CudaDriver.Stream stream) {
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table);
-      kernel.launch(pieces, THREADS, parameter, stream);
+      MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table, pieces);
+      kernel.launch(Math.min(pieces, CudaKernel.FETCHING_BLOCKS), THREADS, parameter, stream);
     }
   }
 
