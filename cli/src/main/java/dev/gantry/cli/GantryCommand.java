@@ -28,6 +28,7 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.ScopeType;
 import picocli.CommandLine.TypeConversionException;
+import picocli.CommandLine.UnmatchedArgumentException;
 
 /// The command line. Results go to standard output, all else to standard error; an error is one
 /// line there.
@@ -209,6 +210,7 @@ public final class GantryCommand {
     String message =
         switch (e) {
           case GantryException known -> known.getMessage();
+          case UnmatchedArgumentException more when !more.isUnknownOption() -> inWords(more);
           case ParameterException usage -> usage.getMessage();
           case WrongBytesException wrong -> wrong.getMessage();
           case CheckFailedException failed -> failed.getMessage();
@@ -217,6 +219,14 @@ public final class GantryCommand {
           default -> e.toString();
         };
     return String.valueOf(message).lines().findFirst().orElse("");
+  }
+
+  private static String inWords(UnmatchedArgumentException more) {
+    CommandLine command = more.getCommandLine();
+    String first = more.getUnmatched().getFirst();
+    return command.getSubcommands().isEmpty()
+        ? command.getCommandName() + " takes no more arguments (was '" + first + "')"
+        : "there is no command '" + first + "'";
   }
 
   /// Describes an I/O error. The message of a JDK exception is often only the file's name, and the

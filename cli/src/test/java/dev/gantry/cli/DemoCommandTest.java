@@ -68,4 +68,11 @@ class DemoCommandTest {
       return files.toList().stream();
     }
   }
+
+  @Test
+  void aFolderThatTakesNoFolderIsNamedWithTheReason() {
+    CommandLineRun run = CommandLineRun.of("demo", "--dir", "/proc");
+    assertThat(run.err()).startsWith("gantry: mkdir failed: in /proc: errno 2 ENOENT");
+    assertThat(run.exitCode()).isEqualTo(66);
+  }
 }

@@ -88,7 +88,9 @@ class GantryCommandTest {
             + " 9999999999)",
         "convert --shard-bytes 1MB FILE /tmp/out | at most 9223372036854775807 (was 1MB)",
         "convert FILE | convert needs IN and OUT (was only",
-        "fly | ; ./gantry --help lists the commands",
+        "fly | there is no command 'fly'; ./gantry --help lists the commands",
+        "inspect FILE FILE | inspect takes no more arguments (was '",
+        "inspect --fly FILE | Unknown option: '--fly'",
         "checkpoints | ; ./gantry checkpoints --help lists the commands",
         "checkpoints show FILE | ; ./gantry checkpoints --help lists the commands"
       })

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.cli.internal.process;
 
+import dev.gantry.core.internal.store.FileErrors;
 import java.io.IOException;
 import java.nio.file.DirectoryNotEmptyException;
 import java.nio.file.Files;
@@ -25,16 +26,20 @@ public final class TemporaryFolder implements AutoCloseable {
   /// @param prefix of its name
   /// @param parent where to make it; the system's temporary folder if null
   /// @param keep whether to leave the folder behind
-  public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep)
-      throws IOException {
-    TemporaryFolder folder =
-        new TemporaryFolder(
-            parent == null
-                ? Files.createTempDirectory(prefix)
-                : Files.createTempDirectory(parent, prefix),
-            keep);
+  /// @throws dev.gantry.core.TransferException if it cannot be made
+  public static TemporaryFolder create(String prefix, @Nullable Path parent, boolean keep) {
+    Path in = parent == null ? Path.of(System.getProperty("java.io.tmpdir")) : parent;
+    TemporaryFolder folder = new TemporaryFolder(made(in, prefix), keep);
     Runtime.getRuntime().addShutdownHook(folder.hook);
     return folder;
+  }
+
+  private static Path made(Path parent, String prefix) {
+    try {
+      return Files.createTempDirectory(parent, prefix);
+    } catch (IOException e) {
+      throw FileErrors.of("mkdir", "in " + parent, e);
+    }
   }
 
   public Path path() {

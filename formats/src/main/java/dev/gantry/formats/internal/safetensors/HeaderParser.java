@@ -55,9 +55,11 @@ final class HeaderParser {
       throw malformed(
           0,
           "header-too-large",
-          Long.toUnsignedString(length)
-              + " bytes, more than "
-              + SafetensorsHeader.MAX_HEADER_BYTES);
+          "the first 8 bytes say that the header has "
+              + Long.toUnsignedString(length)
+              + " bytes, and it may have "
+              + SafetensorsHeader.MAX_HEADER_BYTES
+              + ": the file is damaged, or no safetensors file");
     }
     if (length > bytes.length() - LENGTH_BYTES) {
       throw malformed(

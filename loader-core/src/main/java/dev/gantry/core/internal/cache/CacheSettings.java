@@ -57,14 +57,14 @@ public record CacheSettings(Path folder, long mostBytes) {
       @Nullable String unit = number.group(2);
       long bytes = unit == null ? 1 : Objects.requireNonNull(UNITS.get(unit));
       long count = Long.parseLong(number.group(1));
-      if (count <= Long.MAX_VALUE / bytes) {
+      if (count > 0 && count <= Long.MAX_VALUE / bytes) {
         return count * bytes;
       }
     }
     throw new MisuseException(
         "--cache-bytes ("
             + BYTES_VARIABLE
-            + ") must be a number of bytes, MB, GB or TB (was "
+            + ") must be a number of bytes, MB, GB or TB, and more than 0 (was "
             + text
             + ")");
   }

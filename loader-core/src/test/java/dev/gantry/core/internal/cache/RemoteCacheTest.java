@@ -706,10 +706,14 @@ class RemoteCacheTest {
         .hasMessageContaining("(was 0)");
     assertThat(CacheSettings.bytes("500GB")).isEqualTo(500_000_000_000L);
     assertThat(CacheSettings.bytes("12345")).isEqualTo(12_345);
-    assertThatThrownBy(() -> CacheSettings.bytes("much"))
-        .hasMessage(
-            "--cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB (was"
-                + " much)");
+    for (String wrong : List.of("much", "0", "0 GB")) {
+      assertThatThrownBy(() -> CacheSettings.bytes(wrong))
+          .hasMessage(
+              "--cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB, and more"
+                  + " than 0 (was "
+                  + wrong
+                  + ")");
+    }
   }
 
   /// Both fetch: what one process fetches, the other reads.
