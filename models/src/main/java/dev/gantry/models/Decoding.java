@@ -103,17 +103,23 @@ final class Decoding implements AutoCloseable {
       return block;
     }
     throw new MisuseException(
-        "the model's block must be a CausalBlock, as of a decoder with its head (was "
-            + model.getBlock().getClass().getName()
+        "only a decoder with its head continues texts, such as LlamaForCausalLM: the model's block"
+            + " must be a CausalBlock (was "
+            + model.getBlock().getClass().getSimpleName()
             + ")");
   }
 
   private int room(long... text) {
-    MisuseException.requireRange(
-        "number of tokens of the prompt",
-        MisuseException.requireGiven("prompt", text).length,
-        1,
-        block.maxPositions());
+    int tokens = MisuseException.requireGiven("prompt", text).length;
+    if (tokens > block.maxPositions()) {
+      throw new MisuseException(
+          "the prompt has "
+              + tokens
+              + " tokens, and the model "
+              + block.maxPositions()
+              + " positions, by its config.json");
+    }
+    MisuseException.requireRange("number of tokens of the prompt", tokens, 1, block.maxPositions());
     for (long id : text) {
       MisuseException.requireRange("a token of the prompt", id, 0, block.vocabularySize() - 1L);
     }

@@ -404,11 +404,14 @@ class TextGeneratorTest {
         Model bert = model("bert")) {
       assertThatThrownBy(() -> greedy.generate(bert, 1))
           .isInstanceOf(MisuseException.class)
-          .hasMessageContaining("CausalBlock");
+          .hasMessageContaining("only a decoder with its head continues texts")
+          .hasMessageEndingWith("must be a CausalBlock (was TextBlock)");
       assertThatThrownBy(() -> greedy.generate(llama, 261))
           .hasMessageContaining("a token of the prompt must be 0 to 260 (was 261)");
       assertThatThrownBy(() -> greedy.generate(llama))
           .hasMessageContaining("number of tokens of the prompt must be 1 to 128 (was 0)");
+      assertThatThrownBy(() -> greedy.generate(llama, new long[129]))
+          .hasMessage("the prompt has 129 tokens, and the model 128 positions, by its config.json");
       assertThatThrownBy(() -> greedy.generate(llama, (long[]) null))
           .hasMessage("prompt must be given (was null)");
       assertThatThrownBy(() -> greedy.generate(llama, Arrays.asList(new long[] {1}, null)))
