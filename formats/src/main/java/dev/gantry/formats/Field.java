@@ -11,6 +11,9 @@ import dev.gantry.core.TensorShape;
 /// @param shape the shape of one sample's value; a scalar has no axes
 public record Field(String name, DType dtype, TensorShape shape) {
   public Field {
+    MisuseException.requireGiven("name of the field", name);
+    MisuseException.requireGiven("dtype of the field", dtype);
+    MisuseException.requireGiven("shape of the field", shape);
     if (name.isEmpty()) {
       throw new MisuseException("a field needs a name");
     }

@@ -32,6 +32,7 @@ public sealed interface Device {
   ///
   /// @throws MisuseException if `name` is anything else
   static Device parse(String name) {
+    MisuseException.requireGiven("name", name);
     if (name.equals("host")) {
       return HOST;
     }

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 public sealed interface Location {
   /// A file on this machine.
   static Location of(Path file) {
-    return new Local(file);
+    return new Local(MisuseException.requireGiven("path", file));
   }
 
   /// Reads a location. Text that begins with a scheme and `://`, such as `https://host/folder/model.safetensors`, names
@@ -25,6 +25,7 @@ public sealed interface Location {
   /// @throws MisuseException if the text is neither a path nor a URI, or begins like a URI that lacks a
   ///     slash, as `s3:/bucket/key` does; `./s3:/bucket/key` is a path
   static Location of(String text) {
+    MisuseException.requireGiven("location", text);
     if (text.isEmpty()) {
       throw new MisuseException("location must be a path or a URI (was empty)");
     }

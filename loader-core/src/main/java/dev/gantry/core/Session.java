@@ -20,7 +20,7 @@ public interface Session extends AutoCloseable {
   /// that opens cuFile's driver; otherwise the session does without the transports `gds` and `compat`, and its reports
   /// say why.
   static Session open(CuFileConfig settings) {
-    return provider().open(settings);
+    return provider().open(MisuseException.requireGiven("settings", settings));
   }
 
   /// The process's own session, which calls without a session use. It stays open.

@@ -381,7 +381,9 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     /// [#build].
     public Builder optEvery(Duration time) {
       MisuseException.requireGiven("optEvery", time);
-      MisuseException.requireRange("minutes of optEvery", time.toMinutes(), 0, Long.MAX_VALUE);
+      if (time.isNegative()) {
+        throw new MisuseException("optEvery must not be negative (was " + time + ")");
+      }
       interval = time;
       return this;
     }

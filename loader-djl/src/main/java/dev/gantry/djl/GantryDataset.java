@@ -64,6 +64,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
   /// @throws MisuseException if the manager is not of DJL's PyTorch engine
   @Override
   public Iterable<Batch> getData(NDManager manager) {
+    MisuseException.requireGiven("manager", manager);
     return () -> begin(manager);
   }
 
@@ -108,7 +109,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
 
   /// @throws MisuseException if `state` is not one of this dataset
   DatasetState check(String state) {
-    DatasetState parsed = DatasetState.parse(state);
+    DatasetState parsed = DatasetState.parse(MisuseException.requireGiven("state", state));
     // Opening the batches throws if the state is of another dataset.
     batches.from(parsed).close();
     return parsed;

@@ -96,6 +96,7 @@ public final class MixedDataset implements ResumableDataset {
 
   @Override
   public Iterable<Batch> getData(NDManager manager) {
+    MisuseException.requireGiven("manager", manager);
     return () -> begin(manager);
   }
 
@@ -151,7 +152,7 @@ public final class MixedDataset implements ResumableDataset {
 
   @Override
   public synchronized void restore(String state) {
-    MixedState restored = MixedState.parse(state);
+    MixedState restored = MixedState.parse(MisuseException.requireGiven("state", state));
     OrderIdentity.check(restored.order(), next.order());
     restored.requireLengths(lengths());
     for (int i = 0; i < parts.size(); i++) {

@@ -85,7 +85,7 @@ public final class RestoreRequest {
     /// @param patterns as in [ParameterNames], such as `01SequentialBlock_{rest*}`
     /// @throws MisuseException if a capture is misspelt
     public Builder optParameters(String... patterns) {
-      for (String pattern : patterns) {
+      for (String pattern : MisuseException.requireGiven("optParameters", patterns)) {
         parameters.add(
             new NamePattern(MisuseException.requireGiven("pattern of optParameters", pattern)));
       }

@@ -43,18 +43,20 @@ public final class TensorSelection {
 
   /// Selects the tensors of these names; a load is refused if the weights lack one.
   public static TensorSelection names(Collection<String> names) {
-    Set<String> all = Set.copyOf(names);
+    Set<String> all = Set.copyOf(MisuseException.requireGiven("names", names));
     return new TensorSelection(all, tensor -> all.contains(tensor.name()), Map.of());
   }
 
   /// Selects the tensors whose names begin with `prefix`; possibly none.
   public static TensorSelection prefix(String prefix) {
+    MisuseException.requireGiven("prefix", prefix);
     return matching(tensor -> tensor.name().startsWith(prefix));
   }
 
   /// Selects the tensors for which `predicate` holds; possibly none.
   public static TensorSelection matching(Predicate<TensorInfo> predicate) {
-    return new TensorSelection(Set.of(), predicate, Map.of());
+    return new TensorSelection(
+        Set.of(), MisuseException.requireGiven("predicate", predicate), Map.of());
   }
 
   /// This selection, but of tensor `name`, which must be in it, only rows `from` (inclusive) to

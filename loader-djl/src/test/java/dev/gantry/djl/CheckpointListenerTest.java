@@ -92,6 +92,13 @@ class CheckpointListenerTest {
   }
 
   @Test
+  void timeThatRunsBackwardsIsRefused() {
+    assertThatThrownBy(() -> CheckpointListener.builder().optEvery(Duration.ofSeconds(-1)))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("optEvery must not be negative (was PT-1S)");
+  }
+
+  @Test
   void atTheEndOfAnEpochTimeBeginsAnew() throws IOException, TranslateException {
     Clock clock = new Clock();
     assertThat(

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
+import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
@@ -67,6 +68,28 @@ class DatasetMisuseTest {
     isRefused(
         () -> TfRecordDataset.builder().setPath((List<Path>) null),
         "setPath must be given (was null)");
+  }
+
+  @Test
+  @SuppressWarnings("NullAway")
+  void nullIsRefusedByADatasetAndFromItsTransforms() {
+    List<Path> files = ImageRecords.write(folder, 10, 1, Compression.NONE);
+    TfRecordDataset.Builder builder =
+        TfRecordDataset.builder()
+            .setPath(files)
+            .addFeature(FeatureSpec.floats("x", 2))
+            .optLabels()
+            .setSampling(5);
+    try (TfRecordDataset dataset = builder.build()) {
+      isRefused(() -> dataset.restore(null), "state must be given (was null)");
+      isRefused(() -> dataset.getData(null), "manager must be given (was null)");
+    }
+    try (TfRecordDataset dataset = builder.optTransform(_ -> null).build();
+        NDManager manager = NDManager.newBaseManager()) {
+      isRefused(
+          () -> dataset.getData(manager).iterator().next(),
+          "the result of optTransform must be given (was null)");
+    }
   }
 
   @Test

@@ -4,12 +4,25 @@ package dev.gantry.djl;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.ndarray.NDArray;
+import dev.gantry.core.DType;
+import dev.gantry.core.Device;
+import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.Session;
+import dev.gantry.core.TensorShape;
+import dev.gantry.formats.Field;
+import dev.gantry.formats.shards.ShardOptions;
+import dev.gantry.formats.shards.ShardSet;
+import dev.gantry.formats.shards.ShardWriter;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordShards;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
@@ -25,6 +38,8 @@ class NullArgumentsTest {
     return Stream.of(
             LoadOptions.builder(),
             SaveRequest.builder(),
+            RestoreRequest.builder(),
+            WeightsWriter.builder(),
             CheckpointSaver.builder(),
             CheckpointListener.builder(),
             ShardDataset.builder(),
@@ -85,6 +100,22 @@ class NullArgumentsTest {
     assertMisuse("arrays", () -> ArraySources.of((Map<String, NDArray>) null));
     Path file = Path.of(System.getProperty("java.io.tmpdir"));
     assertMisuse("session", () -> Weights.open(file, null));
+    assertMisuse("names", () -> TensorSelection.names(null));
+    assertMisuse("prefix", () -> TensorSelection.prefix(null));
+    assertMisuse("predicate", () -> TensorSelection.matching(null));
+    assertMisuse("name", () -> Device.parse(null));
+    assertMisuse("settings", () -> Session.open(null).close());
+  }
+
+  @Test
+  void aWriterOfNothingIsNamed() {
+    assertMisuse(
+        "folder", () -> ShardWriter.create(null, List.of(), ShardOptions.defaults()).close());
+    assertMisuse("file", () -> TfRecordWriter.create(null, Compression.NONE).close());
+    assertMisuse("folder", () -> TfRecordShards.create(null, "train", 2, Compression.NONE).close());
+    assertMisuse("path", () -> ShardSet.open((Path) null));
+    assertMisuse("session", () -> ShardSet.open(null, Location.of("shards")));
+    assertMisuse("name of the field", () -> new Field(null, DType.U8, TensorShape.of()));
   }
 
   private static void assertMisuse(String argument, ThrowingCallable call) {

@@ -22,6 +22,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @ExtendWith(NoLeaks.class)
 class WeightsWriterTest {
@@ -60,6 +62,15 @@ class WeightsWriterTest {
           .as(name)
           .containsExactly(array.toType(DataType.FLOAT32, true).toFloatArray());
     });
+  }
+
+  @ParameterizedTest
+  @ValueSource(strings = {"", "a/b", "a\\b"})
+  void aNameWithWhichNoFileCanBeginIsRefusedWithTheOption(String name) {
+    assertThatThrownBy(() -> WeightsWriter.builder().optName(name))
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("optName must be what a file's name can begin with")
+        .hasMessageEndingWith("(was '" + name + "')");
   }
 
   @Test

@@ -56,6 +56,9 @@ final class NewShardSet {
 
   /// Plans a set that is all of a folder's shards.
   static NewShardSet of(Path folder, List<Field> fields, ShardOptions options) {
+    MisuseException.requireGiven("folder", folder);
+    MisuseException.requireGiven("fields", fields);
+    MisuseException.requireGiven("options", options);
     Path work = JointFiles.unfinished(folder);
     return new NewShardSet(
         ShardFolder.index(folder), number -> ShardFolder.shard(work, number), fields, options);

@@ -53,6 +53,9 @@ public final class TfRecordShards implements AutoCloseable {
   ///     wrote, or the name begins with a dot or has a line break
   public static TfRecordShards create(
       Session session, Path folder, String name, int shards, Compression compression) {
+    MisuseException.requireGiven("folder", folder);
+    MisuseException.requireGiven("name", name);
+    MisuseException.requireGiven("compression", compression);
     MisuseException.requireRange("shards", shards, 1, MAX_SHARDS);
     GantrySession own = GantrySession.of(session);
     // The name may begin with a folder.

@@ -68,6 +68,8 @@ public final class TfRecordWriter implements AutoCloseable {
   /// @param file whose folder is made where it is missing, and those above it
   /// @throws dev.gantry.core.TransferException if no file can be made in the folder
   public static TfRecordWriter create(Session session, Path file, Compression compression) {
+    MisuseException.requireGiven("file", file);
+    MisuseException.requireGiven("compression", compression);
     return new TfRecordWriter(GantrySession.of(session), file, compression);
   }
 

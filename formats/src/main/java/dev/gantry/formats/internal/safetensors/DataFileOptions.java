@@ -17,9 +17,12 @@ public record DataFileOptions(String stem, long fileBytes, boolean indexOfOne) {
 
   /// @throws MisuseException if the stem cannot begin a file's name, or `fileBytes` is not positive
   public DataFileOptions {
-    JsonWriter.requireText("a stem", stem);
+    JsonWriter.requireText("optName", stem);
     if (stem.contains("/") || stem.contains("\\") || !JsonMembers.isFileName(stem)) {
-      throw new MisuseException("a stem with which no file's name can begin: '" + stem + "'");
+      throw new MisuseException(
+          "optName must be what a file's name can begin with, without a folder (was '"
+              + stem
+              + "')");
     }
     if (fileBytes < 1) {
       throw new MisuseException(

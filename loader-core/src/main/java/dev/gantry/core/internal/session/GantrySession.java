@@ -128,7 +128,7 @@ public final class GantrySession implements Session {
 
   /// Casts a session to its only implementation.
   public static GantrySession of(Session session) {
-    return (GantrySession) session;
+    return (GantrySession) MisuseException.requireGiven("session", session);
   }
 
   /// The process's own session, which stays open, for callers that do not keep one.

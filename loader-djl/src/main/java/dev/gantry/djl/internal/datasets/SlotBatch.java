@@ -6,6 +6,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.training.dataset.Batch;
 import ai.djl.translate.Batchifier;
 import dev.gantry.core.Device;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.ring.RingBatch;
 import dev.gantry.djl.internal.ndarray.TorchArrays;
 import dev.gantry.formats.internal.batches.BatchView;
@@ -55,9 +56,15 @@ final class SlotBatch extends Batch {
       long progress,
       long progressTotal) {
     NDList data =
-        settings.transform().apply(arrays(manager, device, slot, settings.roles().data()));
+        MisuseException.requireGiven(
+            "the result of optTransform",
+            settings.transform().apply(arrays(manager, device, slot, settings.roles().data())));
     NDList labels =
-        settings.labelTransform().apply(arrays(manager, device, slot, settings.roles().labels()));
+        MisuseException.requireGiven(
+            "the result of optLabelTransform",
+            settings
+                .labelTransform()
+                .apply(arrays(manager, device, slot, settings.roles().labels())));
     return new SlotBatch(manager, data, labels, progress, progressTotal, slot);
   }
 

@@ -203,7 +203,8 @@ public final class OptimizerState {
   public void check(SavedOptimizer<ArrayKind> saved) {
     if (!saved.kind().equals(kind.djlName())) {
       throw new MisuseException(
-          "the saved state is that of the optimizer %s, and the trainer's optimizer is %s"
+          ("the saved state is that of the optimizer %s, and the trainer's optimizer is %s;"
+                  + " optOptimizer(false) of a RestoreRequest leaves the trainer's as it is")
               .formatted(saved.kind(), kind.djlName()));
     }
     checkNames(saved);
@@ -212,7 +213,7 @@ public final class OptimizerState {
         String key = state.key(path);
         ArrayKind savedKind = saved.arrays().get(key);
         if (savedKind != null) {
-          parts.requireLike(path, "the saved state '" + key + "'", savedKind);
+          parts.requireLike(path, "the saved state '" + key + "'", savedKind, "");
         }
       }
     }

@@ -165,18 +165,31 @@ public record TrainerParts(
         "the model",
         new LinkedHashSet<>(saved.keySet()),
         parameters.sequencedKeySet());
-    saved.forEach((path, kind) -> requireLike(path, "the saved parameter '" + path + "'", kind));
+    saved.forEach((path, kind) ->
+        requireLike(
+            path,
+            "the saved parameter '" + path + "'",
+            kind,
+            "; optSkipMismatched(true) of a RestoreRequest leaves it as it is"));
   }
 
   /// Checks that an array of this kind could be the parameter's.
   ///
   /// @param subject what it is, for the message
+  /// @param remedy of another shape, for the end of the message
   /// @throws MisuseException if it is not of the parameter's shape and type
-  void requireLike(String path, String subject, ArrayKind kind) {
+  void requireLike(String path, String subject, ArrayKind kind, String remedy) {
     ArrayKind own = ArrayKind.of(arrays(path).getFirst());
     if (!kind.equals(own)) {
       throw new MisuseException(
-          subject + " is " + kind + ", and the parameter '" + path + "' is " + own);
+          subject
+              + " is "
+              + kind
+              + ", and the parameter '"
+              + path
+              + "' is "
+              + own
+              + (kind.dtype().equals(own.dtype()) ? remedy : ""));
     }
   }
 
