@@ -240,6 +240,24 @@ class CheckpointSaverTest {
   }
 
   @Test
+  void oneFolderHasTheCheckpointsOfOneModel() {
+    try (Training other = new Training(Training.perceptron(), Optimizers.adam());
+        CheckpointSaver saver = builder().build()) {
+      assertThatThrownBy(() -> saver.save(1, training.model, other.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the trainer is not of this model");
+      assertSaved(saver, 1);
+      assertThatThrownBy(() -> saver.save(2, other.model, other.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageStartingWith("step 2 is of another model than this saver has saved");
+      assertThatThrownBy(() -> saver.restoreLatest(training.model, other.trainer))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("the trainer is not of this model");
+      assertThat(steps(saver)).containsExactly(1L);
+    }
+  }
+
+  @Test
   void aSaveThatFailsThrows() {
     try (CheckpointSaver saver = builder().build()) {
       failNextWrite();
@@ -260,7 +278,8 @@ class CheckpointSaverTest {
               () -> saver.save(2, training.model, training.trainer),
               saver::await,
               () -> saver.restoreLatest(training.model, training.trainer),
-              () -> saver.restore(1, training.model, training.trainer));
+              () -> saver.restore(1, training.model, training.trainer),
+              () -> saver.restore(RestoreRequest.builder().setModel(training.model).build()));
       for (ThrowingCallable next : nextCalls) {
         CompletableFuture<SaveOutcome> saved = failingSave(saver);
         assertThatThrownBy(saved::join)
@@ -340,7 +359,8 @@ class CheckpointSaverTest {
               saver::list,
               saver::latest,
               () -> saver.restoreLatest(training.model, training.trainer),
-              () -> saver.restore(1, training.model, training.trainer));
+              () -> saver.restore(1, training.model, training.trainer),
+              () -> saver.restore(RestoreRequest.builder().setModel(training.model).build()));
       for (ThrowingCallable next : nextCalls) {
         assertThatThrownBy(next).isInstanceOf(MisuseException.class).hasMessageContaining("closed");
       }

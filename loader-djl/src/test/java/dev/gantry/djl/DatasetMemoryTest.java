@@ -63,6 +63,18 @@ class DatasetMemoryTest {
     return LiveResources.mostUsed();
   }
 
+  @Test
+  void anIterationEndsWithTheManagerOfItsBatches() throws IOException, TranslateException {
+    try (ShardDataset dataset = shards(32).build()) {
+      LiveResources.Snapshot before = NoLeaks.held();
+      try (NDManager own = manager.newSubManager()) {
+        dataset.getData(own).iterator().next().close();
+        assertThat(NoLeaks.held()).isNotEqualTo(before);
+      }
+      assertThat(NoLeaks.held()).isEqualTo(before);
+    }
+  }
+
   @ParameterizedTest
   @CsvSource({"1, 2", "32, 2", "33, 5", "500, 3"})
   void aRingTakesItsSlots(int batch, int slots) throws IOException, TranslateException {

@@ -61,24 +61,27 @@ public final class StoredIndex {
       GantrySession session, Location file, ProgressListener progress, Cancellation cancellation) {
     IndexFile stored = IndexFile.of(file, session);
     stored.requireWritable();
-    TarIndex index = TarIndex.scan(session, file, progress, cancellation);
     return Cleanup.orUndo(
-        () -> {
+        () -> TarIndex.scan(session, file, progress, cancellation),
+        index -> {
           stored.requireUnchanged(index.stamp());
-          List<NewTensor> tensors = tensors(index);
-          SortedMap<String, String> notes = new TreeMap<>();
-          notes.put(FIELD_COUNT, Integer.toString(index.fields().size()));
-          for (int i = 0; i < index.fields().size(); i++) {
-            notes.put(FIELD + i, index.fields().get(i));
-          }
-          stored.write(
-              tensors,
-              IndexNotes.complete(
-                  notes, FORMAT, VERSION, index.stamp(), IndexFile.checksums(tensors)),
-              cancellation);
+          write(stored, index, cancellation);
           return index;
         },
-        index::close);
+        TarIndex::close);
+  }
+
+  static void write(IndexFile stored, TarIndex index, Cancellation cancellation) {
+    List<NewTensor> tensors = tensors(index);
+    SortedMap<String, String> notes = new TreeMap<>();
+    notes.put(FIELD_COUNT, Integer.toString(index.fields().size()));
+    for (int i = 0; i < index.fields().size(); i++) {
+      notes.put(FIELD + i, index.fields().get(i));
+    }
+    stored.write(
+        tensors,
+        IndexNotes.complete(notes, FORMAT, VERSION, index.stamp(), IndexFile.checksums(tensors)),
+        cancellation);
   }
 
   private static List<NewTensor> tensors(TarIndex index) {

@@ -34,6 +34,8 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /// An index says what the archive's headers say, or is refused.
 @ExtendWith(NoLeaks.class)
@@ -160,6 +162,30 @@ class StoredIndexTest {
       assertThat(files.map(file -> file.getFileName().toString()))
           .containsExactlyInAnyOrder("x.tar", "d.tar", "d.tar.gz");
     }
+  }
+
+  /// Its checksums are right: whoever wrote it counted wrong.
+  @ParameterizedTest
+  @CsvSource({
+    "ENDS, 0, 0",
+    "ENDS, 1, 2",
+    "ENDS, 2, 6",
+    "ENDS, 2, 4",
+    "OFFSETS, 0, -1",
+    "OFFSETS, 1, 512",
+    "OFFSETS, 4, 9223372036854775807",
+    "LENGTHS, 0, -1",
+    "LENGTHS, 3, 1000000",
+    "LENGTHS, 0, 2000"
+  })
+  void anIndexThatPointsElsewhereIsRefused(Numbers numbers, int at, long value) {
+    try (TarIndex wrong = scan(archive)) {
+      wrong.numbers(numbers).setAtIndex(ValueLayout.JAVA_LONG_UNALIGNED, at, value);
+      StoredIndex.write(IndexFile.of(archive, SESSION), wrong, new Cancellation());
+    }
+    assertThatThrownBy(() -> StoredIndex.open(SESSION, archive))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("samples or members lie where the archive has none");
   }
 
   /// Bytes are changed everywhere; the checksums find each change.

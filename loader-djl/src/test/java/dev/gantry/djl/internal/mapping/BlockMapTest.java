@@ -3,6 +3,10 @@ package dev.gantry.djl.internal.mapping;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import ai.djl.ndarray.types.Shape;
+import ai.djl.nn.Block;
+import ai.djl.nn.SequentialBlock;
+import ai.djl.nn.core.Linear;
 import dev.gantry.core.TensorShape;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,6 +51,17 @@ class BlockMapTest {
                 + " TensorTransform.transpose())",
             ".rule(\"{i}Layer_03up_bias\", \"h.{i-2}.mlp.c_fc.bias\")",
             ".ignore(\"h.{i}.attn.masked_bias\")");
+  }
+
+  @Test
+  void aBlocksParametersHaveNoShapesWithoutThoseOfItsInputs() {
+    Block block = new SequentialBlock().add(Linear.builder().setUnits(3).build());
+    assertThat(Named.parameters(block, List.of()))
+        .hasSize(2)
+        .allMatch(each -> each.shape().isEmpty());
+    assertThat(Named.parameters(block, List.of(new Shape(1, 4))))
+        .first()
+        .isEqualTo(named("01Linear_weight", 3, 4));
   }
 
   @Test

@@ -208,6 +208,7 @@ class GantryNDArrayTest {
     NDArray product = array.cumProd(0, DataType.BFLOAT16);
     assertThat(product.getDataType()).isEqualTo(DataType.BFLOAT16);
     assertThat(product.toFloatArray()).containsExactly(1, 2, 6);
+    assertThat(array.cumProd(0, null).toLongArray()).containsExactly(1, 2, 6);
   }
 
   @Test
