@@ -8,7 +8,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.commit.SnapshotLimits;
-import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.djl.internal.training.CheckpointChoice;
 import dev.gantry.djl.internal.training.RestoreTarget;
 import dev.gantry.djl.internal.training.TrainingMoment;
@@ -49,8 +49,7 @@ import org.jspecify.annotations.Nullable;
 /// one saver at a time, over all processes, can have a folder open. Call its methods on the thread that steps the
 /// trainer; another thread writes asynchronous saves. After [#close], all calls throw a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
-  private final GantrySession session;
-  private final Path path;
+  private final Checkpoints checkpoints;
   private final CheckpointStore store;
   private final Saves saves;
   private final CheckpointChoice choice;
@@ -59,16 +58,14 @@ public final class CheckpointSaver implements AutoCloseable {
   private long restores;
   private boolean closed;
 
-  private CheckpointSaver(Builder builder, Path path) {
-    this.session = builder.session;
-    this.path = path;
+  private CheckpointSaver(Builder builder, Path path, CheckpointStore store) {
+    this.checkpoints = Checkpoints.at(path, builder.session);
     this.keepBest = Optional.ofNullable(builder.keepBest);
     this.userStates = new UserStates(builder.userStates);
-    this.store =
-        CheckpointStore.open(
-            session, path, builder.retention(), builder.files.fileBytes(), builder.remote());
+    this.store = store;
     this.choice =
-        new CheckpointChoice(session, path, store, builder.verify, builder.fallBack, userStates);
+        new CheckpointChoice(
+            builder.session, path, store, builder.verify, builder.fallBack, userStates);
     this.saves = new Saves(builder, path, store, userStates);
   }
 
@@ -172,7 +169,7 @@ public final class CheckpointSaver implements AutoCloseable {
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
     requireOpen();
-    return Checkpoints.at(path, session).list();
+    return checkpoints.list();
   }
 
   /// The checkpoint on the disk that was saved last. With `optFallBack`, the last of [#list].
@@ -242,8 +239,7 @@ public final class CheckpointSaver implements AutoCloseable {
   ///     into which the values are copied, cast where both types are floating-point
   /// @throws MisuseException if there is no checkpoint of that step, it is of another model or optimizer, or
   ///     it was saved without a trainer and is restored with one. Nothing has changed then
-  /// @throws MalformedFileException if it is damaged; names the file, and the tensor if one is.
-  ///     Nothing has changed then
+  /// @throws MalformedFileException if it is damaged; names the file, and the tensor if one is. Nothing has changed then
   /// @throws TransferException if a file or device fails, or an earlier save failed
   public RestoredTraining restore(long step, Model model, @Nullable Trainer trainer) {
     MisuseException.requireGiven("model", model);
@@ -444,7 +440,11 @@ public final class CheckpointSaver implements AutoCloseable {
         throw new MisuseException(
             "optSnapshots needs optMode(SaveMode.ASYNC) or OVERLAPPED: other saves take none");
       }
-      return new CheckpointSaver(this, MisuseException.requireGiven("setPath", path));
+      Path folder = MisuseException.requireGiven("setPath", path);
+      return Cleanup.orUndo(
+          () -> CheckpointStore.open(session, folder, retention(), files.fileBytes(), remote()),
+          store -> new CheckpointSaver(this, folder, store),
+          CheckpointStore::close);
     }
   }
 }

@@ -7,6 +7,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.Session;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.store.SourceFile;
 import java.lang.foreign.Arena;
@@ -51,7 +52,8 @@ public final class FileBytes implements AutoCloseable {
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
   public static FileBytes open(Session session, Location file) {
     GantrySession own = GantrySession.of(session);
-    return new FileBytes(own, own.openFile(file));
+    return Cleanup.orUndo(
+        () -> own.openFile(file), opened -> new FileBytes(own, opened), SourceFile::close);
   }
 
   /// Opens a local file, as [#open(Session, Location)] does.

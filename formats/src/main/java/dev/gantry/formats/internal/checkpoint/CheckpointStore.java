@@ -166,16 +166,16 @@ public final class CheckpointStore implements AutoCloseable {
       Optional<Remote> remote) {
     StoreFolder folder = new StoreFolder(session, root);
     folder.create();
-    FolderLock lock = FolderLock.take(root, "saver");
     return Cleanup.orUndo(
-        () -> {
+        () -> FolderLock.take(root, "saver"),
+        lock -> {
           folder.removeLeftovers();
           CheckpointListing found = CheckpointListing.of(folder);
           String name = HexFormat.of().toHexDigits(UUID.randomUUID().getLeastSignificantBits());
           return new CheckpointStore(
               session, folder, lock, retention, fileBytes, found, name, remote);
         },
-        lock::close);
+        FolderLock::close);
   }
 
   /// Lists the checkpoints that the folder holds at one moment of the call; others may save and remove

@@ -321,11 +321,15 @@ public final class SaveQueue implements AutoCloseable {
       closed = true;
       copier.shutdown();
     }
-    // The snapshots that the copier has taken are still written.
-    Cleanup.awaitEnd(copier);
-    writer.shutdown();
-    Cleanup.awaitEnd(writer);
-    memory.close();
+    try {
+      // The snapshots that the copier has taken are still written.
+      Cleanup.awaitEnd(copier);
+      writer.shutdown();
+      Cleanup.awaitEnd(writer);
+    } finally {
+      writer.shutdown();
+      memory.close();
+    }
     throwFailure();
   }
 }

@@ -36,12 +36,13 @@ public final class FolderLock implements AutoCloseable {
 
   private final Key key;
   private final Path file;
-  private final FileChannel channel;
 
-  private FolderLock(Key key, Path file, FileChannel channel) {
+  /// Empty until the lock is held.
+  private Optional<FileChannel> channel = Optional.empty();
+
+  private FolderLock(Key key, Path file) {
     this.key = key;
     this.file = file;
-    this.channel = channel;
   }
 
   /// The lock's file; that it exists does not mean that anyone holds the lock.
@@ -62,21 +63,20 @@ public final class FolderLock implements AutoCloseable {
   static FolderLock take(Path folder, String name, String writer) {
     Path file = folder.resolve(name);
     try {
-      Key key = new Key(key(folder), name);
-      if (!HELD.add(key)) {
+      FolderLock made = new FolderLock(new Key(key(folder), name), file);
+      if (!HELD.add(made.key)) {
         throw inUse(folder, writer);
       }
-      Optional<FileChannel> channel = Optional.empty();
       try {
-        while (channel.isEmpty()) {
-          channel = lock(file, () -> inUse(folder, writer));
+        while (made.channel.isEmpty()) {
+          made.channel = lock(file, () -> inUse(folder, writer));
         }
       } finally {
-        if (channel.isEmpty()) {
-          HELD.remove(key);
+        if (made.channel.isEmpty()) {
+          HELD.remove(made.key);
         }
       }
-      return new FolderLock(key, file, channel.get());
+      return made;
     } catch (IOException e) {
       throw FileErrors.of("lock", file.toString(), e);
     }
@@ -148,9 +148,13 @@ public final class FolderLock implements AutoCloseable {
     return key == null ? path.toRealPath() : key;
   }
 
+  private boolean isHeld() {
+    return channel.isPresent() && channel.get().isOpen();
+  }
+
   /// Releases the lock and removes its file.
   public void remove() {
-    if (channel.isOpen()) {
+    if (isHeld()) {
       try {
         if (!Files.isSymbolicLink(file)) {
           Files.deleteIfExists(file);
@@ -165,11 +169,11 @@ public final class FolderLock implements AutoCloseable {
   /// Releases the lock. Idempotent.
   @Override
   public void close() {
-    if (!channel.isOpen()) {
+    if (!isHeld()) {
       return;
     }
     try {
-      channel.close();
+      channel.get().close();
     } catch (IOException e) {
       throw FileErrors.of("unlock", file.toString(), e);
     } finally {

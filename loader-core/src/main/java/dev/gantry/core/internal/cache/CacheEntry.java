@@ -18,6 +18,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
@@ -75,25 +76,39 @@ final class CacheEntry implements AutoCloseable {
   /// @return null if there is none, or it is not usable, or it is being removed
   /// @throws MisuseException if another user could have written its files
   static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
-    int blocksFile = OwnFiles.open(calls, blocks, FileCalls.O_RDWR);
-    if (blocksFile < 0) {
-      Errno.check(blocksFile, Errno.ENOENT, "open", blocks);
-      return null;
-    }
-    int dataFile =
+    Optional<CacheEntry> found =
         Cleanup.orUndo(
-            () -> OwnFiles.open(calls, data, FileCalls.O_RDWR), () -> calls.close(blocksFile));
-    CacheEntry found = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
-    boolean usable = Cleanup.orUndo(() -> found.isUsable(blocks), found::close);
-    if (!usable) {
-      found.close();
-    }
-    return usable ? found : null;
+            () -> openIfThere(calls, blocks),
+            blocksFile ->
+                blocksFile < 0 ? Optional.empty() : open(calls, blocks, blocksFile, data, size),
+            calls::close);
+    return found.orElse(null);
+  }
+
+  private static Optional<CacheEntry> open(
+      FileCalls calls, Path blocks, int blocksFile, Path data, long size) {
+    return Cleanup.orUndo(
+        () -> openIfThere(calls, data),
+        dataFile -> {
+          CacheEntry found = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
+          if (found.isUsable(blocks)) {
+            return Optional.of(found);
+          }
+          found.close();
+          return Optional.empty();
+        },
+        calls::close);
+  }
+
+  /// @return negative if there is no such file
+  private static int openIfThere(FileCalls calls, Path file) {
+    int opened = OwnFiles.open(calls, file, FileCalls.O_RDWR);
+    Errno.check(opened, Errno.ENOENT, "open", file);
+    return opened;
   }
 
   private boolean isUsable(Path blocks) {
     int file = blocksFile.descriptor();
-    Errno.check(dataFile.descriptor(), Errno.ENOENT, "open", data);
     return dataFile.descriptor() >= 0
         && lock(calls, file, FileCalls.F_RDLCK, 0, 1, blocks)
         && isNamed(calls, file, blocks)
@@ -109,35 +124,36 @@ final class CacheEntry implements AutoCloseable {
   /// @throws TransferException if the disk has no room
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size, boolean allocate) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
-    int dataFile = Errno.require(OwnFiles.open(calls, data, flags), "open", data);
-    try {
-      int allocated =
-          allocate
-              ? FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size))
-              : -Errno.EOPNOTSUPP.code();
-      if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
-        // This file system cannot allocate in advance, so the file is sparse.
-        allocated = calls.ftruncate(dataFile, size);
-      }
-      Errno.check(allocated, "fallocate", data);
-      int blocksFile = Errno.require(OwnFiles.open(calls, blocks, flags), "open", blocks);
-      return Cleanup.orUndo(
-          () -> {
-            Errno.check(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
-            boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
-            CacheEntry made = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
-            made.write(header(size), 0);
-            return made;
-          },
-          () -> {
-            calls.close(blocksFile);
-            calls.unlink(blocks);
-          });
-    } catch (RuntimeException | Error e) {
-      calls.close(dataFile);
-      calls.unlink(data);
-      throw e;
-    }
+    return Cleanup.orUndo(
+        () -> Errno.require(OwnFiles.open(calls, data, flags), "open", data),
+        dataFile -> {
+          int allocated =
+              allocate
+                  ? FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size))
+                  : -Errno.EOPNOTSUPP.code();
+          if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
+            // This file system cannot allocate in advance, so the file is sparse.
+            allocated = calls.ftruncate(dataFile, size);
+          }
+          Errno.check(allocated, "fallocate", data);
+          return Cleanup.orUndo(
+              () -> Errno.require(OwnFiles.open(calls, blocks, flags), "open", blocks),
+              blocksFile -> {
+                Errno.check(calls.ftruncate(blocksFile, cost(size) - size), "ftruncate", blocks);
+                boolean _ = lock(calls, blocksFile, FileCalls.F_RDLCK, 0, 1, blocks);
+                CacheEntry made = new CacheEntry(calls, data, size, blocks, blocksFile, dataFile);
+                made.write(header(size), 0);
+                return made;
+              },
+              blocksFile -> {
+                calls.close(blocksFile);
+                calls.unlink(blocks);
+              });
+        },
+        dataFile -> {
+          calls.close(dataFile);
+          calls.unlink(data);
+        });
   }
 
   /// Removes an entry, unless a process uses it, another user could have written it, or the disk does not say.
@@ -332,5 +348,11 @@ final class CacheEntry implements AutoCloseable {
   public void close() {
     boolean _ = dataFile.close();
     boolean _ = blocksFile.close();
+  }
+
+  static void closeIfThere(@Nullable CacheEntry entry) {
+    if (entry != null) {
+      entry.close();
+    }
   }
 }

@@ -4,6 +4,7 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.JdkFiles;
@@ -91,11 +92,15 @@ final class CacheFolder implements EntryFolder {
   /// Also marks the file as used now.
   @Override
   public @Nullable CacheEntry find(String key, long size) {
-    CacheEntry found = CacheEntry.open(calls, blocks(key), data(key), size);
-    if (found != null) {
-      touch(key);
-    }
-    return found;
+    return Cleanup.orUndo(
+        () -> CacheEntry.open(calls, blocks(key), data(key), size),
+        found -> {
+          if (found != null) {
+            touch(key);
+          }
+          return found;
+        },
+        CacheEntry::closeIfThere);
   }
 
   /// There may be no room beside the files in use.

@@ -117,7 +117,11 @@ final class FillingFile implements FileCache.Filling {
 
   @Override
   public void close() {
-    Cleanup.runAll(List.of(remote::close, () -> cache.leave(cached)));
+    try {
+      remote.close();
+    } finally {
+      cache.leave(cached);
+    }
   }
 
   /// One read of this file.

@@ -25,6 +25,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
@@ -159,9 +160,9 @@ public final class RemoteCache implements FileCache {
         return whole;
       }
     }
-    StoredFile remote = openRemote.get();
     return Cleanup.orUndo(
-        () -> {
+        openRemote,
+        remote -> {
           String version = remote.version();
           boolean isKept = remote instanceof LocalFile || remote instanceof FileCache.Filling;
           if (isKept || version.isEmpty() || remote.size() == 0) {
@@ -177,7 +178,7 @@ public final class RemoteCache implements FileCache {
           }
           return cached == null ? remote : cached;
         },
-        remote::close);
+        StoredFile::close);
   }
 
   /// Opens a file out of the cache.
@@ -204,8 +205,10 @@ public final class RemoteCache implements FileCache {
       if (cached.isWhole()) {
         return local(cached, policy, version, openRemote);
       }
-      filling = remote != null;
-      return remote == null ? null : new FillingFile(this, remote, cached, version, openRemote);
+      StoredFile made =
+          remote == null ? null : new FillingFile(this, remote, cached, version, openRemote);
+      filling = made != null;
+      return made;
     } catch (GantryException e) {
       refuse(e);
       return null;
@@ -225,17 +228,26 @@ public final class RemoteCache implements FileCache {
       return shared.share();
     }
     try {
-      CacheEntry entry = make && mayPut ? folder.open(key, size) : folder.find(key, size);
-      if (entry == null) {
-        return null;
-      }
-      CachedFile opened = Cleanup.orUndo(() -> new CachedFile(key, folder, entry), entry::close);
-      open.put(key, opened);
-      return opened;
+      Optional<CachedFile> opened =
+          Cleanup.orUndo(
+              () -> make && mayPut ? folder.open(key, size) : folder.find(key, size),
+              entry -> Optional.ofNullable(entry).map(each -> opened(key, folder, each)),
+              CacheEntry::closeIfThere);
+      return opened.orElse(null);
     } catch (GantryException e) {
       refuse(e);
       return null;
     }
+  }
+
+  private CachedFile opened(String key, EntryFolder folder, CacheEntry entry) {
+    CachedFile opened = new CachedFile(key, folder, entry);
+    open.put(key, opened);
+    return opened;
+  }
+
+  private synchronized CachedFile share(CachedFile file) {
+    return file.share();
   }
 
   void leave(CachedFile file) {
@@ -256,18 +268,20 @@ public final class RemoteCache implements FileCache {
       CachePolicy policy,
       WholeFile.Version version,
       Supplier<StoredFile> openRemote) {
-    synchronized (this) {
-      CachedFile _ = file.share();
-    }
-    WholeFile whole =
-        Cleanup.orUndo(
-            () -> new WholeFile(this, file, calls, policy, version, openRemote), () -> leave(file));
-    if (!Cleanup.orUndo(() -> file.isDataOf(whole.onDisk()), whole::close)) {
-      whole.close();
-      throw new MisuseException(
-          file.entry().data() + " was replaced or modified while it was in use");
-    }
-    return whole;
+    return Cleanup.orUndo(
+        () ->
+            Cleanup.orUndo(
+                () -> share(file),
+                shared -> new WholeFile(this, shared, calls, policy, version, openRemote),
+                this::leave),
+        whole -> {
+          if (!file.isDataOf(whole.onDisk())) {
+            throw new MisuseException(
+                file.entry().data() + " was replaced or modified while it was in use");
+          }
+          return whole;
+        },
+        WholeFile::close);
   }
 
   /// Takes memory for one block; [#giveBack] returns it.
@@ -304,9 +318,7 @@ public final class RemoteCache implements FileCache {
   void settle(CachedFile file, int block, boolean good) {
     if (file.settle(block, good)) {
       Runnable seal = () -> seal(file);
-      synchronized (this) {
-        CachedFile _ = file.share();
-      }
+      CachedFile _ = share(file);
       run(syncing, seal);
     }
   }

@@ -4,15 +4,12 @@ package dev.gantry.core.internal.cache;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.PosixFile;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.spi.StoredFile;
 import java.lang.foreign.MemorySegment;
 import java.time.Instant;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -93,11 +90,12 @@ final class WholeFile extends PosixFile {
 
   @Override
   public synchronized void close() {
-    List<Runnable> closing = new ArrayList<>(List.of(super::close));
-    if (remote != null) {
-      closing.add(remote::close);
+    try {
+      super.close();
+    } finally {
+      try (SourceFile _ = remote) {
+        cache.leave(cached);
+      }
     }
-    closing.add(() -> cache.leave(cached));
-    Cleanup.runAll(closing);
   }
 }

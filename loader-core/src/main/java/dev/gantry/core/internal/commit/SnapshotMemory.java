@@ -229,13 +229,14 @@ public final class SnapshotMemory implements AutoCloseable {
       }
     }
     slabs.clear();
-    if (!atRest) {
-      settle();
-    }
+    settle();
   }
 
   /// Makes slabs in doubt idle if their devices are done by now.
   private void settle() {
+    if (inDoubt.isEmpty()) {
+      return;
+    }
     List<Home> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
     inDoubt.removeAll(settled);
     settled.forEach(this::keep);
@@ -267,6 +268,8 @@ public final class SnapshotMemory implements AutoCloseable {
   public synchronized void close() {
     closed = true;
     settle();
-    List.copyOf(idle).forEach(this::free);
+    while (!idle.isEmpty()) {
+      free(idle.getLast());
+    }
   }
 }

@@ -50,8 +50,13 @@ public final class HostSlab extends CpuSlab {
 
   private static HostSlab allocate(long size, boolean kept) {
     checkSize(size);
+    return Cleanup.orUndo(
+        () -> pages(size), pages -> new HostSlab(pages, size, kept), HugePages::unmap);
+  }
+
+  private static HugePages pages(long size) {
     HugePages idle = size < LEAST_IDLE_BYTES ? null : IDLE.take(size);
-    return new HostSlab(idle == null ? HugePages.map(size) : idle, size, kept);
+    return idle == null ? HugePages.map(size) : idle;
   }
 
   /// Makes the kernel provide all pages now. The content is arbitrary afterwards.

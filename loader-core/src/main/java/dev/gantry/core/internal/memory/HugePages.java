@@ -31,9 +31,13 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     if (JdkFiles.areChosen()) {
       return ofHeap(size);
     }
-    HugePages pages = ofKernel(size);
-    HostMemory.mapped(pages.address, size);
-    return pages;
+    return Cleanup.orUndo(
+        () -> ofKernel(size),
+        pages -> {
+          HostMemory.mapped(pages.address, size);
+          return pages;
+        },
+        HugePages::unmap);
   }
 
   /// Takes memory of the C library's heap, where there is no `mmap(2)` as Linux has it.
@@ -53,18 +57,23 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
     int flags = Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE;
-    long mapped =
-        Errno.require(
-            Libc.INSTANCE.mmap(mappedSize, Libc.PROT_READ | Libc.PROT_WRITE, flags, -1, 0),
-            "mmap",
-            size + " bytes of host memory");
-    long address = mapped;
-    if (huge) {
-      address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
-      // A kernel without huge pages answers `EINVAL`; small pages are used then.
-      var _ = Libc.INSTANCE.madvise(address, size, Libc.MADV_HUGEPAGE);
-    }
-    return new HugePages(address, size, mapped, mappedSize);
+    String what = size + " bytes of host memory";
+    return Cleanup.orUndo(
+        () ->
+            Errno.require(
+                Libc.INSTANCE.mmap(mappedSize, Libc.PROT_READ | Libc.PROT_WRITE, flags, -1, 0),
+                "mmap",
+                what),
+        mapped -> {
+          long address = mapped;
+          if (huge) {
+            address = (mapped + HUGE_PAGE_BYTES - 1) & -HUGE_PAGE_BYTES;
+            // A kernel without huge pages answers `EINVAL`; small pages are used then.
+            var _ = Libc.INSTANCE.madvise(address, size, Libc.MADV_HUGEPAGE);
+          }
+          return new HugePages(address, size, mapped, mappedSize);
+        },
+        mapped -> Libc.INSTANCE.munmap(mapped, mappedSize));
   }
 
   /// Makes the kernel provide all pages now. It does so for much memory on several processors: it clears each page, and
@@ -94,6 +103,6 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
       return;
     }
     HostMemory.unmapping(address);
-    Errno.check(Libc.INSTANCE.munmap(mappedAddress, mappedSize), "munmap", size + " bytes");
+    Errno.check(Libc.INSTANCE.munmap(mappedAddress, mappedSize), "munmap", this);
   }
 }

@@ -83,15 +83,15 @@ public final class PinnedSlab extends CpuSlab {
   /// Maps and pins memory. The promise ends when the memory is mapped: pinning takes seconds for gigabytes, and the
   /// memory must not count twice meanwhile.
   private static HugePages pin(CudaContext context, long size, Admission room) {
-    HugePages pages = room.map(size);
     return Cleanup.orUndo(
-        () -> {
+        () -> room.map(size),
+        pages -> {
           // Pinning would provide the pages too, but on one processor.
           pages.touch();
           pin(context, pages);
           return pages;
         },
-        pages::unmap);
+        HugePages::unmap);
   }
 
   private static void pin(CudaContext context, HugePages pages) {

@@ -13,7 +13,6 @@ import dev.gantry.core.internal.transport.OnDemandTransfer;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
-import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -34,9 +33,11 @@ public final class PrefetchRing<T> implements AutoCloseable {
 
   private final RingOptions options;
   private final BatchPlanSource<T> source;
-  private final Consumer<PrefetchRing<?>> whenClosed;
   private final OnDemandTransfer transfer;
-  private final List<Slot> slots;
+
+  /// The last steps of [#close]. They are made before there is anything to free.
+  private final List<Runnable> closing = new ArrayList<>();
+
   private final RingStatistics.Counter counter;
   private final RingScheduler<T> scheduler;
   private final RingReader<T> reader;
@@ -63,17 +64,20 @@ public final class PrefetchRing<T> implements AutoCloseable {
       List<Slot> slots,
       SessionCounters session,
       Consumer<PrefetchRing<?>> whenClosed) {
-    this.whenClosed = whenClosed;
     this.options = options;
     this.source = source;
     this.transfer = transfer;
-    this.slots = List.copyOf(slots);
     this.counter = new RingStatistics.Counter(session);
     boolean onDevice = options.device() instanceof Device.Cuda;
     this.scheduler =
         new RingScheduler<>(
             slots, onDevice ? Math.min(PLANNED_AHEAD, transfer.threads() - 1) : 0, counter);
     this.reader = new RingReader<>(scheduler, source, options, transfer);
+    closing.add(this::closeSource);
+    closing.add(transfer::close);
+    slots.forEach(slot -> closing.add(slot::close));
+    slots.forEach(slot -> closing.add(() -> release(slot)));
+    closing.add(() -> whenClosed.accept(this));
     this.forgetCancellation =
         options
             .transfer()
@@ -211,18 +215,17 @@ public final class PrefetchRing<T> implements AutoCloseable {
       transfer.endReads();
       awaitReaders();
       transfer.awaitRemote();
-      Set<Slot> consumers = scheduler.awaitIdle();
-      List<Runnable> actions = new ArrayList<>();
-      actions.add(this::closeSource);
-      actions.add(transfer::close);
-      slots.forEach(slot -> actions.add(slot::close));
-      slots.stream()
-          .filter(slot -> !consumers.contains(slot))
-          .forEach(slot -> actions.add(slot::release));
-      actions.add(() -> whenClosed.accept(this));
-      Cleanup.runAll(actions);
+      scheduler.awaitIdle();
+      Cleanup.runAll(closing);
     } finally {
       freed.complete(null);
+    }
+  }
+
+  /// Frees a slot's memory, unless a batch that is out has it: the consumer owns it then.
+  private void release(Slot slot) {
+    if (!scheduler.isOut(slot)) {
+      slot.release();
     }
   }
 

@@ -13,9 +13,7 @@ import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Decides which piece each reader does next and which batch the consumer gets. It has the ring's only lock, and all
@@ -37,7 +35,7 @@ final class RingScheduler<T> {
   /// A failure that is thrown in place of the batch of this number, and of all after it.
   private record Failed(long number, Throwable reason) {}
 
-  private final ReentrantLock lock = new ReentrantLock();
+  private final RingLock lock = new RingLock();
   private final Condition work = lock.newCondition();
   private final Condition change = lock.newCondition();
   private final Condition slotFreed = lock.newCondition();
@@ -93,27 +91,9 @@ final class RingScheduler<T> {
     this.counter = counter;
   }
 
-  private void locked(Runnable change) {
-    boolean _ =
-        underLock(() -> {
-          change.run();
-          return true;
-        });
-  }
-
-  private <R> R underLock(Supplier<R> work) {
-    lock.lock();
-    try {
-      return work.get();
-    } finally {
-      lock.unlock();
-    }
-  }
-
   /// Waits for the calling reader's next task; null when the ring has ended.
   @Nullable Task<T> take() {
-    lock.lock();
-    try {
+    try (var _ = lock.taken()) {
       while (!closed && end == null) {
         Task<T> task = next();
         if (task != null) {
@@ -123,8 +103,6 @@ final class RingScheduler<T> {
         work.awaitUninterruptibly();
       }
       return null;
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -155,7 +133,7 @@ final class RingScheduler<T> {
   /// Waits until there is a slot for a batch that was asked for without one; null if the ring ends before, or without this
   /// batch.
   @Nullable Slot awaitSlot(long number) {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       waiting++;
       while (!isDropped(number) && (number != placed || free.isEmpty())) {
         slotFreed.awaitUninterruptibly();
@@ -169,7 +147,7 @@ final class RingScheduler<T> {
       slotFreed.signalAll();
       work.signal();
       return free.remove();
-    });
+    }
   }
 
   private boolean isDropped(long number) {
@@ -196,7 +174,7 @@ final class RingScheduler<T> {
   ///
   /// @return whether others may ask
   boolean endAsking() {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       if (atOnce) {
         return false;
       }
@@ -204,7 +182,7 @@ final class RingScheduler<T> {
       planning++;
       work.signal();
       return true;
-    });
+    }
   }
 
   /// Notes that the plan was made, or will not be.
@@ -223,7 +201,7 @@ final class RingScheduler<T> {
   /// @param shared what [#endAsking] returned; false if it was not called
   /// @param gatheredAtOnce whether the batch was filled while it was planned
   void begin(BatchWork<T> batch, boolean shared, boolean gatheredAtOnce) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       endPlanning(shared);
       ahead = shared;
       atOnce = gatheredAtOnce;
@@ -233,69 +211,66 @@ final class RingScheduler<T> {
       if (!atOnce) {
         work.signalAll();
       }
-    });
+    }
   }
 
   /// Notes that the source has no batch of this number, and none after it.
   void exhaust(long number, @Nullable Slot slot) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       asking = false;
       count = number;
       if (slot != null) {
         free.add(slot);
       }
       change.signalAll();
-    });
+    }
   }
 
   /// Fails this batch because it could not be asked for or planned.
   ///
   /// @param shared what [#endAsking] returned; false if it was not called
   void failAsking(long number, boolean shared, Throwable reason) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       endPlanning(shared);
       fail(number, reason);
-    });
+    }
   }
 
   /// Drops this batch and all after it; those before it are still handed over.
   void fail(long number, Throwable reason) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       if (failed == null || number < failed.number()) {
         failed = new Failed(number, reason);
         begun.tailMap(number, true).clear();
         change.signalAll();
         slotFreed.signalAll();
       }
-    });
+    }
   }
 
   /// Notes that a piece of the batch is done.
   ///
   /// @return whether no other piece is left to do for now
   boolean isLastDone(BatchWork<T> batch) {
-    lock.lock();
-    try {
+    try (var _ = lock.taken()) {
       return batch.isLastDone();
-    } finally {
-      lock.unlock();
     }
   }
 
   /// Adds the pieces that have to be done before the batch is filled.
   void goOn(BatchWork<T> batch, List<Piece> next) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       batch.replace(next);
       work.signalAll();
-    });
+    }
   }
 
   /// Notes that only the device has work left for this batch.
   void filled(BatchWork<T> batch) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       batch.setFilled();
       change.signalAll();
-    });
+    }
   }
 
   /// Waits for the next batch in order; null at the end. The caller then counts as busy with the ring until it calls
@@ -303,8 +278,7 @@ final class RingScheduler<T> {
   ///
   /// @param asker does on this thread what a reader would otherwise be woken for
   @Nullable BatchWork<T> awaitNext(Consumer<Task.AskSource<T>> asker) {
-    lock.lock();
-    try {
+    try (var _ = lock.taken()) {
       while (true) {
         checkOpen();
         BatchWork<T> batch = begun.get(handedOver);
@@ -330,8 +304,6 @@ final class RingScheduler<T> {
     } catch (InterruptedException _) {
       Thread.currentThread().interrupt();
       throw ended(cancelled("by an interrupt of its thread"));
-    } finally {
-      lock.unlock();
     }
   }
 
@@ -355,10 +327,10 @@ final class RingScheduler<T> {
 
   /// Whether the next batch is there without waiting.
   boolean hasNext() {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       BatchWork<T> batch = begun.get(handedOver);
       return batch == null ? mayAskAtOnce() : batch.isFilled();
-    });
+    }
   }
 
   private void checkOpen() {
@@ -375,12 +347,12 @@ final class RingScheduler<T> {
 
   /// Ends the ring: the consumer gets `reason` from now on.
   void end(Throwable reason) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       if (end == null) {
         end = reason;
       }
       wakeAll();
-    });
+    }
   }
 
   private void wakeAll() {
@@ -407,24 +379,24 @@ final class RingScheduler<T> {
   ///
   /// @return whether the ring is open; if not, the caller owns the slot's memory
   boolean enter() {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       busy += closed ? 0 : 1;
       return !closed;
-    });
+    }
   }
 
   void leave() {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       busy--;
       change.signalAll();
-    });
+    }
   }
 
   /// Takes a slot back from the consumer. The caller is then no longer busy with it.
   ///
   /// @param usable whether it may be filled again
   void giveBack(Slot slot, boolean usable) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       out.remove(slot);
       if (usable) {
         free.add(slot);
@@ -436,30 +408,34 @@ final class RingScheduler<T> {
         work.signal();
       }
       leave();
-    });
+    }
   }
 
   /// Refuses all calls from now on; callers that are busy may still finish.
   ///
   /// @return whether this was the first call
   boolean close() {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       boolean first = !closed;
       closed = true;
       wakeAll();
       return first;
-    });
+    }
   }
 
-  /// Waits until no caller is busy with the ring.
-  ///
-  /// @return the slots that the consumer still has; it owns their memory from now on
-  Set<Slot> awaitIdle() {
-    return underLock(() -> {
+  /// Waits until no caller is busy with the ring. The consumer owns the memory of the slots that are out from then on.
+  void awaitIdle() {
+    try (var _ = lock.taken()) {
       while (busy > 0) {
         change.awaitUninterruptibly();
       }
-      return Set.copyOf(out);
-    });
+    }
+  }
+
+  /// Whether the consumer has a slot.
+  boolean isOut(Slot slot) {
+    try (var _ = lock.taken()) {
+      return out.contains(slot);
+    }
   }
 }

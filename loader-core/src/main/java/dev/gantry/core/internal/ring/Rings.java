@@ -39,8 +39,9 @@ public final class Rings implements AutoCloseable {
     try {
       return engine.using(() -> {
         PrefetchRing<T> ring = build(options, source, undo);
+        Runnable close = ring::close;
         undo.clear();
-        undo.add(ring::close);
+        undo.add(close);
         // The ring is registered before it reads anything: the session closes the rings it knows
         // before what they use.
         register(ring);

@@ -39,6 +39,7 @@ public final class PendingReads implements AutoCloseable {
   private static final long LOOK_MILLIS = 100;
 
   private final Set<Pending> underWay = new HashSet<>();
+  private final BooleanSupplier none = underWay::isEmpty;
   private long bytesUnderWay;
   private int retries = MAX_RETRIES;
 
@@ -132,7 +133,7 @@ public final class PendingReads implements AutoCloseable {
 
   /// Waits until all reads have ended, whether or not they failed.
   public void drain() {
-    await(underWay::isEmpty);
+    await(none);
   }
 
   /// Ends the reads that are under way, and returns when none of them touches memory any more.

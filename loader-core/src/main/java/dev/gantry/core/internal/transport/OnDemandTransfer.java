@@ -150,7 +150,8 @@ public final class OnDemandTransfer implements AutoCloseable {
   /// Ends the reads of remote files, and closes the files.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(remote::close, files::close));
+    try (files;
+        remote) {}
   }
 
   /// Reads for one thread.

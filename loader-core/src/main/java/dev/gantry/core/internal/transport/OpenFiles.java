@@ -183,11 +183,7 @@ final class OpenFiles implements AutoCloseable {
   }
 
   private static void close(List<Entry> closing) {
-    Cleanup.runAll(
-        closing.stream()
-            .flatMap(entry -> entry.ifOpen().stream())
-            .<Runnable>map(file -> file::close)
-            .toList());
+    Cleanup.forEach(closing, entry -> Cleanup.forEach(entry.ifOpen(), OpenFile::close));
   }
 
   /// Ends the running reads of remote files.

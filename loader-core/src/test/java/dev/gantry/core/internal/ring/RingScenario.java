@@ -105,7 +105,7 @@ class RingScenario implements Scenario {
   }
 
   final void end() {
-    var _ = scheduler.awaitIdle();
+    scheduler.awaitIdle();
     slots.forEach(Slot::release);
   }
 
@@ -155,7 +155,7 @@ class RingScenario implements Scenario {
       List<Work> all = new ArrayList<>(super.threads());
       all.add(() -> {
         boolean _ = scheduler.close();
-        var _ = scheduler.awaitIdle();
+        scheduler.awaitIdle();
       });
       return all;
     }

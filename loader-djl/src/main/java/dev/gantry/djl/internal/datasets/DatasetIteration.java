@@ -76,17 +76,20 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
       Batches part = parts.get(i);
       ai.djl.Device device = settings.devices(manager).get(i);
       dev.gantry.core.Device target = PyTorch.arraysDevice(device);
-      PrefetchRing<BatchView> ring =
-          settings
-              .session()
-              .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch));
-      rings.add(new DeviceRing(device, part, target, ring));
+      rings.add(
+          Cleanup.orUndo(
+              () ->
+                  settings
+                      .session()
+                      .ring(settings.ring(part, target), new EpochChain(part, from, lastEpoch)),
+              ring -> new DeviceRing(device, part, target, ring),
+              PrefetchRing::close));
     }
     manager.attachInternal(id, this);
   }
 
   private void closeRings() {
-    Cleanup.runAll(rings.stream().<Runnable>map(each -> each.ring()::close).toList());
+    Cleanup.forEach(rings, each -> each.ring().close());
   }
 
   /// How many batches `epochs` epochs have, or 0 if that is not known.
@@ -162,7 +165,10 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           for (DeviceRing each : rings) {
-            each.ring().next().ifPresent(slots::add);
+            RingBatch<BatchView> next = each.ring().next().orElse(null);
+            if (next != null) {
+              slots.add(next);
+            }
           }
           if (!slots.isEmpty() && slots.size() < rings.size()) {
             throw new IllegalStateException("only " + slots.size() + " devices have a next batch");
@@ -173,7 +179,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   }
 
   private static void giveBack(List<RingBatch<BatchView>> slots) {
-    Cleanup.runAll(slots.stream().<Runnable>map(slot -> slot::close).toList());
+    Cleanup.forEach(slots, RingBatch::close);
   }
 
   @Override
@@ -181,10 +187,10 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     if (!hasNext()) {
       throw new NoSuchElementException("there are no more batches");
     }
+    List<SlotBatch> parts = new ArrayList<>();
     List<RingBatch<BatchView>> slots = ahead;
     ahead = List.of();
     NDManager batchManager = null;
-    List<SlotBatch> parts = new ArrayList<>();
     try {
       batchManager = manager.newSubManager(rings.getFirst().device());
       for (int i = 0; i < slots.size(); i++) {

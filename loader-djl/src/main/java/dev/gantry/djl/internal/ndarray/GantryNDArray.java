@@ -47,7 +47,7 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// The array that this one took over. It may hold the Java buffer that the native tensor points
   /// into, so it lives as long as this array.
-  private final AtomicReference<@Nullable PtNDArray> source = new AtomicReference<>();
+  private final AtomicReference<@Nullable PtNDArray> source;
 
   private DataType dataType;
 
@@ -60,6 +60,8 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// @param dataType UNKNOWN for a dtype that DJL has no name for, such as complex128
   GantryNDArray(PtNDManager manager, long handle, DataType dataType) {
+    // Before the manager has the array, which it may close from then on.
+    source = new AtomicReference<>();
     super(manager, handle);
     this.dataType = dataType;
   }
@@ -85,7 +87,7 @@ public abstract class GantryNDArray extends PtNDArray {
       GantryNDArray array = GuardedClasses.array(manager, handle, dataType, isSafe);
       array.readOnly = readOnly;
       return array;
-    } catch (RuntimeException refused) {
+    } catch (RuntimeException | Error refused) {
       PyTorch.library().delete(handle);
       throw refused;
     }

@@ -67,11 +67,12 @@ final class PipelinedLoad implements AutoCloseable {
     if (bytes.length == 1) {
       return load(0);
     }
-    begin();
+    begin(READ_AT_ONCE);
     try {
       Arrays part = begun.element().get();
+      // The part is among those that `close` closes until nothing can fail any more.
+      begin(1 + READ_AT_ONCE);
       begun.remove();
-      begin();
       return part;
     } catch (InterruptedException e) {
       Thread.currentThread().interrupt();
@@ -83,8 +84,9 @@ final class PipelinedLoad implements AutoCloseable {
     }
   }
 
-  private void begin() {
-    while (next < bytes.length && begun.size() < READ_AT_ONCE) {
+  /// @param most how many parts may be under way or wait to be taken
+  private void begin(int most) {
+    while (next < bytes.length && begun.size() < most) {
       int part = next++;
       begun.add(threads.submit(() -> load(part)));
     }

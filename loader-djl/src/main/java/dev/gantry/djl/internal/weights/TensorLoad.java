@@ -90,9 +90,13 @@ public final class TensorLoad {
   /// @param tensors of each device, with the same names and types in the same order
   /// @return the arrays of each device, in the devices' order
   public List<NDList> loadEach(List<SequencedMap<String, StoredTensor>> tensors) {
-    PipelinedLoad.Arrays arrays = arraysOfEach(tensors.stream().map(this::requests).toList());
-    Cleanup.orUndo(this::report, arrays::close);
-    return arrays.ofEach();
+    return Cleanup.orUndo(
+        () -> arraysOfEach(tensors.stream().map(this::requests).toList()),
+        arrays -> {
+          report();
+          return arrays.ofEach();
+        },
+        PipelinedLoad.Arrays::close);
   }
 
   private List<TensorRequest> requests(SequencedMap<String, StoredTensor> tensors) {
