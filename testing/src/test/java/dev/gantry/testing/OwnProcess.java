@@ -8,6 +8,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.SortedMap;
+import java.util.TreeMap;
 import java.util.stream.Stream;
 
 /// What the kernel says of this process.
@@ -67,6 +69,32 @@ public final class OwnProcess {
   public static long residentBytes() throws IOException {
     String[] pages = Files.readString(Path.of("/proc/self/statm")).split(" ", 3);
     return Long.parseLong(pages[1]) * PAGE_BYTES;
+  }
+
+  /// Memory that is really there, in bytes, of all mappings of each name without its numbers; those without a name by
+  /// their size.
+  public static SortedMap<String, Long> residentByName() throws IOException {
+    SortedMap<String, Long> all = new TreeMap<>();
+    String name = "";
+    for (String line : Files.readAllLines(Path.of("/proc/self/smaps"))) {
+      String[] words = line.split("\\s+", 6);
+      if (words[0].contains("-")) {
+        name =
+            words.length < 6 || words[5].isBlank()
+                ? bySize(words[0])
+                : words[5].replaceAll("\\d+", "N");
+      } else if (words[0].equals("Rss:")) {
+        all.merge(name, Long.parseLong(words[1]) << 10, Long::sum);
+      }
+    }
+    return all;
+  }
+
+  /// @param range the first and the last address of a mapping, as in `7f00-7fff`
+  private static String bySize(String range) {
+    String[] ends = range.split("-", 2);
+    long bytes = Long.parseUnsignedLong(ends[1], 16) - Long.parseUnsignedLong(ends[0], 16);
+    return "without a name, less than " + 2 * Long.highestOneBit(bytes) + " bytes each";
   }
 
   /// The lines of the kernel's list of mappings.

@@ -27,6 +27,7 @@ import javax.management.ObjectName;
 /// @param sockets what the kernel knows of each socket
 /// @param folderFiles descriptors and mappings of the soak's own files
 /// @param threads the names of all threads, without numbers, and how many have each
+/// @param residentByName see [OwnProcess#residentByName]
 /// @param deviceBytes memory of all devices that is in use, by whomever
 record ProcessState(
     LiveResources.Snapshot held,
@@ -36,6 +37,7 @@ record ProcessState(
     long mappings,
     Map<String, Long> threads,
     long residentBytes,
+    SortedMap<String, Long> residentByName,
     long directBytes,
     long heapBytes,
     long deviceBytes) {
@@ -61,6 +63,7 @@ record ProcessState(
         maps.size(),
         threadNames(),
         OwnProcess.residentBytes(),
+        OwnProcess.residentByName(),
         ManagementFactory.getPlatformMXBeans(BufferPoolMXBean.class).stream()
             .filter(pool -> pool.getName().equals("direct"))
             .mapToLong(BufferPoolMXBean::getMemoryUsed)

@@ -12,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.Optional;
 import java.util.SortedMap;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
@@ -37,6 +38,8 @@ public final class Soak {
   /// How much more memory the last phases may leave resident than the first ones, the Java heap's pages included: the
   /// allocator's arenas and the heap grow for some minutes. Ten loads that stay are more.
   private static final long GROWTH_BYTES = 320L << 20;
+
+  private static final int MOST_MAPPINGS = 10;
 
   private static final long DIRECT_GROWTH_BYTES = 1L << 20;
 
@@ -232,14 +235,31 @@ public final class Soak {
     int third = states.size() / 3;
     List<ProcessState> early = states.subList(1, 1 + third);
     List<ProcessState> late = states.subList(states.size() - third, states.size());
-    grown("resident bytes", GROWTH_BYTES, early, late, ProcessState::residentBytes);
-    grown("bytes of direct buffers", DIRECT_GROWTH_BYTES, early, late, ProcessState::directBytes);
-    grown("threads of others", 4, early, late, ProcessState::foreignThreads);
-    grown("mappings", 200, early, late, ProcessState::mappings);
-    grown("bytes of the devices", GROWTH_BYTES, early, late, ProcessState::deviceBytes);
+    if (grown("resident bytes", GROWTH_BYTES, early, late, ProcessState::residentBytes)) {
+      printGrowth(early.getFirst().residentByName(), late.getLast().residentByName());
+    }
+    boolean _ =
+        grown(
+            "bytes of direct buffers", DIRECT_GROWTH_BYTES, early, late, ProcessState::directBytes);
+    boolean _ = grown("threads of others", 4, early, late, ProcessState::foreignThreads);
+    boolean _ = grown("mappings", 200, early, late, ProcessState::mappings);
+    boolean _ = grown("bytes of the devices", GROWTH_BYTES, early, late, ProcessState::deviceBytes);
   }
 
-  private void grown(
+  /// Prints which mappings have more memory than before, the ones that grew most first.
+  private static void printGrowth(Map<String, Long> before, Map<String, Long> after) {
+    after.entrySet().stream()
+        .map(entry ->
+            Map.entry(entry.getKey(), entry.getValue() - before.getOrDefault(entry.getKey(), 0L)))
+        .filter(entry -> entry.getValue() > 0)
+        .sorted(Map.Entry.<String, Long>comparingByValue().reversed())
+        .limit(MOST_MAPPINGS)
+        .forEach(
+            entry -> System.out.printf("  %,15d more: %s%n", entry.getValue(), entry.getKey()));
+  }
+
+  /// @return whether it has grown by more than `most`
+  private boolean grown(
       String what,
       long most,
       List<ProcessState> early,
@@ -248,9 +268,11 @@ public final class Soak {
     long before = median(early, figure);
     long after = median(late, figure);
     System.out.printf(Locale.ROOT, "%s: %,d early, %,d late%n", what, before, after);
-    if (after - before > most) {
+    boolean grew = after - before > most;
+    if (grew) {
       fail("%s grew from %,d to %,d".formatted(what, before, after), null);
     }
+    return grew;
   }
 
   private static long median(List<ProcessState> states, ToLongFunction<ProcessState> figure) {
