@@ -100,7 +100,8 @@ class ParameterLoadTest {
               .offset();
       shifts.add(Math.floorMod(address(array) - offset, 4096L));
     }
-    // All places in memory have the phase of the places in the file: what was read, not copies. On a
+    // All places in memory have the phase of the places in the file: what was read, not copies. On
+    // a
     // GPU all of them are shifted by as much, so that most bytes lie at multiples of 16.
     assertThat(shifts).hasSize(1).allMatch(shift -> shift < (manager.getDevice().isGpu() ? 16 : 1));
     // Initialised already: DJL leaves the values alone.

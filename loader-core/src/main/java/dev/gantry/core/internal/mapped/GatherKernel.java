@@ -14,6 +14,10 @@ final class GatherKernel implements AutoCloseable {
   static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int THREADS = 256;
 
+  /// A block has fewer bytes of shorter pieces on their way at a time, so that twice as many blocks are needed: samples of 4
+  /// KiB reached 41 GB/s on an H200 with 264 blocks, and 39 with 128.
+  private static final long SHORT_BYTES = 16 << 10;
+
   private final CudaContext context;
   private final CudaKernel kernel;
 
@@ -36,10 +40,12 @@ final class GatherKernel implements AutoCloseable {
   /// Queues the kernel on a stream. The device's context must be current.
   ///
   /// @param table the address of the pieces, in pinned memory that stays until the kernel has run
-  void launch(long table, int pieces, CudaDriver.Stream stream) {
+  /// @param bytes of all pieces
+  void launch(long table, int pieces, long bytes, CudaDriver.Stream stream) {
+    int most = CudaKernel.FETCHING_BLOCKS * (bytes / pieces < SHORT_BYTES ? 2 : 1);
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment parameter = arena.allocateFrom(ValueLayout.JAVA_LONG, table, pieces);
-      kernel.launch(Math.min(pieces, CudaKernel.FETCHING_BLOCKS), THREADS, parameter, stream);
+      kernel.launch(Math.min(pieces, most), THREADS, parameter, stream);
     }
   }
 

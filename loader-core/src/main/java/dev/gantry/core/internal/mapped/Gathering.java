@@ -154,7 +154,7 @@ public final class Gathering implements AutoCloseable {
       lease.requireUnchanged();
     }
     if (pieces > 0) {
-      files.kernel(context).launch(table, pieces, stream);
+      files.kernel(context).launch(table, pieces, gathers.bytes(), stream);
     }
   }
 
