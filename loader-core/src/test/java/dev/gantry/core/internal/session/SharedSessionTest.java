@@ -27,8 +27,8 @@ class SharedSessionTest {
     String output = new String(process.getInputStream().readAllBytes(), StandardCharsets.UTF_8);
     assertThat(process.waitFor()).as(output).isZero();
     String refused =
-        "refused: --cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB (was"
-            + " much)";
+        "refused: --cache-bytes (GANTRY_CACHE_BYTES) must be a number of bytes, MB, GB or TB, and"
+            + " more than 0 (was much)";
     assertThat(output.lines().filter(line -> line.matches("(refused|one|two|opened).*")))
         .containsExactly(refused, refused, "one session");
   }
