@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Queues copies between pinned buffers and devices, on streams of its own.
+/// Pairs of pinned buffers, and the copies between them and devices, on streams of their own.
 @NullMarked
 package dev.gantry.core.internal.copies;
 

@@ -5,6 +5,7 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.ring.BatchWork.Piece;
+import dev.gantry.core.internal.threads.WorkLock;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
@@ -35,7 +36,7 @@ final class RingScheduler<T> {
   /// A failure that is thrown in place of the batch of this number, and of all after it.
   private record Failed(long number, Throwable reason) {}
 
-  private final RingLock lock = new RingLock();
+  private final WorkLock lock = new WorkLock();
   private final Condition work = lock.newCondition();
   private final Condition change = lock.newCondition();
   private final Condition slotFreed = lock.newCondition();

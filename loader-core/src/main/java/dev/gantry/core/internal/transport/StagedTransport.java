@@ -3,10 +3,10 @@ package dev.gantry.core.internal.transport;
 
 import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.copies.Replicas;
+import dev.gantry.core.internal.copies.StagingPool;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.PinnedSlab;
-import dev.gantry.core.internal.memory.StagingPool;
 import dev.gantry.core.internal.memory.Target;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.plan.ReadPlan.Read;

@@ -185,7 +185,7 @@ final class TransportReader implements AutoCloseable {
 
   /// Waits for staging buffers, unless this reader has some.
   ///
-  /// @param wanted whether to wait, as for [dev.gantry.core.internal.memory.StagingPool.Share#take]
+  /// @param wanted whether to wait, as for [dev.gantry.core.internal.copies.StagingPool.Share#take]
   void awaitBuffers(BooleanSupplier wanted) {
     if (staging == null && staged != null) {
       staging = staged.openReader(wanted, growth);

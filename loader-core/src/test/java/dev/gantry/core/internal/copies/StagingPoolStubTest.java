@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.memory;
+package dev.gantry.core.internal.copies;
 
 import static java.util.Objects.requireNonNull;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.Device;
+import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.testing.Latches;
 import dev.gantry.testing.NoLeaks;
 import java.util.concurrent.CompletableFuture;

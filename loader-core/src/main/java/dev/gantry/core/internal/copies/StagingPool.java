@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-package dev.gantry.core.internal.memory;
+package dev.gantry.core.internal.copies;
 
 import dev.gantry.core.Failure;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CudaContext;
+import dev.gantry.core.internal.memory.PinnedSlab;
+import dev.gantry.core.internal.memory.Slab;
+import dev.gantry.core.internal.threads.WorkLock;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.locks.Condition;
-import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
-import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Pairs of pinned buffers for threads that stage: they read files into them, and the device copies from there.
@@ -59,7 +62,7 @@ public final class StagingPool {
   private int pairsInUse;
   private long bytesInUse;
 
-  private final ReentrantLock lock = new ReentrantLock();
+  private final WorkLock lock = new WorkLock();
 
   public StagingPool(CudaContext context, int maxPairs, long maxBytes) {
     this.context = context;
@@ -83,23 +86,8 @@ public final class StagingPool {
 
   /// How many threads wait for a pair right now.
   public int waiting() {
-    return underLock(() -> (int) waiters.stream().filter(waiter -> !waiter.served).count());
-  }
-
-  private void locked(Runnable work) {
-    boolean _ =
-        underLock(() -> {
-          work.run();
-          return true;
-        });
-  }
-
-  private <R> R underLock(Supplier<R> work) {
-    lock.lock();
-    try {
-      return work.get();
-    } finally {
-      lock.unlock();
+    try (var _ = lock.taken()) {
+      return (int) waiters.stream().filter(waiter -> !waiter.served).count();
     }
   }
 
@@ -123,7 +111,9 @@ public final class StagingPool {
       long pairBytes = Math.multiplyExact(2, bytes);
       boolean entered = enter(this, pairBytes, wanted);
       if (entered) {
-        locked(() -> turnBytes = pairBytes);
+        try (var _ = lock.taken()) {
+          turnBytes = pairBytes;
+        }
       }
       return entered;
     }
@@ -137,11 +127,11 @@ public final class StagingPool {
     }
 
     private long takeTurn() {
-      return underLock(() -> {
+      try (var _ = lock.taken()) {
         long taken = turnBytes;
         turnBytes = 0;
         return taken;
-      });
+      }
     }
 
     /// Takes a pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
@@ -161,18 +151,21 @@ public final class StagingPool {
 
     /// Makes threads that wait for a pair of this share evaluate `wanted` again.
     public void wake() {
-      locked(() ->
-          waiters.stream()
-              .filter(waiter -> waiter.share == this)
-              .forEach(waiter -> {
-                waiter.again = true;
-                waiter.told.signal();
-              }));
+      try (var _ = lock.taken()) {
+        for (Waiter waiter : waiters) {
+          if (waiter.share == this) {
+            waiter.again = true;
+            waiter.told.signal();
+          }
+        }
+      }
     }
 
     /// Whether this share should give a pair back soon, because another load waits and has at least two fewer.
     public boolean owesOne() {
-      return underLock(() -> next().filter(waiter -> waiter.share.held + 2 <= held).isPresent());
+      try (var _ = lock.taken()) {
+        return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
+      }
     }
 
     /// Does `work` with a pair, then gives the pair back. If the work fails and a device cannot be waited for, abandons
@@ -236,7 +229,7 @@ public final class StagingPool {
 
   /// @return whether there is room at once; if not, the waiter waits from now on
   private boolean arrive(Waiter waiter) {
-    return underLock(() -> {
+    try (var _ = lock.taken()) {
       waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
       if (waiter.served) {
         count(waiter);
@@ -244,25 +237,22 @@ public final class StagingPool {
         waiters.add(waiter);
       }
       return waiter.served;
-    });
+    }
   }
 
   /// Waits until the waiter is served, or must ask again.
   private boolean isServed(Waiter waiter) throws InterruptedException {
-    lock.lock();
-    try {
+    try (var _ = lock.taken()) {
       while (!waiter.served && !waiter.again) {
         waiter.told.await();
       }
       waiter.again = false;
       return waiter.served;
-    } finally {
-      lock.unlock();
     }
   }
 
   private void depart(Waiter waiter, boolean taken) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       waiters.remove(waiter);
       if (waiter.served && !taken) {
         leave(waiter.share, waiter.pairBytes);
@@ -270,7 +260,7 @@ public final class StagingPool {
         // This thread may have kept others waiting that need less.
         serve();
       }
-    });
+    }
   }
 
   private boolean hasRoom(long pairBytes) {
@@ -284,12 +274,12 @@ public final class StagingPool {
   }
 
   private void leave(Share share, long pairBytes) {
-    locked(() -> {
+    try (var _ = lock.taken()) {
       share.held--;
       pairsInUse--;
       bytesInUse -= pairBytes;
       serve();
-    });
+    }
   }
 
   /// Serves the threads that wait, as long as there is room. A smaller pair never overtakes a larger one, which would
