@@ -7,6 +7,7 @@ import dev.gantry.core.GantryException;
 import dev.gantry.core.Location;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.testing.RangeServer.Answer;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
@@ -23,7 +24,6 @@ import java.util.EnumSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.atomic.AtomicReference;
 
 /// A file that another program changes while it is read: before each of the reader's calls in turn. The reader gets all
 /// of one version, or an error.
@@ -107,9 +107,62 @@ public final class ChangingFile {
     kept.restore();
   }
 
+  /// Has a server run an action at its request of this number, from 1.
+  private interface Arming {
+    void at(int request, Runnable action);
+  }
+
   /// Changes a server's file before it answers each of the requests.
   public static void onServer(
       RangeServer server, String name, byte[] before, byte[] after, RemoteReading reading)
+      throws IOException {
+    onServer(
+        server,
+        name,
+        before,
+        after,
+        EnumSet.allOf(Change.class),
+        reading,
+        (request, action) -> {
+          AtomicInteger requests = new AtomicInteger();
+          server.before(_ -> {
+            if (requests.incrementAndGet() == request) {
+              action.run();
+            }
+            return false;
+          });
+        });
+    server.before(_ -> false);
+  }
+
+  /// Changes a server's file within each of its answers: half of an answer comes, then the connection ends, and what the
+  /// client asks for next is of the other version.
+  public static void withinAnswers(
+      RangeServer server, String name, byte[] before, byte[] after, RemoteReading reading)
+      throws IOException {
+    onServer(
+        server,
+        name,
+        before,
+        after,
+        EnumSet.of(Change.OVERWRITE),
+        reading,
+        (request, action) -> {
+          server.answer(number -> number == request - 1 ? Answer.HALF : Answer.RIGHT);
+          server.afterHalf(action);
+        });
+    server.answerAll(Answer.RIGHT);
+    server.afterHalf(() -> {});
+  }
+
+  private static void onServer(
+      RangeServer server,
+      String name,
+      byte[] before,
+      byte[] after,
+      Set<Change> changes,
+      RemoteReading reading,
+      Arming arming)
       throws IOException {
     byte[] half = Arrays.copyOf(before, before.length / 2);
     List<byte[]> wholes = new ArrayList<>();
@@ -117,31 +170,20 @@ public final class ChangingFile {
       Location file = server.put(name, version);
       wholes.add(reading.read(file));
     }
-    AtomicInteger requests = new AtomicInteger();
-    AtomicReference<Runnable> action = new AtomicReference<>(() -> {});
-    AtomicInteger at = new AtomicInteger();
-    server.before(_ -> {
-      if (requests.incrementAndGet() == at.get()) {
-        action.get().run();
-      }
-      return false;
-    });
+    int first = server.requests();
     byte[] _ = reading.read(server.put(name, before));
-    int steps = requests.get();
+    int steps = server.requests() - first;
     assertThat(steps).as("requests").isGreaterThan(2);
     everyStep(
-        EnumSet.allOf(Change.class),
+        changes,
         steps,
         1,
         wholes,
         (change, step) -> {
           Location file = server.put(name, before);
-          requests.set(0);
-          at.set(step);
-          action.set(() -> change(server, name, change, before, after));
+          arming.at(step, () -> change(server, name, change, before, after));
           return reading.read(file);
         });
-    server.before(_ -> false);
   }
 
   /// One reading, during which a change is made before a step.

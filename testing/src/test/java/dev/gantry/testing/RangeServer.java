@@ -117,6 +117,7 @@ public final class RangeServer implements AutoCloseable {
   private volatile IntFunction<Answer> answers = _ -> Answer.RIGHT;
   private volatile long delayMillis;
   private volatile Front front = _ -> false;
+  private volatile Runnable afterHalf = () -> {};
 
   public RangeServer() {
     this(null);
@@ -175,6 +176,11 @@ public final class RangeServer implements AutoCloseable {
   /// A file that is not there.
   public Location missing(String name) {
     return Location.of(address + name);
+  }
+
+  /// Runs an action after the first half of each [Answer#HALF], before its connection is closed.
+  public void afterHalf(Runnable action) {
+    afterHalf = action;
   }
 
   /// Counts requests anew, and answers each by its number, from 0.
@@ -261,7 +267,10 @@ public final class RangeServer implements AutoCloseable {
       }
       case WITHOUT_LENGTH -> send(exchange, file, from, to, to - from, 0);
       case WHOLE_FILE -> whole(exchange, file);
-      case HALF -> send(exchange, file, from, to, (to - from) / 2, to - from);
+      case HALF -> {
+        send(exchange, file, from, to, (to - from) / 2, to - from);
+        afterHalf.run();
+      }
       case HALF_WITHOUT_LENGTH -> send(exchange, file, from, to, (to - from) / 2, 0);
       case ONE_BYTE_MORE -> send(exchange, file, from, to, to - from + 1, 0);
       case OTHER_ETAG -> {

@@ -167,12 +167,13 @@ public final class Stores implements AutoCloseable {
 
   @Override
   public synchronized void close() {
-    List<Runnable> closing = new ArrayList<>();
-    caches.forEach(used -> closing.add(used::close));
-    remote.forEach(store -> closing.add(store::close));
     cache = null;
-    caches.clear();
-    remote.clear();
-    Cleanup.runAll(closing);
+    try {
+      Cleanup.forEach(caches, FileCache::close);
+    } finally {
+      caches.clear();
+      Cleanup.forEach(remote, Store::close);
+      remote.clear();
+    }
   }
 }

@@ -71,6 +71,11 @@ public final class TransferEngine implements AutoCloseable {
 
   private final FileOpener opener;
 
+  /// The last steps of [#close]. They are made before there is anything to free.
+  private final List<Runnable> closing;
+
+  private final Runnable free = this::free;
+
   public TransferEngine(FileCalls calls) {
     this(calls, List.of(), null);
   }
@@ -83,6 +88,14 @@ public final class TransferEngine implements AutoCloseable {
     this.stores = new Stores(calls, given);
     this.opener = new FileOpener(gate, stores, cuFile);
     this.mapped = new KeptFiles(calls, stores::open);
+    this.closing =
+        List.of(
+            mapped::close, cuFile::close, stores::close, CudaContext::freeIdle, HostSlab::freeIdle);
+  }
+
+  private void free() {
+    DevicePreparation.await();
+    Cleanup.runAll(closing);
   }
 
   /// @throws TransferException if the file cannot be opened, or is a directory
@@ -363,15 +376,6 @@ public final class TransferEngine implements AutoCloseable {
   /// @throws MisuseException if a transfer's listener calls this: it would wait for itself
   @Override
   public void close() {
-    gate.close(() -> {
-      DevicePreparation.await();
-      Cleanup.runAll(
-          List.of(
-              mapped::close,
-              cuFile::close,
-              stores::close,
-              CudaContext::freeIdle,
-              HostSlab::freeIdle));
-    });
+    gate.close(free);
   }
 }

@@ -73,20 +73,22 @@ class ChangingRemoteFilesTest {
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void aServersFileIsOfOneVersion(boolean cached) throws IOException {
-    ChangingFile.onServer(
-        server,
-        "file",
-        BEFORE,
-        AFTER,
-        file -> {
-          try (GantrySession session = GantrySession.open()) {
-            if (cached) {
-              Path own = Files.createTempDirectory(folder, "cache");
-              session.cacheRemoteFiles(own, ROOM);
-            }
-            return load(session, file, size(session, file));
-          }
-        });
+    ChangingFile.onServer(server, "file", BEFORE, AFTER, file -> whole(file, cached));
+  }
+
+  @ParameterizedTest
+  @ValueSource(booleans = {false, true})
+  void anAnswerThatIsCutIsNotContinuedByAnotherVersion(boolean cached) throws IOException {
+    ChangingFile.withinAnswers(server, "file", BEFORE, AFTER, file -> whole(file, cached));
+  }
+
+  private byte[] whole(Location file, boolean cached) throws IOException {
+    try (GantrySession session = GantrySession.open()) {
+      if (cached) {
+        session.cacheRemoteFiles(Files.createTempDirectory(folder, "cache"), ROOM);
+      }
+      return load(session, file, size(session, file));
+    }
   }
 
   @ParameterizedTest
