@@ -115,15 +115,23 @@ public final class SaveQueue implements AutoCloseable {
       return CompletableFuture.completedFuture(new SaveOutcome.Skipped(checkpoint.step()));
     }
     Entered entered = reserve(checkpoint);
-    return entered.memory().isEmpty()
-        ? writeAndWait(entered)
-        : Cleanup.orUndo(
-            () ->
-                Cleanup.orUndo(
-                    entered.memory().get()::fill,
-                    snapshot -> write(entered.plan(), snapshot.files(), snapshot::close),
-                    Snapshot::close),
-            room::release);
+    if (entered.memory().isEmpty()) {
+      return writeAndWait(entered);
+    }
+    SnapshotMemory.Reserved reserved = entered.memory().get();
+    try {
+      Snapshot snapshot = reserved.fill();
+      return write(entered.plan(), snapshot.files(), snapshot::close);
+    } catch (RuntimeException | Error e) {
+      giveBack(reserved, e);
+      throw e;
+    }
+  }
+
+  /// Gives back what a save has taken, after `failure`.
+  private void giveBack(SnapshotMemory.Reserved reserved, Throwable failure) {
+    Cleanup.after(failure, SnapshotMemory.Reserved::giveBack, reserved);
+    room.release();
   }
 
   /// A save whose snapshot is taken while the training goes on.
@@ -149,9 +157,12 @@ public final class SaveQueue implements AutoCloseable {
       return new Overlapped(saved, CompletableFuture.completedFuture(null));
     }
     SnapshotMemory.Reserved reserved = entered.memory().get();
-    return Cleanup.orUndo(
-        () -> copyAndWrite(entered.plan(), reserved, over),
-        () -> Cleanup.runAll(List.of(reserved::giveBack, room::release)));
+    try {
+      return copyAndWrite(entered.plan(), reserved, over);
+    } catch (RuntimeException | Error e) {
+      giveBack(reserved, e);
+      throw e;
+    }
   }
 
   private synchronized Overlapped copyAndWrite(
@@ -245,9 +256,10 @@ public final class SaveQueue implements AutoCloseable {
     synchronized (this) {
       requireOpen();
       CompletableFuture<SaveOutcome> saved = new CompletableFuture<>();
-      writer.execute(() -> commit(plan, files, giveBack, saved));
       // Returns a copy, since its holder may complete it, for example by a timeout.
-      return saved.copy();
+      CompletableFuture<SaveOutcome> copy = saved.copy();
+      writer.execute(() -> commit(plan, files, giveBack, saved));
+      return copy;
     }
   }
 

@@ -93,14 +93,23 @@ public final class Pool<T> {
       release.accept(thing);
       return;
     }
-    List<Kept<T>> dropped = new ArrayList<>();
+    Kept<T> kept;
+    List<Kept<T>> dropped;
+    try {
+      kept = new Kept<>(thing, thingSize, System.nanoTime());
+      dropped = new ArrayList<>();
+    } catch (OutOfMemoryError _) {
+      // What cannot be noted is not kept.
+      release.accept(thing);
+      return;
+    }
     synchronized (this) {
       while (size > most - thingSize) {
         Kept<T> eldest = all.getLast();
         remove(eldest);
         dropped.add(eldest);
       }
-      all.push(new Kept<>(thing, thingSize, System.nanoTime()));
+      all.push(kept);
       count(thingSize);
     }
     IdleWatch.watch(look);
