@@ -93,7 +93,11 @@ final class Saves extends Activity {
   /// A checksum of a parameter, which can be added to those of others in any order.
   static int sum(String name, NDArray array) {
     CRC32C sum = new CRC32C();
-    sum.update(array.toByteBuffer());
+    // Of an array on a GPU, DJL would leave a copy with the array's manager, which lives as long as
+    // the training.
+    try (NDArray copy = array.toDevice(Device.cpu(), true)) {
+      sum.update(copy.toByteBuffer());
+    }
     return Objects.hash(name, sum.getValue());
   }
 
