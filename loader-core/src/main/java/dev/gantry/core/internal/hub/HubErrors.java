@@ -128,4 +128,9 @@ final class HubErrors {
   static TransferException failure(String operation, HubName name, int status, String reason) {
     return new TransferException(operation, name.toString(), new Failure.Remote(status, reason));
   }
+
+  /// Whether a failure says that the hub was reached and has no such revision or file.
+  static boolean isFinal(TransferException e) {
+    return e.isNotFound() || e.failure() instanceof Failure.Cancelled;
+  }
 }

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.hub;
+
+import dev.gantry.core.CachePolicy;
+import dev.gantry.core.Location;
+import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.cache.RemoteCache;
+import dev.gantry.core.internal.http.HttpStore;
+import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.store.FileCache;
+import dev.gantry.core.internal.store.SourceFile;
+import dev.gantry.core.spi.StoredFile;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/// One file that is being opened. For one thread.
+final class HubOpening {
+  private static final Logger LOG = LoggerFactory.getLogger(HubOpening.class);
+
+  /// How much of a file is read at once that is fetched for others.
+  private static final long PIECE_BYTES = 64L << 20;
+
+  private final HubSettings settings;
+  private final FileCalls calls;
+  private final HttpStore http;
+  private final HubClient client;
+  private final HubCache cache;
+  private final HubDisk disk;
+  private final RemoteCache blocks;
+  private final long smallBytes;
+  private final HubName name;
+  private final CachePolicy policy;
+
+  /// The file in the cache; it may not be there yet.
+  private @Nullable Path pointer;
+
+  /// Why the disk did not take the file; null if it was not asked, or did.
+  private @Nullable TransferException refusal;
+
+  HubOpening(HubParts parts, HubName name, CachePolicy policy) {
+    this.settings = parts.settings();
+    this.calls = parts.calls();
+    this.http = parts.http();
+    this.client = parts.client();
+    this.cache = parts.cache();
+    this.disk = parts.disk();
+    this.blocks = parts.blocks();
+    this.smallBytes = parts.smallBytes();
+    this.name = name;
+    this.policy = policy;
+  }
+
+  /// Opens the file: out of the cache if its commit is fixed, or the hub says that it has not changed.
+  StoredFile open() {
+    Optional<Path> fixed = name.isFixed() ? cached(name) : Optional.empty();
+    Optional<HubTree> tree = name.isFixed() ? cache.tree(name) : Optional.empty();
+    Optional<HubTree.Entry> entry = tree.flatMap(files -> files.file(name.path()));
+    if (fixed.isPresent()) {
+      return local(fixed.get(), entry.map(HubTree.Entry::state));
+    }
+    if ((tree.isPresent() && entry.isEmpty()) || (name.isFixed() && cache.isMissing(name))) {
+      throw HubErrors.failure("open", name, 404, "this commit has no such file");
+    }
+    if (entry.isPresent() && !settings.offline()) {
+      return open(name, entry.get().state());
+    }
+    Optional<Path> last = cache.commit(name).map(name::at).flatMap(this::cached);
+    if (settings.offline()) {
+      return local(
+          last.orElseThrow(() -> HubErrors.offline("open", name, settings)), Optional.empty());
+    }
+    HubFile there;
+    try {
+      there =
+          client.look(
+              name,
+              last.isEmpty(),
+              commit -> {
+                cache.note(name, commit);
+                cache.noteMissing(name.at(commit));
+              });
+    } catch (TransferException e) {
+      if (last.isEmpty() || HubErrors.isFinal(e)) {
+        throw e;
+      }
+      LOG.warn("{}; {} is used", e.getMessage(), last.get());
+      return local(last.get(), Optional.empty());
+    }
+    cache.note(name, there.commit());
+    return open(name.at(there.commit()), there.state());
+  }
+
+  private Optional<Path> cached(HubName at) {
+    return Optional.of(cache.pointer(at)).filter(Files::isRegularFile);
+  }
+
+  /// @param known what the hub says of the file, if that is known
+  private StoredFile local(Path file, Optional<HubVersion> known) {
+    pointer = file;
+    HubVersion.Cached cached = new HubVersion.Cached(calls, file, policy, etag(file));
+    if (known.isPresent() && known.get().size() != cached.size()) {
+      cached.close();
+      throw HubErrors.damaged(name, file, cached.size(), known.get().size());
+    }
+    return cached;
+  }
+
+  /// The name of the bytes of a snapshot's file: that of the blob to which it is a link.
+  private static String etag(Path pointer) {
+    try {
+      if (Files.isSymbolicLink(pointer)) {
+        return Files.readSymbolicLink(pointer).getFileName().toString();
+      }
+    } catch (IOException _) {
+      // The file itself will say what is wrong with it.
+    }
+    return pointer.toString();
+  }
+
+  /// Opens a file of a commit.
+  private StoredFile open(HubName at, HubVersion state) {
+    Path file = cache.pointer(at);
+    Path blob = cache.blob(at, state.etag());
+    if (Files.isRegularFile(file)) {
+      return local(file, Optional.of(state));
+    }
+    pointer = file;
+    try {
+      cache.makeFolders(at, state.etag());
+    } catch (TransferException e) {
+      refuse(e);
+      return bytes(at, state, () -> {});
+    }
+    boolean small = state.size() <= smallBytes;
+    HubLock lock =
+        HubLock.take(
+            calls,
+            cache.lockFile(at, state.etag()),
+            small ? FileCalls.LOCK_EX : FileCalls.LOCK_SH,
+            () -> cache.progress(blob),
+            () -> Files.exists(blob));
+    return Cleanup.orUndo(
+        () -> {
+          if (Thread.currentThread().isInterrupted()) {
+            throw HubClient.cancelled("open", name);
+          }
+          if (!Files.exists(blob)) {
+            if (!small) {
+              // Before the next look, so that no process publishes the blob without this link.
+              cache.expect(cache.incomplete(at, state.etag()), file);
+            } else if (!copied(at, state, blob)) {
+              return bytes(at, state, lock::close);
+            }
+          }
+          if (!Files.exists(blob)) {
+            StoredFile coming = coming(at, state, lock);
+            if (coming instanceof FileCache.Filling || !Files.exists(blob)) {
+              return coming;
+            }
+            // Another process has published the blob just now.
+            coming.close();
+          }
+          disk.link(blob, file);
+          lock.close();
+          return local(file, Optional.of(state));
+        },
+        lock::close);
+  }
+
+  private void refuse(TransferException reason) {
+    refusal = reason;
+    blocks.refuse(reason);
+  }
+
+  /// Copies a small file to the cache.
+  ///
+  /// @return whether the disk took it
+  private boolean copied(HubName at, HubVersion state, Path blob) {
+    byte[] bytes = client.bytes(at, state.size());
+    if (bytes.length != state.size() || !state.matches(bytes)) {
+      throw HubErrors.wrong("GET", at, "the bytes that came are not those of the ETag");
+    }
+    try {
+      disk.install(blob, bytes);
+      return true;
+    } catch (TransferException e) {
+      refuse(e);
+      return false;
+    }
+  }
+
+  private StoredFile coming(HubName at, HubVersion state, HubLock lock) {
+    return blocks.open(at.location(), policy, () -> bytes(at, state, lock::close));
+  }
+
+  /// @param whenClosed run when the file is closed
+  private HubVersion.Coming bytes(HubName at, HubVersion state, Runnable whenClosed) {
+    StoredFile bytes = http.open(at.location(), client.uri(at.resolve()), settings::headers, true);
+    if (bytes.size() != state.size()) {
+      bytes.close();
+      throw HubErrors.wrong(
+          "GET", at, "the file has " + bytes.size() + " bytes instead of " + state.size());
+    }
+    return new HubVersion.Coming(state, bytes, whenClosed);
+  }
+
+  /// Brings all of the file to the cache.
+  ///
+  /// @return the file in the cache
+  Path fetch() {
+    StoredFile opened = open();
+    if (opened instanceof FileCache.Filling) {
+      read(name.location(), opened);
+    } else {
+      opened.close();
+    }
+    return Optional.ofNullable(pointer)
+        .filter(Files::isRegularFile)
+        .orElseThrow(() ->
+            Objects.requireNonNullElseGet(
+                refusal,
+                () ->
+                    HubErrors.failure(
+                        "fetch",
+                        name,
+                        0,
+                        "the cache folder "
+                            + settings.cache()
+                            + " did not take the file; a warning in the log says why")));
+  }
+
+  /// Reads all of a file, and waits until the cache has it.
+  private void read(Location file, StoredFile coming) {
+    CompletableFuture<Void> published;
+    try (SourceFile source = new SourceFile(file, coming);
+        Arena arena = Arena.ofShared()) {
+      HubVersion state = (HubVersion) source.identity();
+      published = cache.published(cache.incomplete(HubName.of(file), state.etag()));
+      MemorySegment buffer = arena.allocate(Math.min(PIECE_BYTES, source.size()));
+      for (long done = 0; done < source.size(); done += buffer.byteSize()) {
+        long bytes = Math.min(buffer.byteSize(), source.size() - done);
+        boolean _ = source.read(buffer, done, bytes, false);
+      }
+    }
+    try {
+      var _ = published.get();
+    } catch (InterruptedException _) {
+      Thread.currentThread().interrupt();
+      throw HubClient.cancelled("fetch", HubName.of(file));
+    } catch (ExecutionException e) {
+      throw new IllegalStateException("nothing fails it", e);
+    }
+  }
+}
