@@ -165,7 +165,7 @@ class CopyToTest {
     odd.close();
     assertThatThrownBy(() -> weights.copyTo(Map.of("odd", odd), LoadOptions.defaults()))
         .isInstanceOf(MisuseException.class)
-        .hasMessage("the array is closed");
+        .hasMessage("the array for 'odd': the array is closed");
   }
 
   @Test

@@ -35,7 +35,7 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       arrays.forEach((name, array) -> {
         StoredTensor tensor = tensor(tensors, name);
         MisuseException.requireGiven("the array for '" + name + "'", array);
-        ArrayMemory own = ArrayMemory.inPlace(array);
+        ArrayMemory own = inPlace(name, array);
         memories.put(name, own);
         requireSame(tensor, own);
         memory.put(name, own.memory());
@@ -43,6 +43,14 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       return memory(tensors, memory);
     } finally {
       memories.values().forEach(ArrayMemory::close);
+    }
+  }
+
+  private static ArrayMemory inPlace(String name, NDArray array) {
+    try {
+      return ArrayMemory.inPlace(array);
+    } catch (MisuseException e) {
+      throw new MisuseException("the array for '" + name + "': " + e.getMessage());
     }
   }
 
