@@ -222,7 +222,7 @@ class NewSafetensorsTest {
   @ParameterizedTest
   @ValueSource(strings = {"", "a/b", "a\\b", "/", "a\u0000", "\ud83d"})
   void stemsThatNameNoFileAreRefused(String stem) {
-    assertRefused(() -> new DataFileOptions(stem, 1, false), "stem");
+    assertRefused(() -> new DataFileOptions(stem, 1, false), "optName");
   }
 
   @Test
