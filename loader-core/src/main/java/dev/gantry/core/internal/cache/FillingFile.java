@@ -19,6 +19,7 @@ import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BiConsumer;
 import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -293,23 +294,33 @@ final class FillingFile implements FileCache.Filling {
 
     /// Fetches blocks in hand, and puts them into the cache: one block, or several that this read wants whole.
     private CompletableFuture<Void> fetch(int first, int end) {
-      ComingBlocks coming = new ComingBlocks(cache, cached, first, end);
-      MemorySegment buffer =
-          isWithin(first) ? null : Cleanup.orUndo(cache::takeBuffer, () -> coming.end(null));
+      return Cleanup.orUndo(
+          () -> new ComingBlocks(cache, cached, first, end),
+          coming -> fetch(first, end, coming),
+          coming -> coming.end(null));
+    }
+
+    private CompletableFuture<Void> fetch(int first, int end, ComingBlocks coming) {
+      MemorySegment buffer = isWithin(first) ? null : cache.takeBuffer();
       MemorySegment bytes = whole(first, end, buffer);
-      CompletableFuture<Void> answer =
-          ask(bytes, start(first), count -> coming.arrived(bytes, count))
-              .whenComplete((_, failure) -> {
-                try {
-                  if (failure == null) {
-                    copy(first, buffer);
-                  }
-                } finally {
-                  coming.end(failure == null ? bytes : null);
-                }
-              });
-      return CompletableFuture.allOf(answer, coming.settled())
-          .whenComplete((_, _) -> cache.giveBack(buffer));
+      // These are made before the read begins: it touches the target until it has ended, so a
+      // failure behind it would
+      // come too soon.
+      LongConsumer arrived = count -> coming.arrived(bytes, count);
+      BiConsumer<Void, @Nullable Throwable> ended =
+          (_, failure) -> {
+            try {
+              if (failure == null) {
+                copy(first, buffer);
+              }
+            } finally {
+              coming.end(failure == null ? bytes : null);
+            }
+          };
+      BiConsumer<Void, @Nullable Throwable> settled = (_, _) -> cache.giveBack(buffer);
+      return CompletableFuture.allOf(
+              ask(bytes, start(first), arrived).whenComplete(ended), coming.settled())
+          .whenComplete(settled);
     }
 
     private CompletableFuture<Void> ask(MemorySegment target, long offset, LongConsumer arrived) {
