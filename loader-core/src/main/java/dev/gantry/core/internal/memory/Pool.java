@@ -127,8 +127,9 @@ public final class Pool<T> {
   }
 
   private void release(Collection<Kept<T>> gone) {
-    Cleanup.runAll(
-        gone.stream().<Runnable>map(kept -> () -> release.accept(kept.thing())).toList());
+    if (!gone.isEmpty()) {
+      Cleanup.forEach(gone, kept -> release.accept(kept.thing()));
+    }
   }
 
   /// Releases all things that are kept. Waits for those that another thread is releasing.
