@@ -99,8 +99,14 @@ final class EveryAllocationProgram {
     operations.put("caller saves", () -> program.save(SaveMode.SYNC));
     operations.put("caller saves later", () -> program.save(SaveMode.ASYNC));
     operations.put("caller saves meanwhile", () -> program.save(SaveMode.OVERLAPPED));
-    for (Map.Entry<String, Operation> each : operations.entrySet()) {
-      program.everywhere(each.getKey(), each.getValue(), most);
+    try {
+      for (Map.Entry<String, Operation> each : operations.entrySet()) {
+        program.everywhere(each.getKey(), each.getValue(), most);
+      }
+    } catch (Exception | AssertionError e) {
+      e.printStackTrace(System.out);
+      // Threads that do not end would keep the JVM.
+      System.exit(1);
     }
     System.exit(0);
   }
