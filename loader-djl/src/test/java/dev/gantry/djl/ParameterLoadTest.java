@@ -101,8 +101,7 @@ class ParameterLoadTest {
       shifts.add(Math.floorMod(address(array) - offset, 4096L));
     }
     // All places in memory have the phase of the places in the file: what was read, not copies. On
-    // a
-    // GPU all of them are shifted by as much, so that most bytes lie at multiples of 16.
+    // a GPU all of them are shifted by as much, so that most bytes lie at multiples of 16.
     assertThat(shifts).hasSize(1).allMatch(shift -> shift < (manager.getDevice().isGpu() ? 16 : 1));
     // Initialised already: DJL leaves the values alone.
     block.initialize(manager, DataType.FLOAT32, new Shape(1, 2));

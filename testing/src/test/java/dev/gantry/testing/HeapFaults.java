@@ -91,8 +91,7 @@ public final class HeapFaults {
       case NewObjectInstruction _, NewReferenceArrayInstruction _, NewPrimitiveArrayInstruction _ ->
           true;
       // Lambdas and texts of something, but not the choice among patterns or the methods of
-      // records. A lambda that
-      // captures nothing is made once.
+      // records. A lambda that captures nothing is made once.
       case InvokeDynamicInstruction call ->
           Set.of("LambdaMetafactory", "StringConcatFactory")
                   .contains(call.bootstrapMethod().owner().displayName())

@@ -45,8 +45,7 @@ public final class Gathers {
     private final IdentityHashMap<Location, Integer> numbers = new IdentityHashMap<>();
 
     // One array for all columns would be so large that the garbage collector places it by itself,
-    // which takes longer
-    // than the plan.
+    // which takes longer than the plan.
     private int[] fileNumbers;
     private long[] offsets;
     private long[] lengths;

@@ -304,8 +304,7 @@ final class FillingFile implements FileCache.Filling {
       MemorySegment buffer = isWithin(first) ? null : cache.takeBuffer();
       MemorySegment bytes = whole(first, end, buffer);
       // These are made before the read begins: it touches the target until it has ended, so a
-      // failure behind it would
-      // come too soon.
+      // failure behind it would come too soon.
       LongConsumer arrived = count -> coming.arrived(bytes, count);
       BiConsumer<Void, @Nullable Throwable> ended =
           (_, failure) -> {
