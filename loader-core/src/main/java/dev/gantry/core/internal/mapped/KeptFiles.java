@@ -93,7 +93,7 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Files that stay kept until this is closed, so that a kernel or the CPU may copy from them.
   public final class Lease implements AutoCloseable {
-    private final Map<Location, KeptFile> files = new LinkedHashMap<>();
+    private final Map<Key, KeptFile> files = new LinkedHashMap<>();
 
     private final boolean copied;
 
@@ -102,7 +102,7 @@ public final class KeptFiles implements AutoCloseable {
     }
 
     KeptFile file(Location location) {
-      KeptFile file = files.get(location);
+      KeptFile file = files.get(new Key(location, copied));
       if (file == null) {
         throw new IllegalStateException("not leased: " + location);
       }
@@ -116,7 +116,9 @@ public final class KeptFiles implements AutoCloseable {
 
     @Override
     public void close() {
-      files.keySet().forEach(file -> leave(new Key(file, copied), false));
+      for (Key key : files.keySet()) {
+        leave(key, false);
+      }
       files.clear();
       dropped.closeAll();
     }
@@ -163,13 +165,14 @@ public final class KeptFiles implements AutoCloseable {
       Lease lease, @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     String absence = "";
     for (Map.Entry<SourceFile, Long> file : files.entrySet()) {
-      switch (enter(context, file.getKey(), file.getValue(), now)) {
+      Key key = new Key(file.getKey().file(), lease.copied);
+      switch (enter(context, key, file.getKey(), file.getValue(), now)) {
         case Availability.Present<KeptFile>(KeptFile present) -> {
-          lease.files.put(present.location(), present);
+          lease.files.put(key, present);
           if (lease.copied && !file.getKey().isUnchanged()) {
             // The copy is outdated, so the batch is read: reads bring what is in the file now.
-            lease.files.remove(present.location());
-            leave(new Key(present.location(), true), true);
+            lease.files.remove(key);
+            leave(key, true);
             absence = present.location() + " was modified since it was copied";
           }
         }
@@ -180,8 +183,7 @@ public final class KeptFiles implements AutoCloseable {
   }
 
   private Availability<KeptFile> enter(
-      @Nullable CudaContext context, SourceFile file, long bytes, boolean now) {
-    Key key = new Key(file.file(), context == null);
+      @Nullable CudaContext context, Key key, SourceFile file, long bytes, boolean now) {
     KeptEntry entry;
     synchronized (this) {
       entry = entries.get(key);
