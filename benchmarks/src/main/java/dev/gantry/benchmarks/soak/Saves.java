@@ -93,7 +93,7 @@ final class Saves extends Activity {
   /// A checksum of a parameter, which can be added to those of others in any order.
   static int sum(String name, NDArray array) {
     CRC32C sum = new CRC32C();
-    // Of an array on a GPU, DJL would leave a copy with the array's manager, which lives as long as
+    // DJL would leave a copy of an array on a GPU with the array's manager, which lives as long as
     // the training.
     try (NDArray copy = array.toDevice(Device.cpu(), true)) {
       sum.update(copy.toByteBuffer());

@@ -8,7 +8,8 @@ import java.util.function.Supplier;
 /// Gives a ring the plans of its batches, in order.
 ///
 /// The ring calls [#next] from one thread at a time, as many batches ahead of the consumer as it
-/// has slots, and a few more where a kernel gathers them. An exception is thrown to the consumer in place of that batch, and ends the ring.
+/// has slots, and a few more where a kernel gathers them. An exception is thrown to the consumer in
+/// place of that batch, and ends the ring.
 public interface BatchPlanSource<T> extends AutoCloseable {
   /// Returns the next batch's plan, or empty at the end.
   Optional<BatchPlan<T>> next();
