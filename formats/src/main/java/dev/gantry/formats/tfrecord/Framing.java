@@ -2,7 +2,10 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MalformedFileException;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.List;
 import java.util.zip.CRC32C;
 
 /// What stands around a record's data: before it its length (u64, little endian) and the masked
@@ -17,6 +20,7 @@ final class Framing {
   static final int BYTES = HEADER_BYTES + CRC_BYTES;
 
   private static final int MASK_DELTA = 0xa282ead8;
+  private static final String MOVED = "it is not where it was: the file has changed";
 
   private final CRC32C crc = new CRC32C();
 
@@ -76,13 +80,33 @@ final class Framing {
     for (int at = 0; at < end; record++) {
       long length = end - at < BYTES ? -1 : length(bytes, at);
       if (length < 0 || length > end - at - BYTES) {
-        throw fault.of(
-            at, record, TfRecordReader.LENGTH_CRC, "it is not where it was: the file has changed");
+        throw fault.of(at, record, TfRecordReader.LENGTH_CRC, MOVED);
       }
       if (!isData(bytes, at, (int) length)) {
         throw fault.of(at, record, TfRecordReader.DATA_CRC, wrongData((int) length));
       }
       at += (int) length + BYTES;
+    }
+  }
+
+  /// Compares both checksums of one record that lies in pieces.
+  ///
+  /// @param pieces together the whole record; the first has its header, the last the checksum of its data
+  void requireRecord(List<MemorySegment> pieces, Fault fault) {
+    List<ByteBuffer> buffers =
+        pieces.stream().map(each -> each.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN)).toList();
+    int bytes = buffers.stream().mapToInt(ByteBuffer::capacity).reduce(0, Math::addExact);
+    ByteBuffer last = buffers.getLast();
+    int stored = last.getInt(last.limit() - CRC_BYTES);
+    if (length(buffers.getFirst(), 0) != bytes - BYTES) {
+      throw fault.of(0, 0, TfRecordReader.LENGTH_CRC, MOVED);
+    }
+    buffers.getFirst().clear().position(HEADER_BYTES);
+    last.limit(last.capacity() - CRC_BYTES);
+    crc.reset();
+    buffers.forEach(crc::update);
+    if (mask((int) crc.getValue()) != stored) {
+      throw fault.of(0, 0, TfRecordReader.DATA_CRC, wrongData(bytes - BYTES));
     }
   }
 

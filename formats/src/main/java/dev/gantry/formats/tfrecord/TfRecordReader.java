@@ -17,6 +17,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
@@ -37,7 +38,7 @@ import org.jspecify.annotations.Nullable;
 /// allocated for them.
 ///
 /// Offsets in a compressed file are those of what it decompresses to. Memory is bounded by the
-/// chunk, or twice the longest record. Not thread-safe but for [#readRecords].
+/// chunk, or twice the longest record. Not thread-safe but for [#readRecords] and [#readRecord].
 public final class TfRecordReader implements AutoCloseable {
   /// The bytes of a record's header, which lie before its data.
   public static final int HEADER_BYTES = Framing.HEADER_BYTES;
@@ -252,15 +253,45 @@ public final class TfRecordReader implements AutoCloseable {
   /// @throws MalformedFileException of kind `length-crc` or `data-crc`
   /// @throws dev.gantry.core.TransferException if the file cannot be read
   public void readRecords(Position from, MemorySegment target) {
+    requirePlain();
+    boolean _ = file.read(target, from.offset(), target.byteSize(), false);
+    new Framing()
+        .requireRecords(target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN), faultsFrom(from));
+  }
+
+  /// Reads one record with its framing into pieces of memory, one after the other; otherwise as [#readRecords].
+  ///
+  /// @param pieces native memory, together of as many bytes as the record and its framing have. The first piece takes
+  ///     the header, and the last the checksum behind the data
+  /// @throws MisuseException if the first or the last piece is too short
+  public void readRecord(Position from, List<MemorySegment> pieces) {
+    requirePlain();
+    if (pieces.isEmpty()
+        || pieces.getFirst().byteSize() < Framing.HEADER_BYTES
+        || pieces.getLast().byteSize() < Framing.CRC_BYTES) {
+      throw new MisuseException(
+          "a record's first piece needs "
+              + Framing.HEADER_BYTES
+              + " bytes, its last "
+              + Framing.CRC_BYTES);
+    }
+    long at = from.offset();
+    for (MemorySegment piece : pieces) {
+      boolean _ = file.read(piece, at, piece.byteSize(), false);
+      at += piece.byteSize();
+    }
+    new Framing().requireRecord(pieces, faultsFrom(from));
+  }
+
+  private void requirePlain() {
     if (compression != Compression.NONE) {
       throw new MisuseException(file.file() + " is compressed; read it record by record");
     }
-    boolean _ = file.read(target, from.offset(), target.byteSize(), false);
-    new Framing()
-        .requireRecords(
-            target.asByteBuffer().order(ByteOrder.LITTLE_ENDIAN),
-            (at, record, kind, detail) ->
-                fault(from.offset() + at, from.number() + record, kind, detail));
+  }
+
+  private Framing.Fault faultsFrom(Position from) {
+    return (at, record, kind, detail) ->
+        fault(from.offset() + at, from.number() + record, kind, detail);
   }
 
   /// Whether reading goes on after a fault.

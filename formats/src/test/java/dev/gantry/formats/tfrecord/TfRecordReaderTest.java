@@ -164,6 +164,12 @@ class TfRecordReaderTest {
         reader.readRecords(new TfRecordReader.Position(reader.offset(), reader.number()), framed);
         records.add(
             framed.asSlice(TfRecordReader.HEADER_BYTES, length).toArray(ValueLayout.JAVA_BYTE));
+        MemorySegment pieces = arena.allocate(framed.byteSize());
+        long cut = TfRecordReader.HEADER_BYTES + length / 3;
+        reader.readRecord(
+            new TfRecordReader.Position(reader.offset(), reader.number()),
+            List.of(pieces.asSlice(0, cut), pieces.asSlice(cut)));
+        assertThat(pieces.mismatch(framed)).isEqualTo(-1);
       }
       assertThatThrownBy(reader::length).isInstanceOf(MisuseException.class);
       // All of them at once.
@@ -172,6 +178,34 @@ class TfRecordReaderTest {
       assertThat(all.toArray(ValueLayout.JAVA_BYTE)).isEqualTo(Framed.of(RECORDS));
     }
     same(records, RECORDS);
+  }
+
+  @Test
+  void aRecordInPiecesIsChecked() throws IOException {
+    byte[] framed = Framed.of(List.of(new byte[50], new byte[50]));
+    framed[66 + 40] ^= 1;
+    Path file = write(framed);
+    try (GantrySession session = GantrySession.open();
+        Arena arena = Arena.ofConfined();
+        TfRecordReader reader = TfRecordReader.open(session, file, SMALL)) {
+      List<MemorySegment> pieces =
+          List.of(arena.allocate(20), arena.allocate(10), arena.allocate(36));
+      reader.readRecord(TfRecordReader.Position.START, pieces);
+      assertThatThrownBy(() -> reader.readRecord(new TfRecordReader.Position(66, 1), pieces))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("offset 66: data-crc: record 1: the checksum of its 50 bytes");
+      assertThatThrownBy(() -> reader.readRecord(new TfRecordReader.Position(1, 0), pieces))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("offset 1: length-crc: record 0");
+      List<MemorySegment> longer = List.of(arena.allocate(67));
+      assertThatThrownBy(() -> reader.readRecord(TfRecordReader.Position.START, longer))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("length-crc");
+      List<MemorySegment> shortFirst = List.of(arena.allocate(11), arena.allocate(55));
+      assertThatThrownBy(() -> reader.readRecord(TfRecordReader.Position.START, shortFirst))
+          .isInstanceOf(MisuseException.class)
+          .hasMessage("a record's first piece needs 12 bytes, its last 4");
+    }
   }
 
   @Test

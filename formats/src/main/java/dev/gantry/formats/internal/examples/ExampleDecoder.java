@@ -8,6 +8,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
+import java.util.function.ToIntFunction;
 
 /// Writes the features of records to their places in a batch.
 ///
@@ -20,6 +21,9 @@ public final class ExampleDecoder {
   static final String WRONG_KIND = "wrong-kind";
   static final String WRONG_LENGTH = "wrong-length";
   static final String UNDECODABLE = "undecodable";
+
+  /// The number of no feature.
+  static final int NONE = -1;
 
   private static final ValueLayout.OfLong LENGTH =
       ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -59,7 +63,53 @@ public final class ExampleDecoder {
   public void decode(
       RawRecord record, MemorySegment batch, DecodedLayout layout, long[] rows, int sample) {
     reader.read(record);
+    write(record, batch, layout, rows, sample, NONE);
+  }
+
+  /// Writes a record's features but one, which is in the batch already. The record's memory may have other bytes in its
+  /// place.
+  ///
+  /// @param except chooses that feature when the values have been found; [#NONE] if other bytes were taken for the
+  ///     record's
+  /// @return false if no feature was chosen; nothing is written then
+  boolean decodeAround(
+      RawRecord record,
+      MemorySegment batch,
+      DecodedLayout layout,
+      long[] rows,
+      int sample,
+      ToIntFunction<ExampleReader> except) {
+    try {
+      reader.read(record);
+    } catch (MalformedFileException _) {
+      // Probably other bytes were taken for the record's.
+      return false;
+    }
+    int feature = except.applyAsInt(reader);
+    if (feature == NONE) {
+      return false;
+    }
+    write(record, batch, layout, rows, sample, feature);
+    return true;
+  }
+
+  /// The values of the record that was decoded last.
+  ExampleReader values() {
+    return reader;
+  }
+
+  /// @param except a feature that is left out, or [#NONE]
+  private void write(
+      RawRecord record,
+      MemorySegment batch,
+      DecodedLayout layout,
+      long[] rows,
+      int sample,
+      int except) {
     for (int i = 0; i < rows.length; i++) {
+      if (i == except) {
+        continue;
+      }
       FeatureLayout feature = features.get(i);
       long offset = layout.offset(i, sample, rows);
       long end = offset + layout.rowBytes(i, rows);

@@ -122,6 +122,11 @@ public final class ExampleParser {
     return new DecodedLayout(features, lengths, samples);
   }
 
+  /// Makes what the decoders of one dataset share.
+  public StraightValue straightValue() {
+    return StraightValue.of(features);
+  }
+
   /// @param epoch chooses the seeds for decoders of strings
   public ExampleDecoder decoder(long epoch) {
     return new ExampleDecoder(features, epoch);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.streams;
 
+import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.memory.HostSlab;
-import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.examples.RecordSink;
 import dev.gantry.formats.tfrecord.TfRecordReader;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.function.ObjIntConsumer;
+import java.util.Optional;
 
 /// A batch's records: copies in reused memory, or their places in files. For one thread until it is filled,
 /// then for any thread.
@@ -58,10 +59,9 @@ final class RecordBuffer {
   /// valid during the call. Records that are still in files are read into `scratch`, and their checksums
   /// are compared.
   ///
-  /// @param sink gets each record and its number in the batch
-  /// @throws dev.gantry.core.MalformedFileException if a record's checksum is wrong
+  /// @throws MalformedFileException if a record's checksum is wrong
   /// @throws dev.gantry.core.TransferException if a file cannot be read
-  void read(int from, int to, Scratch scratch, ObjIntConsumer<RawRecord> sink) {
+  void read(int from, int to, Scratch scratch, RecordSink sink) {
     int at = from;
     while (at < to) {
       RecordHeap.Entry entry = entries.get(at);
@@ -69,12 +69,39 @@ final class RecordBuffer {
       if (shared == null) {
         sink.accept(entry.with(heap.data(entry)), at);
         at++;
+      } else if (isReadAround(shared, at, scratch, sink)) {
+        at++;
       } else {
         int end = runEnd(at, to, shared);
         read(shared, at, end, scratch, sink);
         at = end;
       }
     }
+  }
+
+  /// Reads one record, a part of it straight to where the sink wants it.
+  ///
+  /// @return false if the sink wants no part elsewhere, or not this one, or if the record has a fault: it is to be read
+  ///     as a whole then, which tells the fault
+  private boolean isReadAround(SharedReader shared, int number, Scratch scratch, RecordSink sink) {
+    RecordHeap.Entry entry = entries.get(number);
+    Optional<RecordSink.Straight> straight = sink.straight(number, entry.length());
+    if (straight.isEmpty()) {
+      return false;
+    }
+    RecordSink.Straight part = straight.get();
+    MemorySegment whole = scratch.memory(end(entry) - entry.offset());
+    long from = TfRecordReader.HEADER_BYTES + part.start();
+    List<MemorySegment> pieces =
+        List.of(
+            whole.asSlice(0, from), part.memory(), whole.asSlice(from + part.memory().byteSize()));
+    try {
+      shared.reader().readRecord(position(entry), pieces);
+    } catch (MalformedFileException _) {
+      return false;
+    }
+    MemorySegment data = whole.asSlice(TfRecordReader.HEADER_BYTES, entry.length());
+    return sink.acceptAround(entry.with(data), number, part);
   }
 
   /// Returns the end of the neighbouring records from `from` on that one read covers.
@@ -93,16 +120,19 @@ final class RecordBuffer {
     return after;
   }
 
-  private void read(
-      SharedReader shared, int from, int to, Scratch scratch, ObjIntConsumer<RawRecord> sink) {
+  private void read(SharedReader shared, int from, int to, Scratch scratch, RecordSink sink) {
     RecordHeap.Entry first = entries.get(from);
     MemorySegment run = scratch.memory(end(entries.get(to - 1)) - first.offset());
-    shared.reader().readRecords(new TfRecordReader.Position(first.offset(), first.number()), run);
+    shared.reader().readRecords(position(first), run);
     for (int i = from; i < to; i++) {
       RecordHeap.Entry entry = entries.get(i);
       long data = entry.offset() - first.offset() + TfRecordReader.HEADER_BYTES;
       sink.accept(entry.with(run.asSlice(data, entry.length())), i);
     }
+  }
+
+  private static TfRecordReader.Position position(RecordHeap.Entry entry) {
+    return new TfRecordReader.Position(entry.offset(), entry.number());
   }
 
   /// The offset in its file at which a record ends.

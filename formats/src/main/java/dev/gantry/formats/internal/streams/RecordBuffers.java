@@ -2,12 +2,11 @@
 package dev.gantry.formats.internal.streams;
 
 import dev.gantry.core.MisuseException;
-import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.examples.RecordSink;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.HashSet;
 import java.util.Set;
-import java.util.function.ObjIntConsumer;
 
 /// A pool of the buffers of a dataset's batches, and of the memory of threads that read records. It grows
 /// to the most batches, and the most reading threads, that there were at once. Thread-safe.
@@ -46,7 +45,7 @@ final class RecordBuffers implements AutoCloseable {
   }
 
   /// Reads records of a buffer with pooled memory, as [RecordBuffer#read] does.
-  void read(RecordBuffer buffer, int from, int to, ObjIntConsumer<RawRecord> sink) {
+  void read(RecordBuffer buffer, int from, int to, RecordSink sink) {
     RecordBuffer.Scratch own = takeScratch();
     try {
       buffer.read(from, to, own, sink);

@@ -11,7 +11,8 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.DatasetState;
 import dev.gantry.formats.internal.examples.DecodedLayout;
 import dev.gantry.formats.internal.examples.ExampleDecoder;
-import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.examples.RecordSink;
+import dev.gantry.formats.internal.examples.RowDecoder;
 import dev.gantry.formats.internal.order.OrderOptions;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,7 +20,6 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.ObjIntConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Gives one rank's batches of one epoch, from some batch on.
@@ -122,7 +122,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     }
   }
 
-  private void read(RecordBuffer buffer, int from, int to, ObjIntConsumer<RawRecord> sink) {
+  private void read(RecordBuffer buffer, int from, int to, RecordSink sink) {
     try {
       dataset.buffers().read(buffer, from, to, sink);
     } catch (MalformedFileException fault) {
@@ -238,7 +238,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
       int to = (int) ((long) samples * (part + 1) / parts);
       writers.add(target -> {
         ExampleDecoder decoder = dataset.parser().decoder(epoch);
-        read(buffer, from, to, (record, i) -> decoder.decode(record, target, layout, rows, i));
+        read(buffer, from, to, new RowDecoder(decoder, target, layout, rows, dataset.straight()));
         if (left.decrementAndGet() == 0) {
           giveBack(buffer);
         }

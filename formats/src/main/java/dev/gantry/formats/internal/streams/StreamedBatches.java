@@ -11,6 +11,7 @@ import dev.gantry.formats.internal.batches.BatchView;
 import dev.gantry.formats.internal.batches.Batches;
 import dev.gantry.formats.internal.batches.DatasetState;
 import dev.gantry.formats.internal.examples.ExampleParser;
+import dev.gantry.formats.internal.examples.StraightValue;
 import dev.gantry.formats.internal.order.EpochOrder;
 import dev.gantry.formats.internal.order.MixingAdvice;
 import dev.gantry.formats.internal.order.OrderIdentity;
@@ -62,6 +63,7 @@ public final class StreamedBatches implements Batches {
   private final OrderOptions order;
   private final TfRecordOptions options;
   private final RecordBuffers buffers;
+  private final StraightValue straight;
   private final String identity;
   private final int open;
 
@@ -93,6 +95,7 @@ public final class StreamedBatches implements Batches {
             : OptionalLong.empty();
     open = Math.max(1, Math.min(order.interleave(), files.size()));
     buffers = new RecordBuffers(options.mostBatchBytes());
+    straight = parser.straightValue();
   }
 
   /// @param session must stay open for as long as this is used
@@ -255,6 +258,10 @@ public final class StreamedBatches implements Batches {
 
   OrderOptions order() {
     return order;
+  }
+
+  StraightValue straight() {
+    return straight;
   }
 
   RecordBuffers buffers() {

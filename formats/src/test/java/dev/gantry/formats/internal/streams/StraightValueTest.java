@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.formats.internal.streams;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import dev.gantry.core.Location;
+import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.batch.BatchPlan;
+import dev.gantry.core.internal.batch.BatchPlanSource;
+import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.formats.internal.batches.BatchView;
+import dev.gantry.formats.internal.examples.DecodedLayout;
+import dev.gantry.formats.internal.examples.ExampleParser;
+import dev.gantry.formats.internal.examples.RawRecord;
+import dev.gantry.formats.internal.examples.RecordSink;
+import dev.gantry.formats.internal.examples.RowDecoder;
+import dev.gantry.formats.internal.examples.StraightValue;
+import dev.gantry.formats.internal.order.OrderOptions;
+import dev.gantry.formats.tfrecord.ExampleBuilder;
+import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.formats.tfrecord.Framed;
+import dev.gantry.formats.tfrecord.TfRecordOptions;
+import dev.gantry.testing.NoLeaks;
+import java.io.ByteArrayOutputStream;
+import java.io.IOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// Long values are read straight to the batch, wherever records have them.
+@ExtendWith(NoLeaks.class)
+class StraightValueTest {
+  private static final int PIXELS = 70_000;
+  private static final int BATCH = 8;
+
+  private static final List<FeatureSpec> FEATURES =
+      List.of(
+          FeatureSpec.int64s("label"),
+          FeatureSpec.bytes("image", PIXELS),
+          FeatureSpec.floats("score"));
+
+  @TempDir Path folder;
+
+  private static byte[] pixels(Random random) {
+    byte[] pixels = new byte[PIXELS];
+    random.nextBytes(pixels);
+    return pixels;
+  }
+
+  private static byte[] parts(ExampleBuilder... parts) {
+    ByteArrayOutputStream all = new ByteArrayOutputStream();
+    for (ExampleBuilder part : parts) {
+      all.writeBytes(part.toBytes());
+    }
+    return all.toByteArray();
+  }
+
+  private static ExampleBuilder example() {
+    return ExampleBuilder.inOrderOfInsertion();
+  }
+
+  /// A record written in one of five ways.
+  private static byte[] record(Random random, int way) {
+    byte[] image = pixels(random);
+    long label = random.nextLong();
+    float score = random.nextFloat();
+    return switch (way) {
+      case 0 ->
+          parts(example().bytes("image", image).int64s("label", label).floats("score", score));
+      case 1 ->
+          parts(example().floats("score", score).int64s("label", label).bytes("image", image));
+      case 2 ->
+          parts(
+              example()
+                  .bytes("other", new byte[random.nextInt(300)])
+                  .bytes("image", image)
+                  .floats("score", score)
+                  .int64s("label", label));
+      // Messages that come in parts are merged, and the last image counts.
+      case 3 ->
+          parts(
+              example().bytes("image", pixels(random)).int64s("label", -1),
+              example().bytes("image", image).floats("score", score),
+              example().int64s("label", label));
+      default ->
+          parts(
+              example().bytes("image", image),
+              example().int64s("label", label).floats("score", score));
+    };
+  }
+
+  private Location write(List<byte[]> records) throws IOException {
+    return Location.of(Files.write(folder.resolve("records"), Framed.of(records)));
+  }
+
+  private static byte[] bytes(MemorySegment batch) {
+    return batch.toArray(ValueLayout.JAVA_BYTE);
+  }
+
+  /// Decodes the batches of a file as a ring does.
+  private static List<byte[]> batches(Location file) {
+    List<byte[]> all = new ArrayList<>();
+    try (GantrySession session = GantrySession.open();
+        StreamedBatches batches =
+            StreamedBatches.open(
+                session,
+                List.of(file),
+                FEATURES,
+                OrderOptions.of(BATCH),
+                TfRecordOptions.defaults());
+        BatchPlanSource<BatchView> source = batches.from(batches.start());
+        Arena arena = Arena.ofConfined()) {
+      for (var next = source.next(); next.isPresent(); next = source.next()) {
+        BatchPlan<BatchView> plan = next.get();
+        MemorySegment batch = arena.allocate(plan.hostWrites().bytes());
+        plan.hostWrites().writers().forEach(writer -> writer.write(batch));
+        all.add(bytes(batch));
+      }
+    }
+    return all;
+  }
+
+  @Test
+  void aBatchIsTheSameWhereverItsRecordsHaveTheValue() throws IOException {
+    Random random = new Random(5);
+    List<byte[]> records = new ArrayList<>();
+    for (int i = 0; i < 6 * BATCH; i++) {
+      // Two batches in one way, then all ways by turns and at random.
+      records.add(record(random, i < 2 * BATCH ? 0 : i < 4 * BATCH ? i % 5 : random.nextInt(5)));
+    }
+    List<byte[]> found = batches(write(records));
+    assertThat(found).hasSize(6);
+    ExampleParser parser = new ExampleParser(FEATURES);
+    try (Arena arena = Arena.ofConfined()) {
+      for (int batch = 0; batch < found.size(); batch++) {
+        MemorySegment expected = arena.allocate(parser.batchBytes(BATCH));
+        List<RawRecord> raw =
+            records.subList(batch * BATCH, (batch + 1) * BATCH).stream()
+                .map(each -> raw(arena, each))
+                .toList();
+        var _ = parser.parse(raw, expected);
+        assertThat(found.get(batch)).as("batch %d", batch).isEqualTo(bytes(expected));
+      }
+    }
+  }
+
+  private static RawRecord raw(Arena arena, byte[] record) {
+    MemorySegment data = arena.allocate(record.length);
+    return new RawRecord(Path.of("x"), 0, 0, data.copyFrom(MemorySegment.ofArray(record)));
+  }
+
+  /// Else all tests would pass without a value that is read straight.
+  @Test
+  void afterOneRecordTheNextOnesValueIsReadToItsRow() {
+    ExampleParser parser = new ExampleParser(FEATURES);
+    StraightValue value = parser.straightValue();
+    DecodedLayout layout = parser.layout(BATCH);
+    byte[] record = record(new Random(1), 0);
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment batch = arena.allocate(layout.bytes());
+      RowDecoder rows = new RowDecoder(parser.decoder(0), batch, layout, layout.rows(), value);
+      assertThat(rows.straight(0, record.length)).isEmpty();
+      rows.accept(raw(arena, record), 0);
+      RecordSink.Straight part = rows.straight(1, record.length).orElseThrow();
+      assertThat(part.memory().byteSize()).isEqualTo(PIXELS);
+      assertThat(part.memory().address())
+          .isEqualTo(batch.address() + layout.views(BATCH, layout.rows()).get(1).offset() + PIXELS);
+      part.memory().fill((byte) 7);
+      byte[] around = record.clone();
+      Arrays.fill(around, (int) part.start(), (int) part.start() + PIXELS, (byte) -1);
+      assertThat(rows.acceptAround(raw(arena, around), 1, part)).isTrue();
+      assertThat(part.memory().get(ValueLayout.JAVA_BYTE, PIXELS - 1)).isEqualTo((byte) 7);
+      // A shorter record cannot have the value there.
+      assertThat(rows.straight(2, PIXELS)).isEmpty();
+      // After eight wrong guesses there are no more.
+      byte[] other = record(new Random(2), 1);
+      for (int i = 0; i < 8; i++) {
+        assertThat(rows.acceptAround(raw(arena, other), 3, part)).isFalse();
+      }
+      assertThat(rows.straight(4, record.length)).isEmpty();
+    }
+  }
+
+  @Test
+  void aDamagedValueIsToldAsElsewhere() throws IOException {
+    Random random = new Random(3);
+    List<byte[]> records = new ArrayList<>();
+    for (int i = 0; i < BATCH; i++) {
+      records.add(record(random, 0));
+    }
+    byte[] framed = Framed.of(records);
+    int offset = Framed.of(records.subList(0, 3)).length;
+    framed[offset + PIXELS / 2] ^= 1;
+    Location file = Location.of(Files.write(folder.resolve("damaged"), framed));
+    assertThatThrownBy(() -> batches(file))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("offset " + offset + ": data-crc: record 3:");
+  }
+
+  @Test
+  void aRecordWithoutTheValueIsToldAsElsewhere() throws IOException {
+    Random random = new Random(4);
+    List<byte[]> records = new ArrayList<>();
+    for (int i = 0; i < BATCH; i++) {
+      records.add(record(random, 0));
+    }
+    records.set(
+        5, parts(example().bytes("other", pixels(random)).int64s("label", 1).floats("score", 1)));
+    Location file = write(records);
+    assertThatThrownBy(() -> batches(file))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("missing-feature: record 5: feature 'image' is not there");
+  }
+}
