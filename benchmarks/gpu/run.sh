@@ -351,8 +351,8 @@ case ${1:-} in
   pictures) pictures "${2:?run.sh pictures FOLDER [PICTURES]}" "${3:-2000}" ;;
   remote) remote "${@:2}" ;;
   cufile) make_file "${2:?run.sh cufile FILE [LIBRARY]}" && cufile_ways "$2" "${3:-libcufile.so.0}" ;;
-  # The Java heap has all its pages from the start: what grows in the process is not the heap then.
-  soak) find_libtorch && main -Xms1g -XX:+AlwaysPreTouch dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
+  # The Java heap has all its pages from the start, and the C library as few arenas as on two cores: both else grow for minutes.
+  soak) find_libtorch && MALLOC_ARENA_MAX=16 main -Xms1g -XX:+AlwaysPreTouch dev.gantry.benchmarks.Measure soak "${2:?run.sh soak MINUTES [DEVICE,DEVICE [SEED [FOLDER]]]}" "${@:3}" ;;
   cancels) cancels "${2:?run.sh cancels FILE [LOADS...]}" "${@:3}" ;;
   gantry) shift; main dev.gantry.cli.GantryCommand "$@" ;;
   # All of the comment above, however long it is.
