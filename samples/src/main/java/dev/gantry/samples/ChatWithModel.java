@@ -16,12 +16,13 @@ import java.util.List;
 /// there, `hf://OWNER/NAME`.
 ///
 /// ```
-/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ChatWithModel.java FOLDER TEXT…
+/// java --enable-native-access=ALL-UNNAMED -cp 'cli/target/lib/*' ChatWithModel.java FOLDER TEXT …
 /// ```
 public final class ChatWithModel {
   private ChatWithModel() {}
 
   public static void main(String[] arguments) {
+    Usage.check("ChatWithModel.java FOLDER TEXT …", arguments);
     HubModel hub = HubModel.of(arguments[0]);
     TextGenerator generator =
         TextGenerator.builder()

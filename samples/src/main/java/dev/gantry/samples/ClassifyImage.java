@@ -33,6 +33,7 @@ public final class ClassifyImage {
 
   public static void main(String[] arguments)
       throws IOException, ModelException, TranslateException {
+    Usage.check("ClassifyImage.java FOLDER IMAGE", arguments);
     Image image = ImageFactory.getInstance().fromFile(Path.of(arguments[1]));
     HubModel hub = HubModel.of(arguments[0]);
     Shape images = hub.inputShapes()[0];

@@ -28,6 +28,7 @@ public final class ExportModel {
   private ExportModel() {}
 
   public static void main(String[] arguments) {
+    Usage.check("ExportModel.java CHECKPOINTS FOLDER", arguments);
     export(Path.of(arguments[0]), Linear.builder().setUnits(10).build(), Path.of(arguments[1]));
     System.out.println("wrote " + arguments[1]);
   }

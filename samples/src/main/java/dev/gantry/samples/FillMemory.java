@@ -33,6 +33,7 @@ public final class FillMemory {
   private FillMemory() {}
 
   public static void main(String[] arguments) {
+    Usage.check("FillMemory.java FOLDER NAME FILE", arguments);
     Path folder = Path.of(arguments[0]);
     String name = arguments[1];
     try (NDManager manager = NDManager.newBaseManager();

@@ -44,6 +44,7 @@ public final class FineTune {
   private FineTune() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("FineTune.java FOLDER", arguments);
     try (Model model = Model.newInstance("parity")) {
       model.setBlock(block());
       LoadReport report = train(model, Path.of(arguments[0]), samples(model.getNDManager()));

@@ -26,6 +26,7 @@ public final class FollowTraining {
   private FollowTraining() {}
 
   public static void main(String[] arguments) throws InterruptedException {
+    Usage.check("FollowTraining.java FOLDER TIMES", arguments);
     Path folder = Path.of(arguments[0]);
     List<Location> loaded = List.of();
     for (int times = Integer.parseInt(arguments[1]); times > 0; times--) {

@@ -19,6 +19,7 @@ public final class GenerateText {
   private GenerateText() {}
 
   public static void main(String[] arguments) throws IOException {
+    Usage.check("GenerateText.java FOLDER TEXT", arguments);
     String folder = arguments[0];
     String text = arguments[1];
     HubModel hub = HubModel.of(folder);

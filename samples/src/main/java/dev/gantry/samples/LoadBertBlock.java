@@ -21,6 +21,7 @@ public final class LoadBertBlock {
   private LoadBertBlock() {}
 
   public static void main(String[] arguments) {
+    Usage.check("LoadBertBlock.java FOLDER", arguments);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       BertBlock bert =

@@ -20,6 +20,7 @@ public final class LoadPyTorch {
   private LoadPyTorch() {}
 
   public static void main(String[] arguments) {
+    Usage.check("LoadPyTorch.java FILE OUT", arguments);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       // Numbers and strings beside the tensors, such as the epoch.

@@ -18,6 +18,7 @@ public final class LoadWeights {
   private LoadWeights() {}
 
   public static void main(String[] arguments) {
+    Usage.check("LoadWeights.java FILE", arguments);
     // The manager's device: the first GPU, or host memory.
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {

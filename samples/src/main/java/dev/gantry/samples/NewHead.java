@@ -36,6 +36,7 @@ public final class NewHead {
   private NewHead() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("NewHead.java FOLDER", arguments);
     Path folder = Path.of(arguments[0]);
     try (Model model = Model.newInstance("ten")) {
       model.setBlock(block(10));

@@ -25,6 +25,7 @@ public final class OverlapSaves {
   private OverlapSaves() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("OverlapSaves.java FOLDER", arguments);
     Path folder = Path.of(arguments[0]);
     try (Model model = Model.newInstance("points")) {
       model.setBlock(Linear.builder().setUnits(10).build());

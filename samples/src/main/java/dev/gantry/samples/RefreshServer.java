@@ -38,6 +38,7 @@ public final class RefreshServer {
   private RefreshServer() {}
 
   public static void main(String[] arguments) throws IOException, InterruptedException {
+    Usage.check("RefreshServer.java FOLDER PORT SECONDS", arguments);
     Path folder = Path.of(arguments[0]);
     int port = Integer.parseInt(arguments[1]);
     int seconds = Integer.parseInt(arguments[2]);

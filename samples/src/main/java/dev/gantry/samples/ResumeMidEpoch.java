@@ -32,6 +32,7 @@ public final class ResumeMidEpoch {
   private ResumeMidEpoch() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("ResumeMidEpoch.java SHARDS FOLDER EPOCHS", arguments);
     Path folder = Path.of(arguments[1]);
     int epochs = Integer.parseInt(arguments[2]);
     try (ShardDataset train = TrainFromShards.images(Path.of(arguments[0]));

@@ -32,6 +32,7 @@ public final class RunOnnx {
   private RunOnnx() {}
 
   public static void main(String[] arguments) throws OrtException {
+    Usage.check("RunOnnx.java MODEL.onnx FOLDER", arguments);
     float[] logits = answer(Path.of(arguments[0]), Path.of(arguments[1]), new float[1][64]);
     System.out.println("the logits of a blank image: " + Arrays.toString(logits));
   }

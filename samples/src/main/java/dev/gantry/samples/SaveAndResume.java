@@ -31,6 +31,7 @@ public final class SaveAndResume {
   private SaveAndResume() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("SaveAndResume.java FOLDER EPOCHS", arguments);
     Path folder = Path.of(arguments[0]);
     int epochs = Integer.parseInt(arguments[1]);
     try (Model model = Model.newInstance("points")) {

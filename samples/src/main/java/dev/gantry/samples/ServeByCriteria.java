@@ -41,6 +41,7 @@ public final class ServeByCriteria {
 
   public static void main(String[] arguments)
       throws IOException, ModelException, TranslateException {
+    Usage.check("ServeByCriteria.java FOLDER", arguments);
     Criteria<float[], Long> criteria =
         Criteria.builder()
             .setTypes(float[].class, Long.class)

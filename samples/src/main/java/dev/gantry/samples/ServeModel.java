@@ -45,6 +45,7 @@ public final class ServeModel {
   private ServeModel() {}
 
   public static void main(String[] arguments) throws TranslateException {
+    Usage.check("ServeModel.java FOLDER", arguments);
     // Opens the first GPU in the background, if there is one, while DJL's engine starts.
     Session.shared().prepare(Device.parse("cuda"));
     float[] blank = new float[64];

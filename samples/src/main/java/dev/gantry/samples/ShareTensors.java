@@ -19,6 +19,7 @@ public final class ShareTensors {
   private ShareTensors() {}
 
   public static void main(String[] arguments) {
+    Usage.check("ShareTensors.java FOLDER NAME", arguments);
     Path folder = Path.of(arguments[0]);
     String name = arguments[1];
     try (Weights weights = Weights.open(folder);

@@ -47,6 +47,7 @@ public final class TrainFromImages {
   private TrainFromImages() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainFromImages.java PICTURES SHARDS", arguments);
     Path pictures = Path.of(arguments[0]);
     Path shards = Path.of(arguments[1]);
     List<Path> classes = children(pictures);

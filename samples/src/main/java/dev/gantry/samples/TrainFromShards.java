@@ -36,6 +36,7 @@ public final class TrainFromShards {
   private TrainFromShards() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainFromShards.java FOLDER", arguments);
     try (ShardDataset train = images(Path.of(arguments[0]));
         Model model = Model.newInstance("images")) {
       model.setBlock(block());

@@ -35,6 +35,7 @@ public final class TrainFromTfRecord {
   private TrainFromTfRecord() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainFromTfRecord.java FOLDER", arguments);
     try (TfRecordDataset train = vectors(arguments[0]);
         Model model = Model.newInstance("vectors")) {
       model.setBlock(block());

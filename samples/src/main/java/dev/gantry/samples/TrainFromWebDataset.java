@@ -35,6 +35,7 @@ public final class TrainFromWebDataset {
   private TrainFromWebDataset() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainFromWebDataset.java 'train-{000..127}.tar' CLASSES", arguments);
     try (WebDataset train = batches(arguments[0]);
         Model model = Model.newInstance("pictures")) {
       model.setBlock(block(Integer.parseInt(arguments[1])));

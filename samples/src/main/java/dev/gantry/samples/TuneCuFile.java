@@ -19,6 +19,7 @@ public final class TuneCuFile {
   private TuneCuFile() {}
 
   public static void main(String[] arguments) {
+    Usage.check("TuneCuFile.java FILE", arguments);
     CuFileConfig config =
         CuFileConfig.of(Map.of("execution.max_io_threads", 4, "execution.parallel_io", true));
     try (NDManager manager = NDManager.newBaseManager();

@@ -29,6 +29,7 @@ public final class WriteShards {
   private WriteShards() {}
 
   public static void main(String[] arguments) {
+    Usage.check("WriteShards.java FOLDER", arguments);
     ShardSet written = write(Path.of(arguments[0]));
     System.out.printf(
         "%d samples in %d files: %s%n", written.samples(), written.shards().size(), written.file());

@@ -28,6 +28,7 @@ public final class WriteTfRecord {
   private WriteTfRecord() {}
 
   public static void main(String[] arguments) throws IOException {
+    Usage.check("WriteTfRecord.java FOLDER", arguments);
     write(Files.createDirectories(Path.of(arguments[0]))).forEach(System.out::println);
   }
 

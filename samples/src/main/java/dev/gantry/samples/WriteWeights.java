@@ -19,6 +19,7 @@ public final class WriteWeights {
   private WriteWeights() {}
 
   public static void main(String[] arguments) {
+    Usage.check("WriteWeights.java FILE", arguments);
     Path file = Path.of(arguments[0]);
     try (NDManager manager = NDManager.newBaseManager()) {
       write(file, manager.randomNormal(new Shape(10, 80)), manager.zeros(new Shape(10)));

@@ -2,6 +2,7 @@
 package dev.gantry.samples;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Model;
 import ai.djl.engine.Engine;
@@ -15,6 +16,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.Location;
+import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.resident.ResidentServer;
@@ -80,6 +82,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class SamplesTest {
   /// `S3Test` runs them, which has an S3 server.
   private static final Set<String> RUN_BY_CLI = Set.of("ReadFromS3", "CheckpointsInS3");
+
+  private static final Set<String> NO_PROGRAMS = Set.of("package-info", "NumberServer", "Usage");
 
   private static final Path SOURCES = Path.of("src", "main", "java", "dev", "gantry", "samples");
   private static final Path HUB = Path.of("..", "models", "src", "test", "resources", "hub");
@@ -459,6 +463,24 @@ class SamplesTest {
     assertThat(outputOf(program, words)).as(name).matches(output);
   }
 
+  /// The line that its comment shows.
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("samples")
+  void withoutArgumentsItSaysItsUsage(String name, Program program) throws IOException {
+    try (Stream<Path> files = Files.walk(SOURCES)) {
+      Path source = files.filter(file -> file.endsWith(name + ".java")).findFirst().orElseThrow();
+      assertThatThrownBy(program::main)
+          .isInstanceOfSatisfying(
+              MisuseException.class,
+              e -> {
+                assertThat(e).hasMessageStartingWith("usage: " + name + ".java ");
+                assertThat(source)
+                    .content()
+                    .contains(e.getMessage().replace("usage:", "'") + "\n///");
+              });
+    }
+  }
+
   @Test
   void aServerStartsOnResidentWeights() throws Exception {
     Path socket = temporary.resolve("sockets/digits.sock");
@@ -486,7 +508,7 @@ class SamplesTest {
                   // `gantry demo` runs these, and so does DemoCommandTest.
                   .filter(file -> !file.getParent().endsWith("demo"))
                   .map(file -> file.getFileName().toString().replace(".java", "")))
-          .filteredOn(name -> !name.equals("package-info") && !name.equals("NumberServer"))
+          .filteredOn(name -> !NO_PROGRAMS.contains(name))
           .filteredOn(name -> !RUN_BY_CLI.contains(name))
           .containsExactlyInAnyOrderElementsOf(run);
     }

@@ -13,6 +13,7 @@ import ai.djl.training.optimizer.Adam;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.samples.TrainFromShards;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.util.Set;
 
@@ -27,6 +28,7 @@ public final class TrainAndValidate {
   private TrainAndValidate() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainAndValidate.java FOLDER", arguments);
     try (ShardDataset train = images(arguments[0], 0).optBalanced(7, "label").build();
         ShardDataset validation = images(arguments[0], 1).build();
         Model model = Model.newInstance("images")) {

@@ -13,6 +13,7 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import dev.gantry.djl.WeightsWriter;
 import dev.gantry.samples.ServeModel;
+import dev.gantry.samples.Usage;
 import dev.gantry.samples.WriteShards;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -55,6 +56,7 @@ public final class Demo {
   }
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("Demo FOLDER BYTES", arguments);
     run(
         Path.of(arguments[0]),
         Long.parseLong(arguments[1]),

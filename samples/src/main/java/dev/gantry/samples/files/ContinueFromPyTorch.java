@@ -23,6 +23,7 @@ import ai.djl.translate.TranslateException;
 import dev.gantry.djl.Checkpoints;
 import dev.gantry.djl.ParameterNames;
 import dev.gantry.djl.SaveRequest;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Map;
@@ -39,6 +40,7 @@ public final class ContinueFromPyTorch {
   private ContinueFromPyTorch() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("ContinueFromPyTorch.java FROM TO", arguments);
     // Sequential(Linear(6, 10), BatchNorm1d(10), ReLU(), Linear(10, 3)) in PyTorch
     Block block =
         new SequentialBlock()

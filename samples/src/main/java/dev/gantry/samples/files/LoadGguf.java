@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Loads a GGUF file of llama.cpp, dequantised, and prints its tensors under the hub's names.
@@ -20,6 +21,7 @@ public final class LoadGguf {
   private LoadGguf() {}
 
   public static void main(String[] arguments) {
+    Usage.check("LoadGguf.java FILE", arguments);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       System.out.println("architecture: " + weights.metadata().get("general.architecture"));

@@ -7,6 +7,7 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Loads quantised weights, such as those of AWQ, GPTQ or NVFP4, as floating-point numbers, and prints their tensors.
@@ -20,6 +21,7 @@ public final class LoadQuantised {
   private LoadQuantised() {}
 
   public static void main(String[] arguments) {
+    Usage.check("LoadQuantised.java FOLDER", arguments);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       // Without a type, codes and scales would be loaded as they are stored.

@@ -8,6 +8,7 @@ import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Placement;
 import dev.gantry.djl.TensorSelection;
 import dev.gantry.djl.Weights;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Loads weights onto all GPUs of this machine: all of them on each, then a part of each tensor on each;
@@ -22,6 +23,7 @@ public final class SeveralGpus {
   private SeveralGpus() {}
 
   public static void main(String[] arguments) {
+    Usage.check("SeveralGpus.java FILE", arguments);
     try (NDManager manager = NDManager.newBaseManager();
         Weights weights = Weights.open(Path.of(arguments[0]))) {
       Device[] devices = manager.getEngine().getDevices();

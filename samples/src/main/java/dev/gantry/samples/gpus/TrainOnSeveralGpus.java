@@ -18,6 +18,7 @@ import dev.gantry.djl.DataParallelListener;
 import dev.gantry.djl.RestoredTraining;
 import dev.gantry.djl.ShardDataset;
 import dev.gantry.samples.TrainFromShards;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;
@@ -40,6 +41,7 @@ public final class TrainOnSeveralGpus {
   private TrainOnSeveralGpus() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainOnSeveralGpus.java FOLDER CHECKPOINTS", arguments);
     Device[] devices = Engine.getInstance().getDevices();
     try (ShardDataset train =
             ShardDataset.builder()

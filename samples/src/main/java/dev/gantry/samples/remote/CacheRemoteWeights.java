@@ -6,6 +6,7 @@ import dev.gantry.core.Session;
 import dev.gantry.core.TransferReport.FileReport;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Loads remote weights twice: from the server, then from a folder on this machine's disk.
@@ -19,6 +20,7 @@ public final class CacheRemoteWeights {
   private CacheRemoteWeights() {}
 
   public static void main(String[] arguments) {
+    Usage.check("CacheRemoteWeights.java URL FOLDER", arguments);
     try (Session session = Session.open()) {
       session.cacheRemoteFiles(Path.of(arguments[1]), 500_000_000_000L);
       load(arguments[0], session);

@@ -9,6 +9,7 @@ import ai.djl.training.Trainer;
 import ai.djl.training.loss.Loss;
 import dev.gantry.djl.CheckpointSaver;
 import dev.gantry.djl.SaveMode;
+import dev.gantry.samples.Usage;
 import java.nio.file.Path;
 
 /// Saves checkpoints on the local disk and in S3. Run it again with another FOLDER, as on another machine:
@@ -23,6 +24,7 @@ public final class CheckpointsInS3 {
   private CheckpointsInS3() {}
 
   public static void main(String[] arguments) {
+    Usage.check("CheckpointsInS3.java FOLDER S3-FOLDER", arguments);
     Path folder = Path.of(arguments[0]);
     DefaultTrainingConfig config = new DefaultTrainingConfig(Loss.softmaxCrossEntropyLoss());
     try (CheckpointSaver saver = saver(folder, arguments[1]);

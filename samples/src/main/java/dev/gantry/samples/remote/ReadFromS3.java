@@ -10,6 +10,7 @@ import dev.gantry.djl.ShardDataset;
 import dev.gantry.djl.TfRecordDataset;
 import dev.gantry.djl.Weights;
 import dev.gantry.formats.tfrecord.FeatureSpec;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 
 /// Loads weights, and reads batches of raw shards, both from S3 or a server that speaks its protocol.
@@ -23,6 +24,7 @@ public final class ReadFromS3 {
   private ReadFromS3() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("ReadFromS3.java s3://bucket/bert/ s3://bucket/shards/", arguments);
     try (NDManager manager = NDManager.newBaseManager()) {
       System.out.println(weights(manager, arguments[0]).size() + " arrays");
       try (ShardDataset train = samples(arguments[1])) {

@@ -17,6 +17,7 @@ import dev.gantry.djl.Weights;
 import dev.gantry.samples.NumberServer;
 import dev.gantry.samples.ServeByCriteria;
 import dev.gantry.samples.ServeModel;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -39,6 +40,7 @@ public final class ServeResident {
 
   public static void main(String[] arguments)
       throws IOException, ModelException, TranslateException, InterruptedException {
+    Usage.check("ServeResident.java LOCATION FOLDER PORT SECONDS", arguments);
     Path folder = Path.of(arguments[1]);
     // They open, and a GPU with them, while DJL's engine starts.
     CompletableFuture<Weights> opening =

@@ -5,6 +5,7 @@ import ai.djl.modality.Classifications;
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextClassifier;
 import dev.gantry.models.TextOptions;
+import dev.gantry.samples.Usage;
 import java.util.List;
 import java.util.Locale;
 
@@ -19,6 +20,7 @@ public final class ClassifyTexts {
   private ClassifyTexts() {}
 
   public static void main(String[] arguments) {
+    Usage.check("ClassifyTexts.java FOLDER TEXT …", arguments);
     String folder = arguments[0];
     List<String> texts = List.of(arguments).subList(1, arguments.length);
     TextOptions options =

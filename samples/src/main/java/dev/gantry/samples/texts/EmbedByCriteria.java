@@ -6,6 +6,7 @@ import ai.djl.inference.Predictor;
 import ai.djl.repository.zoo.Criteria;
 import ai.djl.repository.zoo.ZooModel;
 import ai.djl.translate.TranslateException;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -23,6 +24,7 @@ public final class EmbedByCriteria {
 
   public static void main(String[] arguments)
       throws IOException, ModelException, TranslateException {
+    Usage.check("EmbedByCriteria.java FOLDER TEXT …", arguments);
     Criteria<String, float[]> criteria =
         Criteria.builder()
             .setTypes(String.class, float[].class)

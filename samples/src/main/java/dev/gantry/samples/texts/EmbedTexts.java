@@ -3,6 +3,7 @@ package dev.gantry.samples.texts;
 
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextEmbedder;
+import dev.gantry.samples.Usage;
 import java.util.List;
 import java.util.Locale;
 
@@ -18,6 +19,7 @@ public final class EmbedTexts {
   private EmbedTexts() {}
 
   public static void main(String[] arguments) {
+    Usage.check("EmbedTexts.java FOLDER TEXT TEXT …", arguments);
     String folder = arguments[0];
     List<String> texts = List.of(arguments).subList(1, arguments.length);
     try (TextEmbedder embedder = HubModel.of(folder).embedder()) {

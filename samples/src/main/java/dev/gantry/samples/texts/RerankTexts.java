@@ -3,6 +3,7 @@ package dev.gantry.samples.texts;
 
 import dev.gantry.models.HubModel;
 import dev.gantry.models.TextScorer;
+import dev.gantry.samples.Usage;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
@@ -19,6 +20,7 @@ public final class RerankTexts {
   private RerankTexts() {}
 
   public static void main(String[] arguments) {
+    Usage.check("RerankTexts.java FOLDER QUERY TEXT …", arguments);
     String folder = arguments[0];
     String query = arguments[1];
     List<String> texts = List.of(arguments).subList(2, arguments.length);

@@ -16,6 +16,7 @@ import ai.djl.training.optimizer.Adam;
 import ai.djl.training.tracker.Tracker;
 import ai.djl.translate.TranslateException;
 import dev.gantry.djl.ShardDataset;
+import dev.gantry.samples.Usage;
 import java.io.IOException;
 import java.nio.file.Path;
 
@@ -34,6 +35,7 @@ public final class TrainOnTokens {
   private TrainOnTokens() {}
 
   public static void main(String[] arguments) throws IOException, TranslateException {
+    Usage.check("TrainOnTokens.java SHARDS VOCABULARY", arguments);
     int vocabulary = Integer.parseInt(arguments[1]);
     Loss loss = Loss.softmaxCrossEntropyLoss();
     DefaultTrainingConfig config =

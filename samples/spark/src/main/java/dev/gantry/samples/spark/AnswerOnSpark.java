@@ -10,6 +10,7 @@ import ai.djl.ndarray.types.Shape;
 import dev.gantry.djl.LoadOptions;
 import dev.gantry.djl.Weights;
 import dev.gantry.samples.ServeModel;
+import dev.gantry.samples.Usage;
 import dev.gantry.spark.BatchInference;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -30,6 +31,7 @@ public final class AnswerOnSpark {
   private AnswerOnSpark() {}
 
   public static void main(String[] arguments) throws IOException {
+    Usage.check("AnswerOnSpark MODEL FOLDER", arguments);
     String master = System.getProperty("spark.master", "local[2]");
     try (SparkSession spark = SparkSession.builder().master(master).getOrCreate()) {
       String shards = Path.of(arguments[1]).resolve("images").toString();
