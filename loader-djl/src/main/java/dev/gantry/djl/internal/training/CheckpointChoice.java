@@ -21,6 +21,7 @@ import java.util.OptionalLong;
 import java.util.Set;
 import java.util.function.Function;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
@@ -54,8 +55,25 @@ public record CheckpointChoice(
   /// The checkpoint on the disk that was saved last.
   public Optional<StoredCheckpoint> latest() {
     CheckpointListing listing = CheckpointStore.list(session, directory);
-    return (fallBack ? listing.warned().latestWhole() : listing.latest())
+    return namingOption(() -> fallBack ? listing.warned().latestWhole() : listing.latest())
         .map(checkpoint -> checkpoint);
+  }
+
+  /// Has the error of a damaged checkpoint say which option passes over it.
+  private <T> T namingOption(Supplier<T> latest) {
+    try {
+      return latest.get();
+    } catch (MalformedFileException damaged) {
+      if (fallBack) {
+        throw damaged;
+      }
+      String detail =
+          damaged.detail() + "; optFallBack(true) takes the last intact checkpoint before it";
+      MalformedFileException named =
+          new MalformedFileException(damaged.file(), damaged.offset(), damaged.kind(), detail);
+      named.initCause(damaged);
+      throw named;
+    }
   }
 
   /// Does what the restores of [CheckpointSaver][dev.gantry.djl.CheckpointSaver] say.
@@ -67,8 +85,11 @@ public record CheckpointChoice(
       store.fetch(step.getAsLong());
       restored = Optional.of(mending(false, hasCopy -> ofStep(step.getAsLong(), target, hasCopy)));
     } else {
-      store.fetchLatest(fallBack);
-      restored = mending(fallBack, hasCopy -> latest(target, hasCopy));
+      restored =
+          namingOption(() -> {
+            store.fetchLatest(fallBack);
+            return mending(fallBack, hasCopy -> latest(target, hasCopy));
+          });
     }
     restored
         .map(TrainingRestore.Restored::checkpoint)
