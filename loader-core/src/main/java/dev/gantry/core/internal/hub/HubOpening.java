@@ -4,8 +4,6 @@ package dev.gantry.core.internal.hub;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
-import dev.gantry.core.internal.cache.RemoteCache;
-import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.store.FileCache;
@@ -31,14 +29,7 @@ final class HubOpening {
   /// How much of a file is read at once that is fetched for others.
   private static final long PIECE_BYTES = 64L << 20;
 
-  private final HubSettings settings;
-  private final FileCalls calls;
-  private final HttpStore http;
-  private final HubClient client;
-  private final HubCache cache;
-  private final HubDisk disk;
-  private final RemoteCache blocks;
-  private final long smallBytes;
+  private final HubParts parts;
   private final HubName name;
   private final CachePolicy policy;
 
@@ -49,14 +40,7 @@ final class HubOpening {
   private @Nullable TransferException refusal;
 
   HubOpening(HubParts parts, HubName name, CachePolicy policy) {
-    this.settings = parts.settings();
-    this.calls = parts.calls();
-    this.http = parts.http();
-    this.client = parts.client();
-    this.cache = parts.cache();
-    this.disk = parts.disk();
-    this.blocks = parts.blocks();
-    this.smallBytes = parts.smallBytes();
+    this.parts = parts;
     this.name = name;
     this.policy = policy;
   }
@@ -64,22 +48,25 @@ final class HubOpening {
   /// Opens the file: out of the cache if its commit is fixed, or the hub says that it has not changed.
   StoredFile open() {
     Optional<Path> fixed = name.isFixed() ? cached(name) : Optional.empty();
-    Optional<HubTree> tree = name.isFixed() ? cache.tree(name) : Optional.empty();
+    Optional<HubTree> tree = name.isFixed() ? parts.cache().tree(name) : Optional.empty();
     Optional<HubTree.Entry> entry = tree.flatMap(files -> files.file(name.path()));
     if (fixed.isPresent()) {
       return local(fixed.get(), entry.map(HubTree.Entry::state));
     }
-    if ((tree.isPresent() && entry.isEmpty()) || (name.isFixed() && cache.isMissing(name))) {
+    if ((tree.isPresent() && entry.isEmpty())
+        || (name.isFixed() && parts.cache().isMissing(name))) {
       throw HubErrors.failure("open", name, 404, "this commit has no such file");
     }
-    if (entry.isPresent() && !settings.offline()) {
+    if (entry.isPresent() && !parts.settings().offline()) {
       return open(name, entry.get().state());
     }
-    Optional<Path> last = cache.commit(name).map(name::at).flatMap(this::cached);
-    if (settings.offline()) {
+    Optional<Path> last = parts.cache().commit(name).map(name::at).flatMap(this::cached);
+    if (parts.settings().offline()) {
       return local(
-          last.orElseThrow(() -> HubErrors.offline("open", name, settings)), Optional.empty());
+          last.orElseThrow(() -> HubErrors.offline("open", name, parts.settings())),
+          Optional.empty());
     }
+    HubClient client = parts.client();
     HubFile there;
     try {
       there =
@@ -87,8 +74,8 @@ final class HubOpening {
               name,
               last.isEmpty(),
               commit -> {
-                cache.note(name, commit);
-                cache.noteMissing(name.at(commit));
+                parts.cache().note(name, commit);
+                parts.cache().noteMissing(name.at(commit));
               });
     } catch (TransferException e) {
       if (last.isEmpty() || HubErrors.isFinal(e)) {
@@ -97,18 +84,18 @@ final class HubOpening {
       LOG.warn("{}; {} is used", e.getMessage(), last.get());
       return local(last.get(), Optional.empty());
     }
-    cache.note(name, there.commit());
+    parts.cache().note(name, there.commit());
     return open(name.at(there.commit()), there.state());
   }
 
   private Optional<Path> cached(HubName at) {
-    return Optional.of(cache.pointer(at)).filter(Files::isRegularFile);
+    return Optional.of(parts.cache().pointer(at)).filter(Files::isRegularFile);
   }
 
   /// @param known what the hub says of the file, if that is known
   private StoredFile local(Path file, Optional<HubVersion> known) {
     pointer = file;
-    HubVersion.Cached cached = new HubVersion.Cached(calls, file, policy, etag(file));
+    HubVersion.Cached cached = new HubVersion.Cached(parts.calls(), file, policy, etag(file));
     if (known.isPresent() && known.get().size() != cached.size()) {
       cached.close();
       throw HubErrors.damaged(name, file, cached.size(), known.get().size());
@@ -130,25 +117,25 @@ final class HubOpening {
 
   /// Opens a file of a commit.
   private StoredFile open(HubName at, HubVersion state) {
-    Path file = cache.pointer(at);
-    Path blob = cache.blob(at, state.etag());
+    Path file = parts.cache().pointer(at);
+    Path blob = parts.cache().blob(at, state.etag());
     if (Files.isRegularFile(file)) {
       return local(file, Optional.of(state));
     }
     pointer = file;
     try {
-      cache.makeFolders(at, state.etag());
+      parts.cache().makeFolders(at, state.etag());
     } catch (TransferException e) {
       refuse(e);
       return bytes(at, state, () -> {});
     }
-    boolean small = state.size() <= smallBytes;
+    boolean small = state.size() <= parts.smallBytes();
     HubLock lock =
         HubLock.take(
-            calls,
-            cache.lockFile(at, state.etag()),
+            parts.calls(),
+            parts.cache().lockFile(at, state.etag()),
             small ? FileCalls.LOCK_EX : FileCalls.LOCK_SH,
-            () -> cache.progress(blob),
+            () -> parts.cache().progress(blob),
             () -> Files.exists(blob));
     return Cleanup.orUndo(
         () -> {
@@ -158,7 +145,7 @@ final class HubOpening {
           if (!Files.exists(blob)) {
             if (!small) {
               // Before the next look, so that no process publishes the blob without this link.
-              cache.expect(cache.incomplete(at, state.etag()), file);
+              parts.cache().expect(parts.cache().incomplete(at, state.etag()), file);
             } else if (!copied(at, state, blob)) {
               return bytes(at, state, lock::close);
             }
@@ -171,7 +158,7 @@ final class HubOpening {
             // Another process has published the blob just now.
             coming.close();
           }
-          disk.link(blob, file);
+          parts.disk().link(blob, file);
           lock.close();
           return local(file, Optional.of(state));
         },
@@ -180,19 +167,19 @@ final class HubOpening {
 
   private void refuse(TransferException reason) {
     refusal = reason;
-    blocks.refuse(reason);
+    parts.blocks().refuse(reason);
   }
 
   /// Copies a small file to the cache.
   ///
   /// @return whether the disk took it
   private boolean copied(HubName at, HubVersion state, Path blob) {
-    byte[] bytes = client.bytes(at, state.size());
+    byte[] bytes = parts.client().bytes(at, state.size());
     if (bytes.length != state.size() || !state.matches(bytes)) {
       throw HubErrors.wrong("GET", at, "the bytes that came are not those of the ETag");
     }
     try {
-      disk.install(blob, bytes);
+      parts.disk().install(blob, bytes);
       return true;
     } catch (TransferException e) {
       refuse(e);
@@ -201,12 +188,15 @@ final class HubOpening {
   }
 
   private StoredFile coming(HubName at, HubVersion state, HubLock lock) {
-    return blocks.open(at.location(), policy, () -> bytes(at, state, lock::close));
+    return parts.blocks().open(at.location(), policy, () -> bytes(at, state, lock::close));
   }
 
   /// @param whenClosed run when the file is closed
   private HubVersion.Coming bytes(HubName at, HubVersion state, Runnable whenClosed) {
-    StoredFile bytes = http.open(at.location(), client.uri(at.resolve()), settings::headers, true);
+    StoredFile bytes =
+        parts
+            .http()
+            .open(at.location(), parts.client().uri(at.resolve()), parts.settings()::headers, true);
     if (bytes.size() != state.size()) {
       bytes.close();
       throw HubErrors.wrong(
@@ -236,7 +226,7 @@ final class HubOpening {
                         name,
                         0,
                         "the cache folder "
-                            + settings.cache()
+                            + parts.settings().cache()
                             + " did not take the file; a warning in the log says why")));
   }
 
@@ -246,7 +236,7 @@ final class HubOpening {
     try (SourceFile source = new SourceFile(file, coming);
         Arena arena = Arena.ofShared()) {
       HubVersion state = (HubVersion) source.identity();
-      published = cache.published(cache.incomplete(HubName.of(file), state.etag()));
+      published = parts.cache().published(parts.cache().incomplete(HubName.of(file), state.etag()));
       MemorySegment buffer = arena.allocate(Math.min(PIECE_BYTES, source.size()));
       for (long done = 0; done < source.size(); done += buffer.byteSize()) {
         long bytes = Math.min(buffer.byteSize(), source.size() - done);
