@@ -236,9 +236,15 @@ public final class WeightsWriter {
       return this;
     }
 
-    /// @throws MisuseException if neither a file nor a folder is set
+    /// @throws MisuseException if neither a file nor a folder is set, or one file has options of a folder
     public WeightsWriter build() {
-      return new WeightsWriter(this, MisuseException.requireGiven("setFile or setFolder", target));
+      Path chosen = MisuseException.requireGiven("setFile or setFolder", target);
+      if (!isFolder && !files.equals(DataFileOptions.defaults())) {
+        throw new MisuseException(
+            "optName and optFileBytes are for the files of setFolder, and setFile names the only"
+                + " one");
+      }
+      return new WeightsWriter(this, chosen);
     }
   }
 }

@@ -131,5 +131,9 @@ class WeightsWriterTest {
     assertThatThrownBy(() -> WeightsWriter.builder().optFileBytes(0))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining("optFileBytes");
+    WeightsWriter.Builder one = WeightsWriter.builder().setFile(Path.of("one.safetensors"));
+    assertThatThrownBy(() -> one.optName("part").build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("optName and optFileBytes are for the files of setFolder");
   }
 }

@@ -12,6 +12,8 @@ import java.util.Optional;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
 
 /// The folder of a cache, and the most bytes that its files may take.
 public record CacheSettings(Path folder, long mostBytes) {
@@ -26,6 +28,7 @@ public record CacheSettings(Path folder, long mostBytes) {
 
   public static final String BYTES_VARIABLE = "GANTRY_CACHE_BYTES";
 
+  private static final Logger LOG = LoggerFactory.getLogger(CacheSettings.class);
   private static final Pattern BYTES = Pattern.compile("(\\d{1,15}) ?(MB|GB|TB)?");
   private static final Map<String, Long> UNITS =
       Map.of("MB", 1_000_000L, "GB", 1_000_000_000L, "TB", 1_000_000_000_000L);
@@ -40,7 +43,14 @@ public record CacheSettings(Path folder, long mostBytes) {
   /// @throws MisuseException if the setting for bytes is not a number of bytes, even without a folder
   public static Optional<CacheSettings> ofProcess() {
     Optional<Long> bytes = setting(BYTES_PROPERTY, BYTES_VARIABLE).map(CacheSettings::bytes);
-    return setting(PROPERTY, VARIABLE)
+    Optional<String> chosen = setting(PROPERTY, VARIABLE);
+    if (bytes.isPresent() && chosen.isEmpty()) {
+      LOG.warn(
+          "--cache-bytes ({}) says nothing without --cache-folder ({}): remote files are not kept",
+          BYTES_VARIABLE,
+          VARIABLE);
+    }
+    return chosen
         .map(Path::of)
         .map(folder -> new CacheSettings(folder, bytes.orElseGet(() -> half(folder))));
   }

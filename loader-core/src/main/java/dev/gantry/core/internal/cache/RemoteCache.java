@@ -73,6 +73,7 @@ public final class RemoteCache implements FileCache {
 
   private final Map<String, CachedFile> open = new HashMap<>();
   private final AtomicBoolean warned = new AtomicBoolean();
+  private final AtomicBoolean warnedOfSize = new AtomicBoolean();
   private volatile boolean mayPut = true;
 
   /// Cancelled by [#close].
@@ -198,6 +199,7 @@ public final class RemoteCache implements FileCache {
     }
     CachedFile cached = acquire(folder, folder.key(version), version.size(), remote != null);
     if (cached == null) {
+      warnOfSize(version);
       return null;
     }
     boolean filling = false;
@@ -216,6 +218,20 @@ public final class RemoteCache implements FileCache {
       if (!filling) {
         leave(cached);
       }
+    }
+  }
+
+  /// The bound may have been given in another unit than was meant.
+  private void warnOfSize(WholeFile.Version version) {
+    long bytes = CacheEntry.cost(version.size());
+    if (settings != null
+        && bytes > settings.mostBytes()
+        && warnedOfSize.compareAndSet(false, true)) {
+      LOG.warn(
+          "{} is read past the cache: it takes {} bytes, and the cache may take {}",
+          version.file(),
+          bytes,
+          settings.mostBytes());
     }
   }
 
