@@ -12,6 +12,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.ring.RingOptions;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.djl.internal.datasets.ChosenSamples;
 import dev.gantry.djl.internal.datasets.DatasetSettings;
@@ -429,7 +430,12 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// @throws MisuseException if there is no such file or folder
   static void requireThere(String option, Path path) {
     if (Files.notExists(path)) {
-      throw new MisuseException(option + " is " + path + "; there is no such file or folder");
+      throw new MisuseException(
+          option
+              + " is "
+              + path
+              + "; there is no such file or folder"
+              + FileErrors.whyMissing(path.toString()));
     }
   }
 

@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.files;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.session.GantrySession;
+import dev.gantry.core.internal.store.FileErrors;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -116,7 +117,8 @@ public final class NamePatterns {
             .sorted(Comparator.comparing(Location::fileName))
             .toList();
     if (found.isEmpty()) {
-      throw new MisuseException(option + " is " + name + "; there is no such file");
+      throw new MisuseException(
+          option + " is " + name + "; there is no such file" + FileErrors.whyMissing(name));
     }
     return found;
   }

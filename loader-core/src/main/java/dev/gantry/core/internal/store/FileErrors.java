@@ -12,12 +12,20 @@ import java.nio.file.FileSystemException;
 ///
 /// `java.nio` keeps the meaning of an `errno` but not its number; the numbers here are Linux's.
 public final class FileErrors {
+  /// The encoding of the JVM's file names, which the locale decides.
+  private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
+
   private FileErrors() {}
 
   /// @param operation what was tried, such as `open`
   /// @param subject what it was tried on: the file, with offset and length where they matter
   public static TransferException of(String operation, String subject, IOException cause) {
-    return new TransferException(operation, subject, failure(cause), cause);
+    return new TransferException(operation, subject, failure(subject, cause), cause);
+  }
+
+  /// @param errno of the call that failed
+  static TransferException of(String operation, String subject, int errno) {
+    return new TransferException(operation, subject, failure(subject, errno));
   }
 
   /// Makes the error for a directory where a file was expected.
@@ -25,14 +33,32 @@ public final class FileErrors {
     return new TransferException(operation, subject, Errno.failure(Errno.EISDIR.code()));
   }
 
-  private static Failure failure(IOException cause) {
+  /// Returns why there may be no file of this name, to follow the error that there is none; empty if the name looks right.
+  public static String whyMissing(String name) {
+    if (name.startsWith("~/") || name.contains("/~/")) {
+      return "; only shells take ~ for the home folder";
+    }
+    // The JVM replaces each byte of a name that it cannot decode by one of these characters.
+    return !NAMES.equals("UTF-8") && (name.indexOf('?') >= 0 || name.indexOf('\uFFFD') >= 0)
+        ? "; this JVM takes names as " + NAMES + ": set LC_ALL=C.UTF-8 for others"
+        : "";
+  }
+
+  private static Failure failure(String subject, int errno) {
+    Failure.Errno known = Errno.failure(errno);
+    return errno == Errno.ENOENT.code()
+        ? new Failure.Errno(errno, known.name(), known.meaning() + whyMissing(subject))
+        : known;
+  }
+
+  private static Failure failure(String subject, IOException cause) {
     if (cause instanceof ClosedByInterruptException) {
       return new Failure.Cancelled();
     }
     String reason =
         cause instanceof FileSystemException file ? file.getReason() : cause.getMessage();
     return Errno.of(cause)
-        .map(known -> Errno.failure(known.code()))
+        .map(known -> failure(subject, known.code()))
         .orElseGet(() ->
             new Failure.Errno(0, "unknown", reason == null ? "the JDK gives no reason" : reason));
   }

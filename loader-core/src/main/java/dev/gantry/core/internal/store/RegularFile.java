@@ -23,9 +23,6 @@ import java.util.concurrent.atomic.AtomicBoolean;
 public final class RegularFile {
   private static final int NONE = -1;
 
-  /// The encoding of the JVM's file names, which the locale decides.
-  private static final String NAMES = System.getProperty("sun.jnu.encoding", "UTF-8");
-
   private final FileCalls calls;
   private final Object shown;
   private final int buffered;
@@ -103,23 +100,9 @@ public final class RegularFile {
   }
 
   private static GantryException failure(int errno, Path shown) {
-    String name = shown.toString();
-    if (errno == Errno.ENXIO.code()) {
-      return notRegular(shown);
-    }
-    Failure.Errno failure = Errno.failure(errno);
-    if (errno == Errno.ENOENT.code()
-        && !NAMES.equals("UTF-8")
-        && (name.indexOf('?') >= 0 || name.indexOf('\uFFFD') >= 0)) {
-      // The JVM replaces each byte of a name that it cannot decode by one of these characters.
-      String meaning =
-          failure.meaning()
-              + "; this JVM takes names as "
-              + NAMES
-              + ": set LC_ALL=C.UTF-8 for others";
-      failure = new Failure.Errno(errno, failure.name(), meaning);
-    }
-    return new TransferException("open", name, failure);
+    return errno == Errno.ENXIO.code()
+        ? notRegular(shown)
+        : FileErrors.of("open", shown.toString(), errno);
   }
 
   private static MalformedFileException notRegular(Path shown) {

@@ -180,6 +180,8 @@ class SourceFileTest {
     Path missing = folder.resolve("missing");
     assertThat(failureOf(() -> open(missing, CachePolicy.BUFFERED)))
         .hasMessage("open failed: %s: errno 2 ENOENT: No such file or directory", missing);
+    assertThat(failureOf(() -> open(Path.of("~/missing"), CachePolicy.BUFFERED)))
+        .hasMessageEndingWith("No such file or directory; only shells take ~ for the home folder");
   }
 
   @Test
