@@ -49,10 +49,11 @@ class DatasetMisuseTest {
         "optShuffleBlocks: samples must be 1 to 2147483647 (was 0)");
     isRefused(() -> builder.optThreads(-1), "optThreads must be 0 to 64 (was -1)");
     isRefused(
-        () -> builder.optRequestBytes(5), "optRequestBytes must be 4096 to 1073741824 (was 5)");
+        () -> builder.optRequestBytes(5),
+        "optRequestBytes must be a positive multiple of 4096, at most 1073741824 (was 5)");
     isRefused(
         () -> builder.optRequestBytes(5000),
-        "optRequestBytes must be a multiple of 4096 (was 5000)");
+        "optRequestBytes must be a positive multiple of 4096, at most 1073741824 (was 5000)");
   }
 
   @Test

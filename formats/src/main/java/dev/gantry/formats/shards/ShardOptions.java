@@ -5,6 +5,7 @@ import dev.gantry.core.Cancellation;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.ProgressListener;
 import dev.gantry.core.internal.commit.WriteOptions;
+import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.formats.internal.json.JsonReader;
 import dev.gantry.formats.internal.json.JsonWriter;
 import java.util.Collections;
@@ -66,12 +67,7 @@ public final class ShardOptions {
 
   /// Sets how many bytes have one checksum: a multiple of 4096, up to 2³⁰.
   public ShardOptions withBlockBytes(long bytes) {
-    MisuseException.requireRange(
-        "withBlockBytes", bytes, ShardSet.PAGE_BYTES, ShardSet.MAX_BLOCK_BYTES);
-    if (bytes % ShardSet.PAGE_BYTES != 0) {
-      throw new MisuseException(
-          "withBlockBytes must be a multiple of " + ShardSet.PAGE_BYTES + " (was " + bytes + ")");
-    }
+    PlanLimits.requireBlocks("withBlockBytes", bytes, ShardSet.MAX_BLOCK_BYTES);
     return new ShardOptions(samplesPerShard, shardBytes, bytes, writers, metadata, write);
   }
 

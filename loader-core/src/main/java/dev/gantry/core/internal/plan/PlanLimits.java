@@ -29,19 +29,26 @@ public record PlanLimits(long requestBytes, long gapBytes, long slabBytes) {
 
   public PlanLimits {
     checkRequestBytes(requestBytes);
-    if (slabBytes <= 0 || slabBytes % BLOCK_BYTES != 0) {
-      throw new MisuseException(
-          "slabBytes is " + slabBytes + "; it must be a positive multiple of " + BLOCK_BYTES);
-    }
+    requireBlocks("slabBytes", slabBytes, Long.MAX_VALUE);
     MisuseException.requireRange("gapBytes", gapBytes, 0, Long.MAX_VALUE);
   }
 
   /// @throws MisuseException if `bytes` is not a valid size of a request
   public static void checkRequestBytes(long bytes) {
-    MisuseException.requireRange("optRequestBytes", bytes, BLOCK_BYTES, MAX_REQUEST_BYTES);
-    if (bytes % BLOCK_BYTES != 0) {
+    requireBlocks("optRequestBytes", bytes, MAX_REQUEST_BYTES);
+  }
+
+  /// @throws MisuseException if the option's `bytes` are not whole blocks, one at least and `most` at most
+  public static void requireBlocks(String option, long bytes, long most) {
+    if (bytes <= 0 || bytes > most || bytes % BLOCK_BYTES != 0) {
       throw new MisuseException(
-          "optRequestBytes must be a multiple of " + BLOCK_BYTES + " (was " + bytes + ")");
+          option
+              + " must be a positive multiple of "
+              + BLOCK_BYTES
+              + (most == Long.MAX_VALUE ? "" : ", at most " + most)
+              + " (was "
+              + bytes
+              + ")");
     }
   }
 

@@ -33,13 +33,7 @@ public record RingOptions(
 
   public RingOptions {
     MisuseException.requireRange("slots", slots, MIN_SLOTS, MAX_SLOTS);
-    if (slotBytes <= 0 || slotBytes % PlanLimits.BLOCK_BYTES != 0) {
-      throw new MisuseException(
-          "slotBytes is "
-              + slotBytes
-              + "; it must be a positive multiple of "
-              + PlanLimits.BLOCK_BYTES);
-    }
+    PlanLimits.requireBlocks("slotBytes", slotBytes, Long.MAX_VALUE);
     MisuseException.requireRange("hostBytes", hostBytes, 0, slotBytes);
   }
 
