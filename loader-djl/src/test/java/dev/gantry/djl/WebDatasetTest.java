@@ -12,6 +12,8 @@ import ai.djl.training.dataset.Batch;
 import dev.gantry.core.DType;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
+import dev.gantry.formats.tfrecord.Compression;
+import dev.gantry.formats.tfrecord.TfRecordWriter;
 import dev.gantry.formats.webdataset.MemberField;
 import java.io.IOException;
 import java.io.OutputStream;
@@ -293,6 +295,24 @@ class WebDatasetTest {
           .isInstanceOf(MalformedFileException.class)
           .hasMessageContaining("the file is a ZIP archive");
     }
+  }
+
+  @Test
+  void recordsAndArchivesAreTakenForWhatTheyAre() throws IOException {
+    write();
+    Path records = folder.resolve("a.tfrecord");
+    try (TfRecordWriter writer = TfRecordWriter.create(records, Compression.NONE)) {
+      writer.write(new byte[600]);
+      writer.commit();
+    }
+    assertThatThrownBy(() -> dataset(records.toString()).build())
+        .hasMessageEndingWith("; the file is TFRecord, which TfRecordDataset reads");
+    assertThatThrownBy(() ->
+            TfRecordDataset.builder()
+                .setPath(folder.resolve("train-000.tar"))
+                .setSampling(2)
+                .build())
+        .hasMessageEndingWith("; the file is a tar archive, which WebDataset reads");
   }
 
   @Test

@@ -2,6 +2,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.checksum.Crc32c;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -11,15 +12,13 @@ import java.util.zip.CRC32C;
 /// What stands around a record's data: before it its length (u64, little endian) and the masked
 /// checksum of those 8 bytes, behind it the masked checksum of the data.
 ///
-/// A masked checksum is a CRC32C, rotated and shifted, so that the checksum of bytes that contain
-/// checksums is not weak. Not thread-safe: an instance keeps its CRC32C object from call to call.
+/// Not thread-safe: an instance keeps its CRC32C object from call to call.
 final class Framing {
   static final int LENGTH_BYTES = 8;
   static final int CRC_BYTES = 4;
   static final int HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
   static final int BYTES = HEADER_BYTES + CRC_BYTES;
 
-  private static final int MASK_DELTA = 0xa282ead8;
   private static final String MOVED = "it is not where it was: the file has changed";
 
   private final CRC32C crc = new CRC32C();
@@ -29,7 +28,7 @@ final class Framing {
   int checksum(ByteBuffer bytes, int from, int length) {
     crc.reset();
     crc.update(bytes.limit(from + length).position(from));
-    return mask((int) crc.getValue());
+    return Crc32c.masked((int) crc.getValue());
   }
 
   /// Whether the 12 bytes from `at` on are a header whose checksum is right.
@@ -57,10 +56,6 @@ final class Framing {
   boolean isData(ByteBuffer bytes, int at, int length) {
     int stored = bytes.clear().getInt(at + HEADER_BYTES + length);
     return checksum(bytes, at + HEADER_BYTES, length) == stored;
-  }
-
-  static int mask(int crc) {
-    return Integer.rotateRight(crc, 15) + MASK_DELTA;
   }
 
   /// Makes the error of a record.
@@ -105,7 +100,7 @@ final class Framing {
     last.limit(last.capacity() - CRC_BYTES);
     crc.reset();
     buffers.forEach(crc::update);
-    if (mask((int) crc.getValue()) != stored) {
+    if (Crc32c.masked((int) crc.getValue()) != stored) {
       throw fault.of(0, 0, TfRecordReader.DATA_CRC, wrongData(bytes - BYTES));
     }
   }

@@ -208,15 +208,19 @@ public final class TfRecordReader implements AutoCloseable {
     return true;
   }
 
+  /// What the window has of the bytes that tell a file's format.
+  private ByteBuffer start() {
+    int here = Math.min(require(0), OtherFormats.START_BYTES);
+    return window.slice(0, here).asByteBuffer();
+  }
+
   private long checkedLength() {
     ByteBuffer memory = window.bytes();
     if (!framing.isHeader(memory, window.start())) {
       throw fault(
           LENGTH_CRC,
           "the checksum of its length is wrong"
-              + (window.position() == 0
-                  ? OtherFormats.instead(window.slice(0, HEADER_BYTES).asByteBuffer())
-                  : ""));
+              + (window.position() == 0 ? OtherFormats.instead(start()) : ""));
     }
     memory.clear();
     long length = memory.getLong(window.start());

@@ -124,7 +124,7 @@ public final class TfRecordWriter implements AutoCloseable {
     frame.clear().putInt(Framing.LENGTH_BYTES, sum);
     append(MemorySegment.ofBuffer(frame));
     append(record);
-    frame.putInt(0, Framing.mask(Crc32c.of(record)));
+    frame.putInt(0, Crc32c.masked(Crc32c.of(record)));
     append(MemorySegment.ofBuffer(frame).asSlice(0, Framing.CRC_BYTES));
     records++;
   }

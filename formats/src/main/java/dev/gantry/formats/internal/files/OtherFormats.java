@@ -2,8 +2,12 @@
 package dev.gantry.formats.internal.files;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.formats.spi.FileBytes;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Optional;
@@ -11,6 +15,15 @@ import java.util.Optional;
 /// Recognises other file formats by their first bytes, so that an error can say what the file is.
 public final class OtherFormats {
   private record Signature(String start, String description) {}
+
+  /// What such a file is; errors about its index say it, too.
+  public static final String TFRECORD = "TFRecord, which TfRecordDataset reads";
+
+  /// As for [#TFRECORD].
+  public static final String TAR = "a tar archive, which WebDataset reads";
+
+  private static final ValueLayout.OfInt SUM =
+      ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
 
   private static final String PICKLE = "a Python pickle, such as older PyTorch writes";
 
@@ -36,8 +49,11 @@ public final class OtherFormats {
           new Signature(
               "<", "HTML or XML, as of an error that was downloaded instead of the file"));
 
+  private static final String TAR_MAGIC = "ustar";
+  private static final int TAR_MAGIC_AT = 257;
+
   /// How many of a file's first bytes suffice.
-  private static final int START_BYTES = 32;
+  public static final int START_BYTES = TAR_MAGIC_AT + TAR_MAGIC.length();
 
   private OtherFormats() {}
 
@@ -49,11 +65,24 @@ public final class OtherFormats {
   }
 
   private static Optional<String> describe(ByteBuffer bytes) {
+    if (isTfRecord(bytes)) {
+      return Optional.of(TFRECORD);
+    }
     String start = StandardCharsets.ISO_8859_1.decode(bytes).toString();
+    if (start.startsWith(TAR_MAGIC, TAR_MAGIC_AT)) {
+      return Optional.of(TAR);
+    }
     return SIGNATURES.stream()
         .filter(signature -> start.startsWith(signature.start()))
         .map(Signature::description)
         .findFirst();
+  }
+
+  /// Whether the file begins with a record's length and the checksum of it.
+  private static boolean isTfRecord(ByteBuffer bytes) {
+    MemorySegment start = MemorySegment.ofBuffer(bytes);
+    return start.byteSize() >= Long.BYTES + Integer.BYTES
+        && Crc32c.masked(Crc32c.of(start.asSlice(0, Long.BYTES))) == start.get(SUM, Long.BYTES);
   }
 
   /// Returns the end of an error's reason, which names the format that the file has instead; empty if its start is

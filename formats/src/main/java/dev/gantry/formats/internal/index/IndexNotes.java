@@ -4,6 +4,7 @@ package dev.gantry.formats.internal.index;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.internal.checksum.Crc32c;
+import dev.gantry.formats.internal.files.OtherFormats;
 import dev.gantry.formats.internal.index.TfRecordIndex.Feature.Obstacle;
 import dev.gantry.formats.tfrecord.FeatureSpec;
 import java.lang.foreign.MemorySegment;
@@ -32,6 +33,12 @@ public record IndexNotes(
     List<TfRecordIndex.Feature> features,
     Map<String, Integer> checksums) {
   private static final String FORMAT = "format";
+
+  /// What the files are whose indexes have these formats.
+  private static final Map<String, String> INDEXED =
+      Map.of(
+          IndexFormat.FORMAT, OtherFormats.TFRECORD, "gantry-webdataset-index", OtherFormats.TAR);
+
   private static final String VERSION = "version";
   private static final String FILE_SIZE = "file_size";
   private static final String FILE_MODIFIED = "file_mtime_ns";
@@ -140,7 +147,12 @@ public record IndexNotes(
     ///     unknown version are not parsed further
     public long version(String format) {
       if (!format.equals(notes.get(FORMAT))) {
-        throw malformed("not-an-index", "a safetensors file, but none of the format " + format);
+        String other = INDEXED.get(notes.getOrDefault(FORMAT, ""));
+        throw malformed(
+            "not-an-index",
+            other == null
+                ? "a safetensors file, but none of the format " + format
+                : "the index of a file that is " + other);
       }
       return number(VERSION, 0, Long.MAX_VALUE);
     }

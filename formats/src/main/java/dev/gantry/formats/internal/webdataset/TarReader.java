@@ -199,20 +199,22 @@ public final class TarReader implements AutoCloseable {
           TRUNCATED,
           have == 0
               ? "the blocks of zeros are missing that end an archive"
-              : "only " + have + " bytes of a header");
+              : "only " + have + " bytes of a header" + instead(at, have));
     }
     TarHeader header = block();
     if (!header.isZero() && !header.hasItsChecksum()) {
-      throw fault(
-          at,
-          CHECKSUM,
-          "a header's checksum is not that of its bytes"
-              + (at == 0
-                  ? OtherFormats.instead(window.slice(0, TarHeader.BYTES).asByteBuffer())
-                  : ""));
+      throw fault(at, CHECKSUM, "a header's checksum is not that of its bytes" + instead(at, have));
     }
     window.consume(TarHeader.BYTES);
     return header;
+  }
+
+  /// @param have how many bytes of a header are in the window
+  private String instead(long at, int have) {
+    return at == 0
+        ? OtherFormats.instead(
+            window.slice(0, Math.min(have, OtherFormats.START_BYTES)).asByteBuffer())
+        : "";
   }
 
   private TarHeader block() {

@@ -14,6 +14,8 @@ public final class Crc32c {
   /// The polynomial with its bits reversed, like the checksum: bit 0 is the coefficient of x³¹.
   private static final int POLYNOMIAL = 0x82F63B78;
 
+  private static final int MASK_DELTA = 0xa282ead8;
+
   /// The step at which `CRC32C` is fastest: long enough for its vector loop, and within the caches.
   private static final long STEP_BYTES = 1 << 20;
 
@@ -38,6 +40,12 @@ public final class Crc32c {
       checksum.update(buffer(bytes.asSlice(done, step)));
     }
     return (int) checksum.getValue();
+  }
+
+  /// Returns a checksum as TFRecord stores it: rotated and shifted, so that the checksum of bytes that contain checksums
+  /// is not weak.
+  public static int masked(int checksum) {
+    return Integer.rotateRight(checksum, 15) + MASK_DELTA;
   }
 
   /// Returns the memory as a buffer. Copies heap arrays other than `byte[]`, since they cannot be byte buffers.
