@@ -25,7 +25,7 @@ public sealed interface TensorTransform {
   ///
   /// @throws MisuseException if `axes` does not name each of its positions once
   static TensorTransform permute(int... axes) {
-    return new Permute(IntStream.of(axes).boxed().toList());
+    return new Permute(IntStream.of(MisuseException.requireGiven("axes", axes)).boxed().toList());
   }
 
   /// Gives the elements another shape, in C order. One size may be -1: it is computed from the others, as
@@ -33,7 +33,8 @@ public sealed interface TensorTransform {
   ///
   /// @throws MisuseException if a size is less than -1, or more than one is -1
   static TensorTransform reshape(long... sizes) {
-    return new Reshape(LongStream.of(sizes).boxed().toList());
+    return new Reshape(
+        LongStream.of(MisuseException.requireGiven("sizes", sizes)).boxed().toList());
   }
 
   /// Takes one of `count` equal parts along an axis, such as the keys of a fused query, key and value
@@ -66,7 +67,7 @@ public sealed interface TensorTransform {
   /// The transform that [#permute] makes.
   record Permute(List<Integer> axes) implements TensorTransform {
     public Permute {
-      axes = List.copyOf(axes);
+      axes = List.copyOf(MisuseException.requireGiven("axes", axes));
       if (!axes.stream()
           .sorted()
           .toList()
@@ -97,7 +98,7 @@ public sealed interface TensorTransform {
   /// The transform that [#reshape] makes.
   record Reshape(List<Long> sizes) implements TensorTransform {
     public Reshape {
-      sizes = List.copyOf(sizes);
+      sizes = List.copyOf(MisuseException.requireGiven("sizes", sizes));
       if (sizes.stream().anyMatch(size -> size < -1)
           || sizes.stream().filter(size -> size == -1).count() > 1) {
         throw new MisuseException(

@@ -166,6 +166,7 @@ public final class CuFileConfig {
   /// @throws MisuseException if libcufile has no such key, or would refuse the value
   public static CuFileConfig of(Map<String, ?> settings) {
     SortedMap<String, Object> root = new TreeMap<>();
+    MisuseException.requireGiven("settings", settings);
     settings.forEach((key, value) -> {
       check(key, value);
       put(key, value, root);
@@ -179,7 +180,8 @@ public final class CuFileConfig {
   ///
   /// @throws IOException if the file cannot be read
   public static CuFileConfig ofFile(Path cufileJson) throws IOException {
-    return new CuFileConfig(Files.readString(cufileJson));
+    return new CuFileConfig(
+        Files.readString(MisuseException.requireGiven("cufileJson", cufileJson)));
   }
 
   private static void checkPool(Map<String, ?> settings, String sizesKey, String countsKey) {

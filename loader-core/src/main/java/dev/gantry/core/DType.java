@@ -55,6 +55,6 @@ public enum DType {
 
   /// The dtype of exactly this name (upper case), or empty.
   public static Optional<DType> named(String name) {
-    return Optional.ofNullable(BY_NAME.get(name));
+    return Optional.ofNullable(BY_NAME.get(MisuseException.requireGiven("name", name)));
   }
 }

@@ -9,6 +9,7 @@ import java.nio.file.Path;
 /// @param length in bytes, may be 0
 public record Extent(Location file, long offset, long length) {
   public Extent {
+    MisuseException.requireGiven("file", file);
     if (offset < 0 || length < 0 || offset > Long.MAX_VALUE - length) {
       throw new MisuseException(
           "extent of " + file + " out of range: offset " + offset + ", length " + length);

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 public sealed interface Location {
   /// A file on this machine.
   static Location of(Path file) {
-    return new Local(MisuseException.requireGiven("path", file));
+    return new Local(file);
   }
 
   /// Reads a location. Text that begins with a scheme and `://`, such as `https://host/folder/model.safetensors`, names
@@ -74,6 +74,10 @@ public sealed interface Location {
 
   /// A file on this machine. Two are equal if their paths are, whatever their versions.
   record Local(Path path, @Nullable Object version) implements Location {
+    public Local {
+      MisuseException.requireGiven("path", path);
+    }
+
     /// Names the file in the version that it has when it is opened.
     public Local(Path path) {
       this(path, null);
@@ -140,7 +144,7 @@ public sealed interface Location {
     private static final Pattern SCHEME = Pattern.compile("[A-Za-z][A-Za-z0-9+.-]+://?");
 
     public Remote {
-      if (uri.getScheme() == null) {
+      if (MisuseException.requireGiven("uri", uri).getScheme() == null) {
         throw new MisuseException("location " + uri + " has no scheme, such as https");
       }
     }

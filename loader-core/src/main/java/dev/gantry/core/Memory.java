@@ -21,7 +21,7 @@ public sealed interface Memory extends Source {
     private static final Thread SOME_OTHER = Thread.ofPlatform().unstarted(() -> {});
 
     public OnHost {
-      if (!segment.isAccessibleBy(SOME_OTHER)) {
+      if (!MisuseException.requireGiven("segment", segment).isAccessibleBy(SOME_OTHER)) {
         throw new MisuseException("memory that is confined to one thread: " + segment);
       }
     }
@@ -47,6 +47,7 @@ public sealed interface Memory extends Source {
   /// @param address the first byte's address on the device
   record OnDevice(Device.Cuda device, long address, long length) implements Memory {
     public OnDevice {
+      MisuseException.requireGiven("device", device);
       if (address < 0 || length < 0) {
         throw new MisuseException(
             "device memory out of range: address " + address + ", length " + length);

@@ -13,6 +13,10 @@ public sealed interface Source permits Memory, Source.FilePart {
 
   /// A part of a file.
   record FilePart(Extent extent) implements Source {
+    public FilePart {
+      MisuseException.requireGiven("extent", extent);
+    }
+
     @Override
     public long length() {
       return extent.length();

@@ -19,7 +19,7 @@ public final class TensorShape {
   ///
   /// @throws MisuseException if a dimension is negative
   public static TensorShape of(long... dimensions) {
-    if (dimensions.length == 0) {
+    if (MisuseException.requireGiven("dimensions", dimensions).length == 0) {
       return SCALAR;
     }
     for (long dimension : dimensions) {

@@ -142,6 +142,7 @@ public final class ParameterNames {
         List<String> tensors,
         boolean optional,
         TensorTransform... transforms) {
+      MisuseException.requireGiven("transforms", transforms);
       for (int i = 0; i < transforms.length - 1; i++) {
         if (transforms[i] instanceof TensorTransform.Pad) {
           throw new MisuseException("pad must be the last transform of '" + parameter + "'");

@@ -33,8 +33,12 @@ public record SaveRequest(
     MisuseException.requireGiven("setModel", model);
     MisuseException.requireGiven("optTrainer", trainer);
     MisuseException.requireGiven("optDatasetState", datasetState);
-    metrics = Collections.unmodifiableMap(new LinkedHashMap<>(metrics));
-    metadata = Collections.unmodifiableMap(new LinkedHashMap<>(metadata));
+    metrics =
+        Collections.unmodifiableMap(
+            new LinkedHashMap<>(MisuseException.requireGiven("metrics", metrics)));
+    metadata =
+        Collections.unmodifiableMap(
+            new LinkedHashMap<>(MisuseException.requireGiven("metadata", metadata)));
   }
 
   /// A builder; step and model must be set.

@@ -17,13 +17,18 @@ import dev.gantry.formats.shards.ShardWriter;
 import dev.gantry.formats.tfrecord.Compression;
 import dev.gantry.formats.tfrecord.TfRecordShards;
 import dev.gantry.formats.tfrecord.TfRecordWriter;
+import java.io.IOException;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Executable;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.jspecify.annotations.Nullable;
@@ -44,6 +49,7 @@ class NullArgumentsTest {
             CheckpointListener.builder(),
             ShardDataset.builder(),
             TfRecordDataset.builder(),
+            WebDataset.builder(),
             MixedDataset.builder())
         .flatMap(builder ->
             Arrays.stream(builder.getClass().getMethods())
@@ -53,8 +59,8 @@ class NullArgumentsTest {
                 .map(method -> Arguments.of(method, builder)));
   }
 
-  private static boolean takesSomething(Method method) {
-    return Arrays.stream(method.getParameters())
+  private static boolean takesSomething(Executable called) {
+    return Arrays.stream(called.getParameters())
         .anyMatch(parameter ->
             !parameter.getType().isPrimitive()
                 && !parameter.getAnnotatedType().isAnnotationPresent(Nullable.class));
@@ -63,18 +69,60 @@ class NullArgumentsTest {
   @ParameterizedTest(name = "{0}")
   @MethodSource("options")
   void anOptionOfNothingIsNamed(Method option, Object builder) {
-    Object[] nothing =
-        Arrays.stream(option.getParameterTypes()).map(NullArgumentsTest::zero).toArray();
-    assertThatThrownBy(
-            () -> {
-              try {
-                option.invoke(builder, nothing);
-              } catch (InvocationTargetException e) {
-                throw e.getCause();
-              }
-            })
+    assertThatThrownBy(() -> call(option, builder))
         .isInstanceOf(MisuseException.class)
         .hasMessageContaining(option.getName());
+  }
+
+  @ParameterizedTest(name = "{0}")
+  @MethodSource("makers")
+  void whatIsMadeOfNothingIsMisuse(Executable maker) {
+    assertThatThrownBy(() -> call(maker, null)).isInstanceOf(MisuseException.class);
+  }
+
+  private static void call(Executable called, @Nullable Object of) throws Throwable {
+    Object[] nothing =
+        Arrays.stream(called.getParameterTypes()).map(NullArgumentsTest::zero).toArray();
+    try {
+      Object _ =
+          called instanceof Constructor<?> constructor
+              ? constructor.newInstance(nothing)
+              : ((Method) called).invoke(of, nothing);
+    } catch (InvocationTargetException e) {
+      throw e.getCause();
+    }
+  }
+
+  /// What programs get, and what stores throw, is not made by programs.
+  private static final Pattern RESULTS =
+      Pattern.compile(
+          ".*(Exception|IncompleteRead|Statistics|LoadReport|RestoredTraining|TensorInfo|Saved)|.*\\.(micrometer|Metrics|TransferReport|Failure).*");
+
+  /// Static factories and constructors of the recorded public API.
+  static Stream<Arguments> makers() throws IOException {
+    List<String> api = Files.readAllLines(Path.of("..", "docs", "public-api.txt"));
+    return api.subList(0, api.indexOf("# Models: 13 types")).stream()
+        .filter(line -> line.matches("dev\\.gantry\\.(core|formats|djl)\\..*"))
+        .map(line -> line.substring(0, line.indexOf(' ')))
+        .filter(name -> !RESULTS.matcher(name).matches())
+        .map(NullArgumentsTest::type)
+        .filter(type -> !type.isEnum())
+        .flatMap(type ->
+            Stream.<Executable>concat(
+                Stream.of(type.getConstructors()),
+                Stream.of(type.getDeclaredMethods())
+                    .filter(method -> Modifier.isStatic(method.getModifiers()))
+                    .filter(method -> Modifier.isPublic(method.getModifiers()))))
+        .filter(NullArgumentsTest::takesSomething)
+        .map(Arguments::of);
+  }
+
+  private static Class<?> type(String name) {
+    try {
+      return Class.forName(name);
+    } catch (ClassNotFoundException e) {
+      throw new AssertionError(e);
+    }
   }
 
   private static @Nullable Object zero(Class<?> type) {

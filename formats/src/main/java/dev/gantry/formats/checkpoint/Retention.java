@@ -29,6 +29,7 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   public Retention {
     MisuseException.requireRange("keep last", last, 0, Integer.MAX_VALUE);
     MisuseException.requireRange("keep every", everySteps, 0, Long.MAX_VALUE);
+    MisuseException.requireGiven("best", best);
   }
 
   /// A rule that keeps checkpoints.
@@ -55,7 +56,9 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
   /// @param count how many checkpoints stay
   public record Best(String metric, int count, Goal goal) {
     public Best {
+      MisuseException.requireGiven("metric", metric);
       MisuseException.requireRange("keep best", count, 1, Integer.MAX_VALUE);
+      MisuseException.requireGiven("goal", goal);
     }
 
     /// Returns the best of some checkpoints, or empty where none has the metric.

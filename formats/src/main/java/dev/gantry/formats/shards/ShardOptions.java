@@ -82,6 +82,7 @@ public final class ShardOptions {
   /// @param notes the notes, written in the map's order if it has one
   /// @throws MisuseException if a note cannot be encoded in UTF-8, or there are too many notes
   public ShardOptions withMetadata(Map<String, String> notes) {
+    MisuseException.requireGiven("withMetadata", notes);
     MisuseException.requireRange("withMetadata: notes", notes.size(), 0, JsonReader.MAX_NOTES);
     notes.forEach((key, text) -> {
       JsonWriter.requireText("a note's key", key);
@@ -99,12 +100,13 @@ public final class ShardOptions {
   /// Sets a listener that is told how many bytes were written. A [ShardWriter] counts each shard from 0,
   /// and calls the listener on its own threads.
   public ShardOptions withProgress(ProgressListener listener) {
-    return withWrite(write.withProgress(listener));
+    return withWrite(write.withProgress(MisuseException.requireGiven("withProgress", listener)));
   }
 
   /// Sets a cancellation that ends the write early; there is no dataset then.
   public ShardOptions withCancellation(Cancellation cancellation) {
-    return withWrite(write.withCancellation(cancellation));
+    return withWrite(
+        write.withCancellation(MisuseException.requireGiven("withCancellation", cancellation)));
   }
 
   /// Sets how each file is written, always with checksums. For 0 threads a [ShardWriter] uses 1.

@@ -111,7 +111,7 @@ public final class ShardSet {
   }
 
   private static Location index(Location folderOrFile) {
-    return switch (folderOrFile) {
+    return switch (MisuseException.requireGiven("folderOrFile", folderOrFile)) {
       case Location.Local(Path path, _) when Files.isDirectory(path) -> {
         Path file = path.resolve(FILE_NAME);
         if (!Files.exists(file)) {
@@ -206,6 +206,8 @@ public final class ShardSet {
   /// @param sets one or more, with equal fields
   /// @throws MisuseException also if the sets' fields differ
   public static SampleCatalogue catalogue(List<ShardSet> sets, List<String> names) {
+    MisuseException.requireGiven("sets", sets);
+    MisuseException.requireRange("number of sets", sets.size(), 1, Integer.MAX_VALUE);
     return new ShardCatalogue(sets, names);
   }
 

@@ -69,6 +69,7 @@ public sealed interface FeatureSpec {
       String name, Kind kind, DType dtype, TensorShape shape, Optional<Number> absent)
       implements FeatureSpec {
     public FixedLength {
+      MisuseException.requireGiven("absent", absent);
       check(kind, new Field(name, dtype, shape), absent.orElse(0));
     }
 
@@ -83,6 +84,7 @@ public sealed interface FeatureSpec {
   record VariableLength(String name, Kind kind, DType dtype, long most, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableLength {
+      MisuseException.requireGiven("padTo", padTo);
       check(kind, new Field(name, dtype, TensorShape.of(most)), padding);
     }
 
@@ -111,6 +113,7 @@ public sealed interface FeatureSpec {
       String name, Kind kind, DType dtype, long most, TensorShape step, Number padding, PadTo padTo)
       implements FeatureSpec {
     public VariableSteps {
+      MisuseException.requireGiven("padTo", padTo);
       check(kind, new Field(name, dtype, stacked(most, step)), padding);
     }
 
@@ -125,6 +128,7 @@ public sealed interface FeatureSpec {
   record Decoded(String name, DType dtype, TensorShape shape, FieldDecoder decoder)
       implements FeatureSpec {
     public Decoded {
+      MisuseException.requireGiven("decoder", decoder);
       check(Kind.BYTES, new Field(name, dtype, shape), 0);
     }
 
@@ -141,7 +145,7 @@ public sealed interface FeatureSpec {
 
   /// Pictures, JPEG or PNG, as U8 of (height, width, 3), such as those of `image/encoded`.
   static Decoded image(String name, ImageDecoding decoding) {
-    Field field = decoding.field(name);
+    Field field = MisuseException.requireGiven("decoding", decoding).field(name);
     return new Decoded(name, field.dtype(), field.shape(), decoding);
   }
 
@@ -163,10 +167,15 @@ public sealed interface FeatureSpec {
   /// Returns a shape with one more axis, the outermost.
   private static TensorShape stacked(long count, TensorShape one) {
     return TensorShape.of(
-        LongStream.concat(LongStream.of(count), LongStream.of(one.toArray())).toArray());
+        LongStream.concat(
+                LongStream.of(count),
+                LongStream.of(MisuseException.requireGiven("step", one).toArray()))
+            .toArray());
   }
 
   private static void check(Kind kind, Field field, Number padding) {
+    MisuseException.requireGiven("kind", kind);
+    MisuseException.requireGiven("padding", padding);
     String subject = "feature '" + field.name() + "'";
     DType dtype = field.dtype();
     boolean fits =

@@ -2,6 +2,7 @@
 package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.MisuseException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
@@ -16,6 +17,10 @@ public final class SkippedFaults {
   private final Map<String, Long> byKind;
   private long count;
 
+  static SkippedFaults of(TfRecordOptions options) {
+    return new SkippedFaults(MisuseException.requireGiven("options", options).corruption());
+  }
+
   /// Begins with no fault.
   public SkippedFaults(CorruptionPolicy policy) {
     this(policy, 0, new ConcurrentHashMap<>());
@@ -24,7 +29,7 @@ public final class SkippedFaults {
   /// @param before faults that were passed over earlier, and count too
   /// @param byKind counts the faults that are passed over from now on, by their kinds; several of these may share it
   public SkippedFaults(CorruptionPolicy policy, long before, ConcurrentMap<String, Long> byKind) {
-    this.policy = policy;
+    this.policy = MisuseException.requireGiven("policy", policy);
     this.count = before;
     this.byKind = byKind;
   }

@@ -62,7 +62,7 @@ public record TfRecordOptions(
   /// Returns these options for files of a known compression, so that it is not detected.
   public TfRecordOptions withCompression(Compression known) {
     return new TfRecordOptions(
-        Optional.of(known),
+        Optional.of(MisuseException.requireGiven("withCompression", known)),
         corruption,
         chunkBytes,
         mostRecordBytes,
@@ -75,7 +75,7 @@ public record TfRecordOptions(
   public TfRecordOptions withCorruption(CorruptionPolicy policy) {
     return new TfRecordOptions(
         compression,
-        policy,
+        MisuseException.requireGiven("withCorruption", policy),
         chunkBytes,
         mostRecordBytes,
         mostBatchBytes,

@@ -112,7 +112,7 @@ public final class TfRecordReader implements AutoCloseable {
 
   /// Opens a file of any store; else as [#open(Session, Path, TfRecordOptions)].
   public static TfRecordReader open(Session session, Location file, TfRecordOptions options) {
-    return open(session, file, options, Position.START, new SkippedFaults(options.corruption()));
+    return open(session, file, options, Position.START, SkippedFaults.of(options));
   }
 
   /// Opens a file between two records. A file that is not compressed is read from there; a compressed one is decompressed
@@ -121,7 +121,7 @@ public final class TfRecordReader implements AutoCloseable {
   /// @param from a [#position] of an earlier reader
   public static TfRecordReader open(
       Session session, Path file, TfRecordOptions options, Position from) {
-    return open(session, Location.of(file), options, from, new SkippedFaults(options.corruption()));
+    return open(session, Location.of(file), options, from, SkippedFaults.of(options));
   }
 
   /// Opens one of several files that are read together, of any store; else as

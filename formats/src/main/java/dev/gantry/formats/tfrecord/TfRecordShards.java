@@ -82,6 +82,8 @@ public final class TfRecordShards implements AutoCloseable {
 
   /// The files' names, in order.
   public static List<Path> files(Path folder, String name, int shards) {
+    MisuseException.requireGiven("folder", folder);
+    MisuseException.requireGiven("name", name);
     return IntStream.range(0, shards)
         .mapToObj(i -> folder.resolve(JointFiles.numbered(name, i, shards)))
         .toList();

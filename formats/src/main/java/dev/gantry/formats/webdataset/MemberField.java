@@ -79,6 +79,7 @@ public sealed interface MemberField {
       implements MemberField {
     public Decoded {
       check(extension);
+      MisuseException.requireGiven("decoder", decoder);
       Field _ = new Field("decoded", dtype, shape);
     }
   }
@@ -110,7 +111,7 @@ public sealed interface MemberField {
 
   /// Pictures, JPEG or PNG, as U8 of (height, width, 3).
   static MemberField image(String extension, ImageDecoding decoding) {
-    Field field = decoding.field("image");
+    Field field = MisuseException.requireGiven("decoding", decoding).field("image");
     return new Decoded(extension, field.dtype(), field.shape(), decoding);
   }
 

@@ -32,7 +32,11 @@ public final class RawFile {
   /// Memory, and where in the file its bytes are or go.
   ///
   /// @param offset of the first byte, from the start of the file
-  public record Part(long offset, Memory memory) {}
+  public record Part(long offset, Memory memory) {
+    public Part {
+      MisuseException.requireGiven("memory", memory);
+    }
+  }
 
   private final Location file;
   private final GantrySession session;
