@@ -155,8 +155,7 @@ class StraightValueTest {
   }
 
   private static RawRecord raw(Arena arena, byte[] record) {
-    MemorySegment data = arena.allocate(record.length);
-    return new RawRecord(Path.of("x"), 0, 0, data.copyFrom(MemorySegment.ofArray(record)));
+    return raw(arena.allocate(record.length), record);
   }
 
   /// Else all tests would pass without a value that is read straight.
@@ -188,6 +187,71 @@ class StraightValueTest {
         assertThat(rows.acceptAround(raw(arena, other), 3, part)).isFalse();
       }
       assertThat(rows.straight(4, record.length)).isEmpty();
+    }
+  }
+
+  /// Bytes around the value are changed at random, with a right checksum: whatever they say then, a record that was read
+  /// around its value gives the same rows or the same error.
+  @Test
+  void recordsThatSaySomethingElseAreDecodedAlikeEitherWay() {
+    Random random = new Random(11);
+    ExampleParser parser = new ExampleParser(FEATURES);
+    DecodedLayout layout = parser.layout(1);
+    byte[] good = record(random, 0);
+    int around = 0;
+    try (Arena arena = Arena.ofConfined()) {
+      MemorySegment ours = arena.allocate(layout.bytes());
+      MemorySegment others = arena.allocate(layout.bytes());
+      MemorySegment data = arena.allocate(good.length);
+      for (int i = 0; i < 3000; i++) {
+        RowDecoder rows =
+            new RowDecoder(parser.decoder(0), ours, layout, layout.rows(), parser.straightValue());
+        rows.accept(raw(data, good), 0);
+        byte[] changed = good.clone();
+        for (int change = random.nextInt(4); change > 0; change--) {
+          int at = random.nextInt(80);
+          changed[at < 40 ? at : good.length - 1 - (at - 40)] = (byte) random.nextInt(256);
+        }
+        String expected =
+            outcome(
+                others,
+                () -> {
+                  parser.decoder(0).decode(raw(data, changed), others, layout, layout.rows(), 0);
+                });
+        RecordSink.Straight part = rows.straight(0, changed.length).orElseThrow();
+        int start = (int) part.start();
+        byte[] rest = changed.clone();
+        Arrays.fill(rest, start, start + PIXELS, (byte) random.nextInt(256));
+        boolean[] right = new boolean[1];
+        String found =
+            outcome(
+                ours,
+                () -> {
+                  part.memory().copyFrom(MemorySegment.ofArray(changed).asSlice(start, PIXELS));
+                  right[0] = rows.acceptAround(raw(data, rest), 0, part);
+                  if (!right[0]) {
+                    rows.accept(raw(data, changed), 0);
+                  }
+                });
+        assertThat(found).as("try %d", i).isEqualTo(expected);
+        around += right[0] ? 1 : 0;
+      }
+    }
+    assertThat(around).isBetween(500, 2500);
+  }
+
+  private static RawRecord raw(MemorySegment data, byte[] record) {
+    return new RawRecord(Path.of("x"), 0, 0, data.copyFrom(MemorySegment.ofArray(record)));
+  }
+
+  /// The hash of the batch, or the message of the error.
+  private static String outcome(MemorySegment batch, Runnable decoding) {
+    batch.fill((byte) 0);
+    try {
+      decoding.run();
+      return "" + Arrays.hashCode(bytes(batch));
+    } catch (MalformedFileException e) {
+      return String.valueOf(e.getMessage());
     }
   }
 
