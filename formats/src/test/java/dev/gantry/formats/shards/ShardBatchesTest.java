@@ -38,7 +38,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What batches of shards are read by: as little as there can be.
+/// Batches of shards take as few reads and copies as their samples allow.
 @ExtendWith(NoLeaks.class)
 class ShardBatchesTest {
   private static final int PER_SHARD = 96;

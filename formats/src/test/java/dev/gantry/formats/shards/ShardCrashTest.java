@@ -191,8 +191,8 @@ class ShardCrashTest {
   void whileASetIsTakenBack() {
     FaultyFileCalls faulty = new FaultyFileCalls(calls);
     CrashReplay replay = CrashReplay.before(tree);
-    // Of the folders four, of each shard and the index
-    // two, and of the moved shards one come before.
+    // Thirteen calls come before: four for folders, two each for the three shards and the index,
+    // and one for the moved shards.
     faulty.at(Function.FSYNC, 4 + 2 * 4 + 2, new Fails(Errno.EIO));
     assertThatThrownBy(
             () -> {

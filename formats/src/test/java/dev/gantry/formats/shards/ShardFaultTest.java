@@ -112,7 +112,7 @@ class ShardFaultTest {
     }
   }
 
-  /// What an earlier writer left is removed under the same faults.
+  /// Files that an earlier writer left are removed under the same faults.
   private void leftovers() {
     MemoryFolder.delete(folder());
     try {

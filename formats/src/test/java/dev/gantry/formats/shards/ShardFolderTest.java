@@ -21,7 +21,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What writers of shards find in a folder: what is not theirs stays, what they left goes.
+/// Writers of shards keep the files of others in a folder, and remove those that writers of shards
+/// left.
 @ExtendWith(NoLeaks.class)
 class ShardFolderTest {
   private static final int SAMPLES = 7;

@@ -41,7 +41,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a `shards.json` may say and what it may not, each with its kind.
+/// The contents that a `shards.json` may have, and those that are refused, each with its kind.
 @ExtendWith(NoLeaks.class)
 class ShardSetTest {
   private static final int BLOCK = 4096;

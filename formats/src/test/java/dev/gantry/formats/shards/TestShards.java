@@ -86,7 +86,7 @@ final class TestShards {
         .withWrite(WriteOptions.defaults().withRequestBytes(PAGE).withThreads(1));
   }
 
-  /// That the set holds just these samples, and is laid out as the format says.
+  /// Requires that the set holds just these samples, and is laid out as the format says.
   static void requireWhole(
       Path folder, List<Field> fields, Map<String, byte[]> values, long samples, String where) {
     ShardSet set = ShardSet.open(folder);
@@ -131,7 +131,8 @@ final class TestShards {
     }
   }
 
-  /// What `containsOnly` takes for no bytes at all, too.
+  /// An argument for `containsOnly`, which takes no zero as allowed where there are no bytes at
+  /// all.
   private static byte[] zeros(int length) {
     return length == 0 ? new byte[0] : new byte[1];
   }

@@ -22,12 +22,12 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// What holds for every [SampleCatalogue], over data files that a test writes.
+/// The rules that every [SampleCatalogue] keeps, over data files that a test writes.
 public abstract class SampleCatalogueContract {
   /// The same data files each time; some field is in files.
   protected abstract SampleCatalogue open() throws IOException;
 
-  /// What was written, little endian.
+  /// The bytes that the test wrote for a sample, little endian.
   protected abstract byte[] value(String field, int dataFile, long sample);
 
   private record Piece(Path file, long offset, int samples) {}

@@ -143,7 +143,7 @@ class TfRecordReaderPropertiesTest {
     }
   }
 
-  /// Of a compressed file, damage anywhere costs records, and never makes others.
+  /// A damaged compressed file loses records, but gives none that were not written.
   @Property(tries = 300)
   void damageToACompressedFileIsPassedOver(
       @ForAll boolean gzip,

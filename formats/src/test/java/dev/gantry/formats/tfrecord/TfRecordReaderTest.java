@@ -105,7 +105,7 @@ class TfRecordReaderTest {
     return readAll(Libc.INSTANCE, file, options);
   }
 
-  /// What is read before the fault, and the fault.
+  /// Reads the records before the fault into `before`, and returns the fault.
   private static MalformedFileException fault(
       Path file, TfRecordOptions options, List<byte[]> before) {
     return catchThrowableOfType(
@@ -419,12 +419,14 @@ class TfRecordReaderTest {
     }
   }
 
-  /// What a compressed file might hold is not what it holds.
+  /// A reader allocates by the bytes that it has decompressed, not by a length that a record
+  /// claims.
   @Test
   void memoryGrowsWithTheBytesThatArriveOnly() throws IOException {
     byte[] zeros = new byte[1 << 20];
     byte[] longer = concatenated(Framed.header(500 << 20), zeros);
-    // Random bytes behind make room, as far as can be told before.
+    // The random bytes make the file so long that its size alone does not refute the record's
+    // length.
     Path file =
         write(
             concatenated(

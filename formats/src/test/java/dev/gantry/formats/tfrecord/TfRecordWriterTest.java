@@ -161,7 +161,7 @@ class TfRecordWriterTest {
     }
   }
 
-  /// Of an old and a new file the old one stays, and nothing besides.
+  /// A write that fails leaves the old files alone in the folder, without any new one.
   @ParameterizedTest
   @EnumSource
   void aFailureAtAnyCallLeavesTheOldFiles(Compression compression) throws IOException {

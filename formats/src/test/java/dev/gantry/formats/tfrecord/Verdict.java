@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/// What the corpus says of one of its files.
+/// The corpus's verdict on one of its files.
 ///
 /// @param records the SHA-256 of each good record
 /// @param error of the first that is not

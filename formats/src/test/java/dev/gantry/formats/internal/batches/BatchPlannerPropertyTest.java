@@ -52,7 +52,7 @@ class BatchPlannerPropertyTest {
         .withoutEdgeCases();
   }
 
-  /// Of single numbers, of no bytes at all, or of a few blocks.
+  /// Fields of single numbers, of no bytes at all, or of a few blocks.
   private static Arbitrary<List<Field>> fields() {
     Arbitrary<TensorShape> shapes =
         Arbitraries.of(

@@ -35,7 +35,7 @@ final class MemoryCatalogue implements SampleCatalogue {
   private final Kind kind;
   private final Map<Path, byte[]> files = new LinkedHashMap<>();
 
-  /// By field, shard and sample.
+  /// The offsets of values by field, shard and sample.
   private final List<List<long[]>> offsets = new ArrayList<>();
 
   private final List<List<byte[][]>> values = new ArrayList<>();

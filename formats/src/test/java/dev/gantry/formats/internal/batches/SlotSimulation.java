@@ -24,7 +24,7 @@ final class SlotSimulation {
   static byte[] fill(
       BatchPlan<BatchView> plan, MemoryCatalogue store, long slotBytes, long mostMadeBytes) {
     byte[] slot = new byte[Math.toIntExact(slotBytes)];
-    // What is written to, byte by byte: nothing is to be written twice.
+    // The bytes of the slot that are written already: none may be written twice.
     boolean[] written = new boolean[slot.length];
     for (Read read : plan.reads()) {
       byte[] file = store.file(read.file().path());

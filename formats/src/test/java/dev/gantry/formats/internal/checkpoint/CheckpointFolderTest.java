@@ -169,7 +169,7 @@ class CheckpointFolderTest {
 
   private static void forEachFlip(Path file, int end, Consumer<String> check) throws IOException {
     byte[] bytes = Files.readAllBytes(file);
-    // Of each byte one bit; most of a header is padding.
+    // One bit of every third byte is flipped; most of a header is padding.
     for (int at = 0; at < end; at += 3) {
       byte[] damaged = bytes.clone();
       damaged[at] ^= (byte) (1 << (at % 7));

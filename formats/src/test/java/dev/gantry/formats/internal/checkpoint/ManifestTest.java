@@ -25,7 +25,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a manifest may not say, each with its kind.
+/// The contents that a manifest may not have, each with its kind.
 @ExtendWith(NoLeaks.class)
 class ManifestTest {
   private static final Manifest MADE =

@@ -480,7 +480,7 @@ class RemoteFolderTest {
                 Location.of("memory://" + bucket + "/" + place), Retention.ALL)));
   }
 
-  /// Of each checkpoint's file.
+  /// The CRC32C of each checkpoint's file.
   private Map<String, Integer> sums(String place) {
     Map<String, Integer> sums = new LinkedHashMap<>();
     for (String name : MemoryStore.names(bucket + "/" + place)) {

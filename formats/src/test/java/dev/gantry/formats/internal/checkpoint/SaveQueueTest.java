@@ -57,7 +57,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class SaveQueueTest {
-  /// Of one snapshot, but not two.
+  /// Memory for one snapshot, but not for two.
   private static final SnapshotLimits ONE = new SnapshotLimits(0, 50_000);
 
   @TempDir(factory = MemoryFolder.class)

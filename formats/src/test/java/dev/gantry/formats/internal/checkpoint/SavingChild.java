@@ -67,7 +67,7 @@ final class SavingChild implements AutoCloseable {
     }
   }
 
-  /// What it says next; waits for that.
+  /// Waits for the next line that the process prints.
   String line() {
     try {
       String line = lines.readLine();
@@ -81,7 +81,7 @@ final class SavingChild implements AutoCloseable {
   ///
   /// @return what it had printed until then and was not read yet
   List<String> kill() {
-    // By its handle, since the process itself would close what was printed but not read.
+    // The kill goes by the handle, since `Process` would close what was printed but not read.
     process.toHandle().destroyForcibly();
     List<String> rest = lines.lines().toList();
     close();

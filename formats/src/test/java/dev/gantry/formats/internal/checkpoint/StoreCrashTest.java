@@ -70,7 +70,7 @@ class StoreCrashTest {
     }
   }
 
-  /// What a power cut leaves after some steps, in every model.
+  /// Checks what a power cut leaves after every number of steps, in every model.
   private void everywhere(CrashReplay replay, String folder, List<Name> before) {
     List<Step> steps = calls.steps();
     for (int length = 0; length <= steps.size(); length++) {
@@ -91,8 +91,8 @@ class StoreCrashTest {
     }
   }
 
-  /// What was there before the save under way is there, if the new one is not; and in any case what
-  /// stays after it.
+  /// Requires all earlier checkpoints where the new one is missing, and in any case those that the
+  /// retention keeps beside it.
   private void requireOldOrNew(Path root, int length, List<Name> before, String where) {
     List<Name> old = new ArrayList<>(before);
     Optional<Name> next = Optional.empty();
@@ -115,7 +115,7 @@ class StoreCrashTest {
     assertThat(found).as(where).containsAll(after(old, next.get())).endsWith(next.get());
   }
 
-  /// What the retention leaves.
+  /// The checkpoints that the retention leaves after a save.
   private static List<Name> after(List<Name> old, Name saved) {
     List<Name> all = new ArrayList<>(old);
     all.removeIf(name -> name.step() == saved.step());
@@ -139,7 +139,7 @@ class StoreCrashTest {
       store.save(TestCheckpoints.unsaved(1), TestCheckpoints.options());
       store.save(TestCheckpoints.unsaved(2), TestCheckpoints.options());
     }
-    // What an earlier crash has left is removed under the same cuts.
+    // Files that an earlier crash left are removed under the same cuts.
     Path leftover = Files.createDirectory(tree.resolve("run/gantry-step-5"));
     Files.write(leftover.resolve("model.safetensors"), new byte[100]);
     CrashReplay replay = CrashReplay.before(tree);

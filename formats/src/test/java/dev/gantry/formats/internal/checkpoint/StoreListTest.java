@@ -35,7 +35,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a store and its readers know of the checkpoints that are there, and from what.
+/// The checkpoints that a store and its readers know of, and the files from which they know them.
 @ExtendWith(NoLeaks.class)
 class StoreListTest {
   private static final ThreadMXBean THREADS = (ThreadMXBean) ManagementFactory.getThreadMXBean();
@@ -74,7 +74,7 @@ class StoreListTest {
         .toList();
   }
 
-  /// What it would read it could not use.
+  /// A save could not use the manifests here, since none of them is JSON any more.
   @Test
   void aSaveReadsNoManifestThatIsThereAlready() throws IOException {
     try (CheckpointStore store = open(TestCheckpoints.last(3))) {
@@ -106,7 +106,7 @@ class StoreListTest {
     return new UnsavedCheckpoint(step, groups, Map.of(), Map.of("loss", 1.0), Map.of());
   }
 
-  /// Of each tensor a manifest takes some hundred bytes.
+  /// A manifest takes some hundred bytes for each tensor.
   @Test
   void aSaveTakesNoMoreMemoryTheMoreCheckpointsThereAre() {
     long few = 0;
@@ -173,7 +173,7 @@ class StoreListTest {
     assertThat(doubtful()).isEmpty();
   }
 
-  /// By its folder's name where nothing else is left of it.
+  /// The folder's name gives the step where nothing of the manifest is left.
   @ParameterizedTest
   @ValueSource(doubles = {0, 0.01, 0.5, 0.99})
   void aDamagedManifestThatIsOlderThanAWholeOneIsNotDoubtful(double left) throws IOException {

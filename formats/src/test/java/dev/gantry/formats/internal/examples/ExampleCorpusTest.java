@@ -183,7 +183,7 @@ class ExampleCorpusTest {
     }
   }
 
-  /// Of records that say their lengths themselves these are read.
+  /// Records with a feature of their own for the lengths give that feature's values.
   @Test
   void aFeatureThatIsNamedAsTheLengthsOfAnotherTakesTheirPlace() {
     FeatureSpec tokens = variable("tokens", "int64", FeatureSpec.PadTo.MOST);

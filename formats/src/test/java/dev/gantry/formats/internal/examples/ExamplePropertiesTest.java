@@ -183,7 +183,7 @@ class ExamplePropertiesTest {
     }
   }
 
-  /// What a decoder makes of a record: rows and bytes, or the fault.
+  /// A decoder's result for a record: rows and bytes, or the fault.
   private static String decoded(ExampleParser parser, ExampleDecoder decoder, byte[] message) {
     DecodedLayout layout = parser.layout(2);
     long[] rows = layout.rows();
@@ -202,7 +202,8 @@ class ExamplePropertiesTest {
     }
   }
 
-  /// What protobuf's generated parser makes of a message, written anew the usual way.
+  /// The message that protobuf's generated parser reads, serialised again in protobuf's usual
+  /// form.
   private static byte[] rewritten(byte[] message, boolean sequence)
       throws InvalidProtocolBufferException {
     return sequence

@@ -29,7 +29,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What records have besides the features that are wanted, and what several files have together.
+/// Features of records that no batch wants, and the schema that several files have together.
 @ExtendWith(NoLeaks.class)
 class UnknownFeatureTest {
   private static final ExampleParser PARSER =

@@ -25,7 +25,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class ImageCorpusTest {
   static final Path CORPUS = Path.of("src/test/resources/corpus/images");
 
-  /// What Pillow says of a picture after an operation: the SHA-256 of the result, or why it is refused.
+  /// Pillow's verdict on a picture after an operation: the SHA-256 of the result, or why it is
+  /// refused.
   record Verdict(String file, String operation, String result, boolean turbo) {}
 
   static Stream<Verdict> verdicts() throws IOException {

@@ -112,7 +112,7 @@ class CatalogueRefusalTest extends IndexedFiles {
   })
   void whatADtypeHasNoRoomForIsRefused(DType dtype, long least, long most) {
     for (long value : new long[] {least, most, least - 1, most + 1}) {
-      // Of the widest dtypes, the next ones wrap round to the other end.
+      // The next values after those of the widest dtypes wrap round to the other end.
       boolean fits = value >= least && value <= most;
       files.clear();
       files.add(

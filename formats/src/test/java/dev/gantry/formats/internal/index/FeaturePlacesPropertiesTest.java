@@ -26,7 +26,7 @@ import java.util.stream.LongStream;
 import net.jqwik.api.ForAll;
 import net.jqwik.api.Property;
 
-/// What the scanner finds is what protobuf's parser reads, for any message and any bytes.
+/// The scanner finds the values that protobuf's parser reads, for any message and any bytes.
 class FeaturePlacesPropertiesTest {
   private static final ValueLayout.OfInt FLOAT_BITS = Column.INT;
 
@@ -55,7 +55,7 @@ class FeaturePlacesPropertiesTest {
       ExampleReader all = ExampleReader.of(List.of(), TfRecordIndex.Options.LIMITS);
       ExampleReader some =
           ExampleReader.of(List.of("x", "absent", "image"), TfRecordIndex.Options.LIMITS);
-      // What a record had is gone with the next one.
+      // The values of a record are gone once the scanner reads the next one.
       for (ExampleReader scanner : List.of(all, some)) {
         assertThat(scans(scanner, record)).isTrue();
         assertThat(scans(scanner, arena.allocate(0))).isTrue();

@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class GoldenIndexTest {
   private static final int RECORDS = 3;
 
-  /// Of which the index speaks: 2001-02-03 04:05:06 and 7 ns.
+  /// The time in the index: 2001-02-03 04:05:06 and 7 ns.
   private static final FileTime MODIFIED =
       FileTime.from(981_173_106_000_000_007L, TimeUnit.NANOSECONDS);
 

@@ -46,7 +46,7 @@ class IndexDamageTest {
     session.close();
   }
 
-  /// Of the spaces before the data, some stand for all.
+  /// The next byte to damage: each in turn, but only one in 64 of the spaces that pad the header.
   private int next(int at) {
     return at + 64 < DATA && good[at] == ' ' && good[at + 64] == ' ' ? at + 64 : at + 1;
   }

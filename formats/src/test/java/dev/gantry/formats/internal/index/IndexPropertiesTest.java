@@ -31,8 +31,8 @@ import net.jqwik.api.constraints.Size;
 import net.jqwik.api.lifecycle.AfterTry;
 import net.jqwik.api.lifecycle.BeforeTry;
 
-/// What holds for the indexes of any files: they lead to what the sequential reader decodes, or
-/// are refused.
+/// The rules that the indexes of any files keep: they lead to the values that the sequential
+/// reader decodes, or are refused.
 class IndexPropertiesTest {
   private Path folder = Path.of("");
 

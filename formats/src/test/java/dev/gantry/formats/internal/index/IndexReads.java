@@ -3,7 +3,7 @@ package dev.gantry.formats.internal.index;
 
 import dev.gantry.core.MisuseException;
 
-/// What an index says of single records, for tests: a catalogue reads whole columns.
+/// Reads the entries of single records from an index, for tests: a catalogue reads whole columns.
 final class IndexReads {
   private IndexReads() {}
 

@@ -39,7 +39,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What batches of indexed files are read by: where values lie at one distance nothing is copied.
+/// The reads and copies of batches from indexed files: values that lie at one distance are not
+/// copied.
 @ExtendWith(NoLeaks.class)
 class IndexedBatchesTest {
   private static final int RECORDS = 64;
@@ -141,7 +142,7 @@ class IndexedBatchesTest {
     assertThat(plan.label().fields().getFirst().strides()).containsExactly(1000L, 1L);
   }
 
-  /// Of one length, and with floats that begin at a multiple of 4 in one of four cases.
+  /// The records have one length, and their floats begin at a multiple of 4 in one of four cases.
   @ParameterizedTest
   @ValueSource(booleans = {false, true})
   void floatsStayOnlyWhereTheyAreAligned(boolean aligned) {
@@ -159,7 +160,7 @@ class IndexedBatchesTest {
     assertThat(strides.stream().filter(stride -> stride > 2)).hasSize(aligned ? 1 : 0);
   }
 
-  /// By an unknown field.
+  /// Lengthens a record by an unknown field.
   private static byte[] lengthened(byte[] record, int bytes) {
     byte[] longer = Arrays.copyOf(record, record.length + 2 + bytes + 2);
     longer[record.length] = 15 << 3 | 2;

@@ -120,7 +120,7 @@ final class RandomDataset {
       case INT64 -> {
         long[] integers = new long[elements];
         for (int i = 0; i < elements; i++) {
-          // Of one byte each, or of up to ten.
+          // Each number takes one byte as a varint, or up to ten.
           integers[i] = even ? random.nextInt(128) : random.nextLong() >> random.nextInt(64);
         }
         example.int64s(feature.name(), integers);
@@ -140,7 +140,7 @@ final class RandomDataset {
     return TfRecordCatalogue.open(files.stream().map(Location::of).toList(), fields, session);
   }
 
-  /// Of each file, of each record, of each feature: the bytes that the sequential reader decodes.
+  /// The bytes that the sequential reader decodes, by file, record and feature.
   List<List<List<byte[]>>> decoded(GantrySession session) {
     ExampleParser parser = new ExampleParser(List.copyOf(features));
     List<List<List<byte[]>>> decoded = new ArrayList<>();

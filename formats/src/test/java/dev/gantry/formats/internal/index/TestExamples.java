@@ -30,7 +30,8 @@ final class TestExamples {
     return floats;
   }
 
-  /// Of many widths as varints, so that nothing lies at the same place in all records.
+  /// The labels have many widths as varints, so that nothing lies at the same place in all
+  /// records.
   static long[] label(long seed, long record) {
     return new long[] {new Random(seed + record).nextInt(20_000), record};
   }

@@ -174,7 +174,7 @@ class EpochOrderPropertyTest {
     return samples;
   }
 
-  /// What is mixed already is not mixed otherwise by reading files in turn.
+  /// Reading the files in turn does not change an order that is mixed already.
   @Property
   void interleavingLeavesSamplesAndBlocksInRandomOrderAsTheyAre(
       @ForAll("shards") List<Long> shards, @ForAll long seed) {

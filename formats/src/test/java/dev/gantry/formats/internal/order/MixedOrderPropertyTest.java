@@ -52,7 +52,7 @@ class MixedOrderPropertyTest {
         epoch);
   }
 
-  /// What `order` gives, from `given` on, up to `most` batches.
+  /// The datasets that `order` chooses from the counts `given` on, for up to `most` batches.
   private static List<Integer> walk(MixedOrder order, long[] given, int most) {
     long[] counts = given.clone();
     List<Integer> chosen = new ArrayList<>();
@@ -86,7 +86,7 @@ class MixedOrderPropertyTest {
     }
   }
 
-  /// Until it is found out that there is no more.
+  /// The order is the same where a dataset's length becomes known only at its end.
   @Property
   void lengthsNeedNotBeKnown(
       @ForAll("datasets") List<Dataset> datasets, @ForAll boolean untilAll, @ForAll long seed) {

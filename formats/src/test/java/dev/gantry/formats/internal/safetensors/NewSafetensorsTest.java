@@ -28,7 +28,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 class NewSafetensorsTest {
   private static final Path FOLDER = Path.of("folder");
 
-  /// Of bytes that no test reads.
+  /// A tensor whose bytes no test reads.
   private static NewTensor tensor(String name, DType dtype, long... shape) {
     long bits = dtype.bits() * Arrays.stream(shape).reduce(1, Math::multiplyExact);
     return new NewTensor(

@@ -32,8 +32,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What the corpus does not hold. Verdicts that follow the reference were asked of it (safetensors
-/// 0.8.0).
+/// Headers that the corpus does not hold. Verdicts that follow the reference come from safetensors
+/// 0.8.0.
 class SafetensorsHeaderTest {
   /// `"a"` of one byte; `%s` takes more members of its object.
   private static final String ONE_BYTE = "{'a':{'dtype':'U8','shape':[1],'data_offsets':[0,1]%s}}";
@@ -229,7 +229,7 @@ class SafetensorsHeaderTest {
     assertThat(kindOf(header.append('}').toString(), 0)).isEqualTo("too-many-tensors");
   }
 
-  /// Of some eight bytes each; a map of all would take a gigabyte.
+  /// The notes take some eight bytes each; a map of all of them would take a gigabyte.
   @Test
   void aHeaderFullOfNotesIsRefusedBeforeItFillsTheHeap() throws IOException {
     StringBuilder header = new StringBuilder(100_000_000).append("{'__metadata__':{");

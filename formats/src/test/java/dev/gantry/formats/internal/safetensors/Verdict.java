@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 
-/// What the reference implementation says of a corpus file.
+/// The reference implementation's verdict on a corpus file.
 ///
 /// @param shapes by tensor name, as lists of dimensions; empty if not valid
 /// @param float32 by the name of a GGUF tensor, the SHA-256 of its values as F32

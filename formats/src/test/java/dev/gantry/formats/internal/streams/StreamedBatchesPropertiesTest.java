@@ -37,7 +37,7 @@ import net.jqwik.api.constraints.IntRange;
 import net.jqwik.api.lifecycle.AfterContainer;
 import net.jqwik.api.lifecycle.BeforeContainer;
 
-/// What is streamed comes in the order that an index would give.
+/// Streamed samples come in the order that an index would give.
 class StreamedBatchesPropertiesTest {
   private static final List<FeatureSpec> FEATURES =
       List.of(
@@ -63,7 +63,8 @@ class StreamedBatchesPropertiesTest {
     return Arbitraries.longs().between(0, 20).list().ofMaxSize(6).withoutEdgeCases();
   }
 
-  /// Of records that the stream reads, and of such that it leaves.
+  /// The padding of records whose bytes the stream reads at once, and of records that it leaves in
+  /// the file.
   @Provide
   Arbitrary<Integer> paddings() {
     return Arbitraries.of(0, 3000);
@@ -97,7 +98,7 @@ class StreamedBatchesPropertiesTest {
     try (GantrySession session = GantrySession.open()) {
       List<Path> files = new ArrayList<>();
       for (int i = 0; i < shards.size(); i++) {
-        // That a compressed file has no records is known only after it was read.
+        // A compressed file shows only when it is read that it has no records.
         Compression each = shards.get(i) == 0 ? Compression.NONE : compression;
         files.add(Streams.write(session, folder, i, shards.get(i), each, padding));
       }

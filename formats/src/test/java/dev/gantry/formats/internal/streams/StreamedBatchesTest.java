@@ -408,7 +408,7 @@ class StreamedBatchesTest {
 
   @Test
   void ofSeveralDamagedRecordsOfABatchTheFirstIsTheFault() throws IOException {
-    // Of the same length: no text.
+    // The records are copies of one, so all have the same length.
     Path file = Streams.write(session, folder, 0, 1, Compression.NONE, 3000);
     byte[] one = Files.readAllBytes(file);
     byte[] all = new byte[8 * one.length];
@@ -428,7 +428,8 @@ class StreamedBatchesTest {
           .hasMessageContaining(file.toString())
           .hasMessageContaining("offset " + 2 * one.length + ": data-crc: record 2:");
     }
-    // What fails the stream comes behind what it has left.
+    // The stream's own fault, in the header of record 6, comes after the faults of the records
+    // that it left in the file.
     change(file, 6 * one.length);
     try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS);
         BatchPlanSource<BatchView> source = batches.from(batches.start())) {

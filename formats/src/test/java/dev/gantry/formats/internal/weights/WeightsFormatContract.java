@@ -39,7 +39,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What every weights format must do. A new one adds a subclass that writes a file of it.
+/// The rules that every weights format must keep. A new format adds a subclass that writes a file
+/// of it.
 @ExtendWith(NoLeaks.class)
 public abstract class WeightsFormatContract {
   /// A tensor that a file is to hold.
@@ -58,7 +59,7 @@ public abstract class WeightsFormatContract {
   /// The format's name.
   protected abstract String format();
 
-  /// What a catalogue calls the format of these files.
+  /// The name that a catalogue gives to the format of these files.
   protected String variant() {
     return format();
   }
@@ -69,7 +70,7 @@ public abstract class WeightsFormatContract {
   /// Writes a file that holds these tensors.
   protected abstract void write(Path file, Map<String, Given> tensors) throws IOException;
 
-  /// What the files hold; a format that can hold less may give other tensors.
+  /// The tensors of the files; a format that can hold fewer kinds may give other ones.
   protected Map<String, Given> tensors() {
     Random random = new Random(SEED);
     Map<String, Given> tensors = new LinkedHashMap<>();
@@ -237,7 +238,7 @@ public abstract class WeightsFormatContract {
     return got.toByteArray();
   }
 
-  /// What the catalogue says may not be true of the other file.
+  /// The catalogue's metadata may not be true of the other file.
   @Test
   void aFileThatIsReplacedAfterItWasOpenedIsRefused() throws IOException {
     Path file = file();
