@@ -45,7 +45,7 @@ public final class MalformedFileException extends GantryException {
     return kind;
   }
 
-  /// What was found.
+  /// Returns what was found in the file, in plain words.
   public String detail() {
     return detail;
   }

@@ -4,8 +4,8 @@ package dev.gantry.core;
 import java.time.Duration;
 import java.util.Map;
 
-/// What a session has done since it was opened, and what the process holds now; see
-/// [Session#metrics].
+/// The counters of a session since it was opened, and the resources that the process holds now;
+/// see [Session#metrics].
 ///
 /// Counters never fall. A snapshot that is taken while the session works may mix several moments.
 ///

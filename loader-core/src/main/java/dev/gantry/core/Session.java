@@ -4,9 +4,9 @@ package dev.gantry.core;
 import java.nio.file.Path;
 import java.util.ServiceLoader;
 
-/// What loads, saves and datasets share: stores, the cuFile driver, files that are read again. A session
-/// opens these when they are first needed and keeps them from load to load. Threads, and memory of
-/// devices that nothing uses now, are kept for all sessions.
+/// The resources that loads, saves and datasets share: stores, the cuFile driver, files that are
+/// read again. A session opens these when they are first needed and keeps them from load to load.
+/// Threads, and memory of devices that nothing uses now, are kept for all sessions.
 ///
 /// Most programs never open one: calls without a session use the process's own, which stays open.
 /// Thread-safe.
@@ -58,7 +58,8 @@ public interface Session extends AutoCloseable {
   /// @throws MisuseException if `mostBytes` is not positive, or the session is closed
   void cacheRemoteFiles(Path folder, long mostBytes);
 
-  /// What this session has done so far, and what the process holds. Cheap: it may be called every second.
+  /// Returns this session's counters and the resources that the process holds. The call is cheap:
+  /// it may be made every second.
   Metrics metrics();
 
   /// Frees streams, device memory, pinned memory and host memory of all sessions that are kept for the next load or
@@ -66,7 +67,7 @@ public interface Session extends AutoCloseable {
   /// them again.
   void freeIdle();
 
-  /// Waits for the running loads, then frees what the session keeps. What was loaded stays.
+  /// Waits for the running loads, then frees what the session keeps. Loaded arrays stay.
   ///
   /// @throws MisuseException if a load's own listener calls it, which would wait for itself; or if
   ///     this is the process's own session

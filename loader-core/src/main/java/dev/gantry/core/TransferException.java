@@ -63,8 +63,8 @@ public sealed class TransferException extends GantryException {
         || (failure instanceof Failure.Remote(int status, _) && status == 404);
   }
 
-  /// A read into the caller's memory that failed. What [#complete] names has its new bytes; everything else has its old
-  /// bytes, its new bytes, or some of both.
+  /// A read into the caller's memory failed. The tensors or extents that [#complete] names have
+  /// their new bytes; all others have their old bytes, their new bytes, or some of both.
   public static final class IncompleteRead extends TransferException {
     private static final long serialVersionUID = 1L;
 

@@ -9,7 +9,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// What a transfer did.
+/// The result of a transfer.
 ///
 /// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
 /// @param directBytes how many of these bytes went past the page cache

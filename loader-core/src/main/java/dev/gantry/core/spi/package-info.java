@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What you implement to add a store: [Store] and [StoredFile]. `docs/adding-a-store.md` says which
-/// files to add.
+/// The interfaces that you implement to add a store: [Store] and [StoredFile].
+/// `docs/adding-a-store.md` says which files to add.
 @NullMarked
 package dev.gantry.core.spi;
 

@@ -89,7 +89,7 @@ public final class RemoteCache implements FileCache {
             }
           });
 
-  /// What is in a cache's folder.
+  /// The size of a cache's folder, and its limit.
   ///
   /// @param files how many files are in it
   /// @param bytes how many bytes they take; each counts whole

@@ -95,7 +95,7 @@ public final class CudaPictures implements AutoCloseable {
             }));
   }
 
-  /// What one picture at a time needs.
+  /// The decoder's state, the stream and the memory that decode one picture at a time.
   private final class Worker {
     private final NvJpeg.State state;
     private final CudaDriver.Stream stream = context.streams().stream();

@@ -42,7 +42,7 @@ record FormulaTape(List<Step> steps) {
     }
   }
 
-  /// What a step computes.
+  /// The operation of a step and the steps whose results are its operands.
   ///
   /// @param what the operation without its operands
   record Key(Object what, List<Integer> operands) {}

@@ -33,7 +33,7 @@ final class HostFormula {
 
   private final float[][] reals;
 
-  /// What is run for each chunk of columns, and then for each row of it.
+  /// The steps that run once for each chunk of columns; those of `ofRow` run for each row of it.
   private final List<Runnable> ofChunk = new ArrayList<>();
 
   private final List<Runnable> ofRow = new ArrayList<>();

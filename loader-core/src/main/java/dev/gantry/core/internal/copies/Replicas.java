@@ -21,9 +21,9 @@ import java.util.stream.IntStream;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Devices that get the same bytes in one load. Each byte is read once, by a reader of one of the devices. That device
-/// passes it on to the devices whose memory it can reach; the reader copies it to the others from its buffer.
-/// Thread-safe.
+/// Devices that get the same bytes in one load. Each byte is read once, by a reader of one of the
+/// devices. This device passes it on to the devices whose memory it can reach; the reader copies
+/// it to the others from its buffer. Thread-safe.
 public final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
 

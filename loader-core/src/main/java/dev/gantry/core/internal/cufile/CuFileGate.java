@@ -14,9 +14,10 @@ import java.util.List;
 
 /// Sets libcufile's driver up for one transport, and decides whether the open driver serves it.
 ///
-/// By default libcufile silently copies through the CPU every file that it cannot reach directly. For [Transport#GDS]
-/// this is switched off, and the driver is used only if the switch took effect: the whole process has one, and it is
-/// set when the process first opens the driver.
+/// Unless it is told not to, libcufile silently copies through the CPU every file that it cannot
+/// reach directly. For [Transport#GDS] this is switched off, and the driver is used only if the
+/// switch took effect: the whole process has one switch, which is set when the process first
+/// opens the driver.
 ///
 /// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on, `CU_FILE_P2P_SUPPORTED` and the
 /// flags of each kind of storage tell the latter; NVIDIA no longer wants `CU_FILE_NVME_P2P_SUPPORTED` asked. Older

@@ -12,7 +12,7 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// What a server says before the bytes of an answer.
+/// The status line and the headers of an answer.
 ///
 /// @param staysOpen whether the connection serves another request afterwards
 record AnswerHead(int statusCode, HttpHeaders headers, boolean staysOpen) implements ResponseInfo {

@@ -70,7 +70,7 @@ final class Connection implements Closeable {
   private boolean staysOpen;
   private boolean chunked;
 
-  /// What is left of the body, or of its chunk, in bytes.
+  /// The bytes of the body, or of its current chunk, that have not been read.
   private long left;
 
   private volatile long idleSinceNanos;

@@ -5,8 +5,9 @@ import java.io.IOException;
 import java.net.URI;
 import java.util.Map;
 
-/// What a request to an address needs beside its own headers, such as a token or a signature. Asked for each address to which a
-/// redirect leads, so that no header of one address goes to another. Thread-safe.
+/// The headers that an address wants beside a request's own, such as a token or a signature. They
+/// are asked for again at each address to which a redirect leads, so that no header of one
+/// address goes to another. Thread-safe.
 @FunctionalInterface
 public interface RequestHeaders {
   RequestHeaders NONE = (_, _, _) -> Map.of();

@@ -28,8 +28,9 @@ import org.jspecify.annotations.Nullable;
 /// .locks/models--OWNER--NAME/ETAG.lock            locked by flock(2) by who fetches the bytes
 /// ```
 ///
-/// A blob appears under its name when it is whole. Until then it is `ETAG.gantry.incomplete`: no version of Python's
-/// library takes that for a beginning of its own, which it would append to. Thread-safe.
+/// A blob appears under its name when it is whole. Before, it is named `ETAG.gantry.incomplete`:
+/// no version of Python's library takes this file for a partial download of its own, which it
+/// would append to. Thread-safe.
 final class HubCache implements BlobPlace {
   private static final String INCOMPLETE = ".gantry.incomplete";
 
@@ -46,7 +47,7 @@ final class HubCache implements BlobPlace {
   /// The snapshots' files that become links when a blob is whole, by the incomplete file.
   private final Map<Path, Set<Path>> pointers = new HashMap<>();
 
-  /// What waits for a blob to be published, by the incomplete file.
+  /// The futures that tell waiting readers that a blob is published, by its incomplete file.
   private final Map<Path, CompletableFuture<Void>> awaited = new HashMap<>();
 
   /// The list that was used last: the files of one commit are opened one after the other.
@@ -176,7 +177,8 @@ final class HubCache implements BlobPlace {
     }
   }
 
-  /// What is completed when a blob is published, or this process has closed its file.
+  /// Returns a future that completes when a blob is published, or when this process has closed
+  /// its file.
   ///
   /// @param incomplete is open
   CompletableFuture<Void> published(Path incomplete) {

@@ -3,7 +3,7 @@ package dev.gantry.core.internal.hub;
 
 import java.util.regex.Pattern;
 
-/// What the hub says of a file.
+/// The hub's answer about a file.
 ///
 /// @param commit in which the file is
 /// @param state its bytes' name and number

@@ -24,7 +24,7 @@ import java.util.stream.Stream;
 /// @param revision a branch, a tag or a commit
 /// @param path the file or folder, with `/` between its parts; empty for the whole repository
 record HubName(Kind kind, String repository, String revision, String path) {
-  /// What a repository holds, by the hub's words.
+  /// The kinds of repositories, by the hub's names.
   enum Kind {
     MODEL("models", ""),
     DATASET("datasets", "datasets/"),
@@ -33,7 +33,7 @@ record HubName(Kind kind, String repository, String revision, String path) {
     /// The word in the hub's API, and in names of folders.
     final String plural;
 
-    /// What comes before the owner in addresses.
+    /// The part of an address before the owner.
     final String prefix;
 
     Kind(String plural, String prefix) {
@@ -49,7 +49,7 @@ record HubName(Kind kind, String repository, String revision, String path) {
       Pattern.compile("[A-Za-z0-9_]([A-Za-z0-9_.-]{0,94}[A-Za-z0-9_])?");
   private static final Pattern COMMIT = Pattern.compile("[0-9a-f]{40}");
 
-  /// What Python's library reads, too, but Gantry does not.
+  /// The kinds of repositories that Python's library reads, but Gantry does not.
   private static final Set<String> UNREAD = Set.of("kernels", "buckets");
 
   /// Revisions with slashes that need no encoding: those of pull requests and conversions.

@@ -5,7 +5,7 @@ import dev.gantry.core.internal.cache.RemoteCache;
 import dev.gantry.core.internal.http.HttpStore;
 import dev.gantry.core.internal.natives.FileCalls;
 
-/// What a store needs once it is used.
+/// The parts of a store that are made when it is first used.
 ///
 /// @param smallBytes files up to this size come whole by one request
 record HubParts(

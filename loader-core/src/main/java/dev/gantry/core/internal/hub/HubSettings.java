@@ -119,7 +119,7 @@ record HubSettings(
     return Redirects.isSameServer(endpoint, address);
   }
 
-  /// What a request to an address needs.
+  /// Returns the headers of a request to an address: the token, if the address is the hub's.
   Map<String, String> headers(String method, URI address, String range) {
     return isHub(address)
         ? token.map(secret -> Map.of("Authorization", "Bearer " + secret)).orElse(Map.of())

@@ -20,8 +20,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Files of the Hugging Face hub, as `hf://OWNER/NAME[@REVISION]/FILE`.
 ///
-/// A file that the cache has is a local file. Of any other, reads bring the blocks that they want, and write them to the
-/// cache; small files come whole. When all blocks are there, the cache has the file. Thread-safe.
+/// A file that the cache has is a local file. Reads of any other file download the blocks that
+/// they want, and write them to the cache; small files are downloaded whole. When all blocks are
+/// there, the cache has the file. Thread-safe.
 public final class HubStore implements Store {
   /// Files up to this size come whole by one request.
   private static final long SMALL_BYTES = 4L << 20;

@@ -35,7 +35,7 @@ final class MappedFile implements KeptFile {
   private final long bytes;
   private long registered;
 
-  /// Maps and registers a file. What is not in the page cache is read now.
+  /// Maps and registers a file. Pages that are not in the page cache are read now.
   ///
   /// @param counted already counts the file's pages; [#close] subtracts them
   /// @param file a local file that is not empty; [#close] closes it. If this throws, the caller closes it

@@ -145,8 +145,9 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed once. Of calls at the
-  /// same time, one after the other takes the memory of a device, so that what one is refused another can have.
+  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed
+  /// once. Calls at the same time take a device's memory one after the other, so that memory that
+  /// is too little for one can still serve another.
   ///
   /// @param slabs gets a list of slabs for each device; if this fails, the caller releases those that are there
   /// @param cancellation ends this, also while another call takes a device's memory
@@ -240,7 +241,7 @@ public final class Admission implements AutoCloseable {
     }
     long free = freeBytes(context);
     if (bytes > free) {
-      // What another thread is freeing just now is neither idle nor free.
+      // Memory that another thread is just freeing counts neither as idle nor as free.
       boolean _ = context.idleDevice().awaitReleases();
       free = freeBytes(context);
     }

@@ -6,8 +6,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Mapped memory whose pages the kernel provides when they are first touched. Until then the kernel counts them as
-/// available. For one thread at a time.
+/// Mapped memory whose pages the kernel provides when they are first touched. The kernel counts
+/// untouched pages as available. For one thread at a time.
 final class LazyPages {
   /// One call of `mincore` asks about so many bytes: its answer takes a byte for each page.
   private static final long STEP_BYTES = 256L << 20;

@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 ///
 /// Thread-safe; a snapshot taken during allocations may mix several moments.
 public final class LiveResources {
-  /// What is counted.
+  /// The kinds of resources that are counted.
   public enum Kind {
     OPEN_FILES,
     SLABS,

@@ -99,7 +99,7 @@ public final class Pool<T> {
       kept = new Kept<>(thing, thingSize, System.nanoTime());
       dropped = new ArrayList<>();
     } catch (OutOfMemoryError _) {
-      // What cannot be noted is not kept.
+      // There is no heap for the entry, so the thing is released instead of kept.
       release.accept(thing);
       return;
     }

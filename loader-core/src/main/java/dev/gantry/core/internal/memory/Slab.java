@@ -54,8 +54,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// Frees the memory; called once.
   abstract void free();
 
-  /// Frees the memory; called once instead of [#free]. What waits for other work of the device is done by another
-  /// thread, soon.
+  /// Frees the memory; called once instead of [#free]. If this must wait for other work of the
+  /// device, another thread does it soon.
   void freeSoon() {
     free();
   }

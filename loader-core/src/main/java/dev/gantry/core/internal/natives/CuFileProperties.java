@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import java.lang.foreign.MemorySegment;
 
-/// What `cuFileDriverGetProperties` says of the open driver.
+/// The properties of the open driver, as `cuFileDriverGetProperties` reports them.
 ///
 /// @param statusFlags the bits of `dstatusflags`
 /// @param controlFlags the bits of `dcontrolflags`

@@ -12,8 +12,8 @@ import jcuda.driver.CUfunction;
 import jcuda.driver.CUmodule;
 import jcuda.driver.JCudaDriver;
 
-/// A kernel that the driver compiled from PTX for one context. That context must be current for all calls, also for
-/// loading. Thread-safe.
+/// A kernel that the driver compiled from PTX for one context. The context must be current for
+/// all calls, also for loading. Thread-safe.
 public final class CudaKernel {
   /// The most blocks of a kernel that fetches bytes of the host. Few fill the link, and kernels of a training run beside
   /// them: with a block for each piece, batches of 38 MB reached DJL on an H200 at 38 GB/s, and at 44 with 128 blocks.

@@ -194,7 +194,7 @@ public final class NvJpeg {
     }
   }
 
-  /// What the library keeps from one picture to the next.
+  /// The library's decoder state, which is used for one picture after the other.
   public final class State implements AutoCloseable {
     private final MemorySegment handle;
     private final MemorySegment state;

@@ -22,6 +22,7 @@ interface ObjectService extends RequestHeaders {
 
   Page page(String answer);
 
-  /// What to do about a refusal by this status; empty where that is not known.
+  /// Returns the advice for a user whose request was refused with this status; empty if there is
+  /// none.
   String advice(int status);
 }

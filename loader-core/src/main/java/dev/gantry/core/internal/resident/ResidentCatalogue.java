@@ -16,7 +16,8 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// What a server tells its clients, besides the descriptors: the files that it keeps in memory.
+/// The list of files that a server keeps in memory; its clients get it together with the
+/// descriptors.
 ///
 /// @param version the version of the weights: 1, 2, … as they are replaced
 /// @param gpu the UUID of the GPU that has the tensors, since another process may give it another ordinal; empty if the

@@ -17,11 +17,12 @@ final class BatchWork<T> {
     /// A read into the slot.
     record Bring(Read read, Target target) implements Piece {}
 
-    /// What the reader does by itself: a host write, a copy or a gathering.
+    /// Work that the reader does by itself: a host write, a copy or a gathering.
     record Work(Runnable work) implements Piece {}
   }
 
-  /// What a batch's pieces do: all pieces of a phase are done before those of the next begin.
+  /// The phases of a batch's pieces: all pieces of one phase are done before those of the next
+  /// begin.
   private enum Phase {
     BRING,
     COPY,

@@ -193,7 +193,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// What the ring has done so far, also after it was closed.
+  /// Returns the ring's counters, also after it was closed.
   public RingStatistics statistics() {
     return counter.statistics(transfer.report());
   }

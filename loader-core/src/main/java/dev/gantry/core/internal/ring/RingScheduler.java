@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// Readers sleep until there is work, and the consumer sleeps until the next batch is filled. Nothing slow is done
 /// under the lock.
 final class RingScheduler<T> {
-  /// What a reader does next.
+  /// The next task of a reader.
   sealed interface Task<T> {
     /// Asks the source for the batch of this number.
     ///

@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 
-/// What a ring has done so far.
+/// The counters of a ring since it was opened.
 ///
 /// @param batches batches that were handed over
 /// @param waits how often the consumer found no batch ready, not counting the end

@@ -55,8 +55,8 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The session: opens stores and drivers when they are first needed, keeps them from load to load, and
-/// frees them when it closes. What it loaded outlives it.
+/// The session: opens stores and drivers when they are first needed, keeps them from load to
+/// load, and frees them when it closes. Arrays that it loaded outlive it.
 ///
 /// Thread-safe. Several loads may run at once, and share the session's staging buffers evenly.
 public final class GantrySession implements Session {
@@ -279,8 +279,9 @@ public final class GantrySession implements Session {
   /// complete new one.
   ///
   /// @param files no one else may write them meanwhile; they get their names in this order
-  /// @throws TransferException if a file or device fails, or the caller cancels. What was written is removed then. No
-  ///     name has changed, unless a `rename` failed, or a folder's synchronisation after it
+  /// @throws TransferException if a file or device fails, or the caller cancels. The written
+  ///     files are removed then. No name has changed, unless a `rename` failed, or a folder's
+  ///     synchronisation after it
   /// @throws DeviceUnavailableException if the only transport asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
@@ -424,7 +425,7 @@ public final class GantrySession implements Session {
     return engine.counters().disks().disks();
   }
 
-  /// What this machine has for transports, and why it lacks the rest.
+  /// Returns which transports this machine can use, and why it lacks the others.
   public Diagnosis diagnose() {
     return Diagnosis.of(engine);
   }
@@ -444,8 +445,8 @@ public final class GantrySession implements Session {
         : Device.HOST;
   }
 
-  /// Closes the open rings and waits for the running loads, then frees what is idle and closes the
-  /// cuFile driver. What was loaded stays, and so do batches that a consumer has.
+  /// Closes the open rings and waits for the running loads, then frees what is idle and closes
+  /// the cuFile driver. Loaded arrays stay, and so do batches that a consumer has.
   ///
   /// @throws MisuseException if a ring's source (even one that is being closed), a host writer or a load's listener
   ///     calls this: it would wait for itself

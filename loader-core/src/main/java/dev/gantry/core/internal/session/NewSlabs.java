@@ -34,7 +34,7 @@ import java.util.stream.IntStream;
 
 /// Slabs that a load allocates, on one device or several.
 abstract sealed class NewSlabs implements Destination {
-  /// What a user can do if there is too little memory.
+  /// The advice for a user if there is too little memory.
   static final String CHANGE = "load fewer tensors at once, or close what is loaded and not needed";
 
   private final List<Device> devices;

@@ -11,7 +11,8 @@ import java.util.concurrent.ThreadLocalRandom;
 /// @param pause the longest pause before the second attempt; before each later one it is four times as long
 /// @param idle how long a server may bring less than [#LEAST_BYTES], before the first byte of an answer or between two
 public record RetryLimits(int attempts, Duration pause, Duration idle) {
-  /// What an answer brings at least within the time of `idle`: one that brings less is cut off.
+  /// The fewest bytes that an answer must bring within the time of `idle`: a slower one is cut
+  /// off.
   public static final long LEAST_BYTES = 16 << 10;
 
   /// A server that asks for a longer wait is not asked again.

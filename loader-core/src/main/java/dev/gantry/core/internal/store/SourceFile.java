@@ -122,9 +122,9 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  /// Whether the bytes that were read until now are of one state of the file: that which it had when it was opened. A
-  /// remote file's reads look after that themselves. Of two changes within a tick of the kernel's clock (some
-  /// milliseconds), this sees only one.
+  /// Returns whether a local file is still in the state that it had when it was opened, so that
+  /// all bytes that were read belong to this state. Reads of a remote file check this themselves.
+  /// Two changes within a tick of the kernel's clock (some milliseconds) look like one.
   public boolean isUnchanged() {
     return !(stored instanceof PosixFile present) || present.isUnchanged();
   }

@@ -32,7 +32,7 @@ public final class Stores implements AutoCloseable {
   private final List<Store> remote = new ArrayList<>();
   private final List<FileCache> caches = new ArrayList<>();
 
-  /// What was learned of the links to servers, by scheme and authority.
+  /// The measured window of the link to each server, by scheme and authority.
   private final Map<String, LinkWindow> links = new ConcurrentHashMap<>();
 
   private volatile @Nullable FileCache cache;

@@ -25,7 +25,7 @@ import java.util.stream.Stream;
 public final class DevicePreparation {
   private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
 
-  /// What NVIDIA's driver shows on Linux.
+  /// The folder in which NVIDIA's driver describes itself on Linux.
   private static final Path DRIVER = Path.of("/proc/driver/nvidia");
 
   private static final AtomicBoolean DRIVER_BEGUN = new AtomicBoolean();

@@ -44,8 +44,9 @@ public final class FileTransport implements AutoCloseable {
   /// still use it.
   private volatile @Nullable CuFileTransport cuFile;
 
-  /// The answer for bytes in the page cache. That for other bytes, in `uncached`, is found only when such bytes come,
-  /// so that a file that is wholly in the page cache costs no registration with cuFile.
+  /// The answer for bytes in the page cache. The answer for all other bytes, in `uncached`, is
+  /// found only when such bytes come, so that a file that is wholly in the page cache costs no
+  /// registration with cuFile.
   private volatile Answer cached;
 
   private volatile @Nullable Answer uncached;

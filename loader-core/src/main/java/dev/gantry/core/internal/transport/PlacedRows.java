@@ -42,7 +42,8 @@ final class PlacedRows implements AutoCloseable {
   /// Rows that were put off, all in memory of one device and adjacent in the file.
   private final List<Row> putOff = new ArrayList<>();
 
-  /// What was read or put off and may be wanted again, in the order of the file.
+  /// Rows that were read or put off, and whose bytes later rows may want again, in the order of
+  /// the file.
   private final Deque<Row> had = new ArrayDeque<>();
 
   private final List<Copy> copies = new ArrayList<>();

@@ -51,7 +51,7 @@ public final class PlannedTransfer {
   private final TransferCounter counter;
   private final RemoteReads remote;
 
-  /// What is told when the copies of remote reads to a device are done.
+  /// The tasks that are told when the copies of remote reads to a device are done.
   private final Queue<Task> copied = new ConcurrentLinkedQueue<>();
 
   /// @param files the files of all tasks

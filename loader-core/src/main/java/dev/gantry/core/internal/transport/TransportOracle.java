@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// A transport that was asked for by name is used or refused, never replaced.
 public final class TransportOracle {
-  /// What a decision about one file depends on.
+  /// The facts by which the oracle decides about one file.
   ///
   /// @param file the file, for messages
   /// @param device the device whose memory the bytes are read into or written from
@@ -48,8 +48,8 @@ public final class TransportOracle {
   /// @param reason why not a better transport; empty if this is the best
   public record Answer(Transport transport, String reason) {}
 
-  /// Asks cuFile whether it takes the file. That costs a registration, so the oracle asks only if the answer depends on
-  /// it.
+  /// Asks cuFile whether it takes the file. The question costs a registration, so the oracle asks
+  /// only if its answer depends on it.
   @FunctionalInterface
   public interface CuFileProbe {
     /// @param transport either `gds` or `compat`

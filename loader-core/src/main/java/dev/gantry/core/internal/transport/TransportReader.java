@@ -129,8 +129,9 @@ final class TransportReader implements AutoCloseable {
     counter.addRead(transport, read.length(), direct, residency);
   }
 
-  /// The transport of a read. What cuFile does not bring to its place is staged: memory that it cannot register, unless
-  /// the caller asked for cuFile; rows that are too short for a disk; and what the host gets, or a device that others
+  /// Returns the transport of a read. Reads are staged if cuFile cannot bring their bytes to
+  /// their places: if it cannot register the memory, unless the caller asked for cuFile; if the
+  /// rows are too short for a disk; and if the host gets the bytes, or a device that the others
   /// cannot reach.
   private Transport transport(OpenFile file, Target target, boolean direct) {
     Transport transport = file.transport().of(!direct);

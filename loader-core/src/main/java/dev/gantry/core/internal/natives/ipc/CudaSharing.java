@@ -75,7 +75,7 @@ public final class CudaSharing {
     }
   }
 
-  /// What sizes and addresses of such memory are multiples of.
+  /// Returns the granularity of such memory: its sizes and addresses are multiples of this.
   public static long granularity(int ordinal) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment bytes = arena.allocate(JAVA_LONG);
