@@ -37,8 +37,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What a program gives to be called throws: the program gets just that, nothing stays, and the next operation of the
-/// same session is right.
+/// A callback of the program throws: the program gets just that exception, nothing stays, and the
+/// next operation of the same session is right.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class CallbacksThatThrowTest {

@@ -37,7 +37,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What fails is thrown into the training, and what the training fails in is not saved.
+/// A save's failure is thrown into the training, and a step in which the training fails is not
+/// saved.
 @ExtendWith(NoLeaks.class)
 class CheckpointListenerErrorsTest {
   private static final Fails FULL = new Fails(Errno.ENOSPC);
@@ -221,7 +222,7 @@ class CheckpointListenerErrorsTest {
         .build();
   }
 
-  /// Of its third step it makes some updates.
+  /// An optimizer that fails in the middle of its third step's updates.
   private static final class FailingSgd extends Sgd {
     private static final int PARAMETERS = 6;
 

@@ -130,7 +130,7 @@ class CheckpointListenerTest {
         Fit.fit(training, 2);
         assertThat(PlainState.of(training.trainer)).isEqualTo(end);
       }
-      // Of the last step there are two: the one saved later counts.
+      // Two checkpoints have the number of the last step: the one that was saved later counts.
       assertThat(saver.list().stream().map(StoredCheckpoint::step))
           .containsExactly(4L, 8L, 6L, 9L, 12L);
     }

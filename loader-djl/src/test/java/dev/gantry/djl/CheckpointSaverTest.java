@@ -38,7 +38,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a saver is told, what it keeps, and how it says that a save has failed.
+/// The requests that a saver takes, the checkpoints that it keeps, and its errors when a save has
+/// failed.
 @ExtendWith(NoLeaks.class)
 class CheckpointSaverTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);

@@ -177,7 +177,7 @@ class ChosenSamplesTest {
 
   @Test
   void balancedClassesComeEquallyOften() throws Exception {
-    // Of class 0 there are 600 samples, and of class 1 there are 100.
+    // Class 0 has 600 samples, and class 1 has 100.
     List<Long> drawn = labels(classes().optRange(0, 700).optBalanced(5, "label"));
     assertThat(drawn).hasSize(700);
     assertThat(drawn.stream().filter(label -> label == 1).count()).isBetween(300L, 400L);

@@ -94,7 +94,7 @@ class CriteriaTest {
         .optOption("inputShapes", "(1,2)");
   }
 
-  /// What an argument or an option names.
+  /// The class that the argument or option `parameterNames` names.
   public static final class Names implements Supplier<ParameterNames> {
     @Override
     public ParameterNames get() {

@@ -38,7 +38,7 @@ class DamagedCheckpointTest {
   @TempDir(factory = InMemory.class)
   private Path folder;
 
-  /// That goes on: it made other steps.
+  /// The training into which checkpoints are restored; it made other steps than the saved one.
   private Training training;
 
   private PlainState before;

@@ -23,7 +23,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What builders of datasets say to wrong options: which one, what it is, and what it must be.
+/// The errors of datasets' builders for wrong options: they name the option, its value, and the
+/// values that it may have.
 @ExtendWith(NoLeaks.class)
 class DatasetMisuseTest {
   @TempDir(factory = InMemory.class)

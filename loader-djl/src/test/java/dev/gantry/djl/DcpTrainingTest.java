@@ -46,7 +46,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 /// Trainings that go on from a folder of torch.distributed.checkpoint.
 @ExtendWith(NoLeaks.class)
 class DcpTrainingTest {
-  /// What `make.py` beside it made.
+  /// The folder that `make.py` beside it made.
   private static final Path FROM_TORCH = Path.of("src/test/resources/dcp-training");
 
   /// The names that PyTorch has for the same layers.

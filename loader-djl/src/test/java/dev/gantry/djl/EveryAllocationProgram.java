@@ -46,7 +46,7 @@ final class EveryAllocationProgram {
     void run() throws Exception;
   }
 
-  /// What the process holds.
+  /// The memory and the descriptors that the process holds.
   private record Holdings(LiveResources.Snapshot memory, int descriptors) {
     static Holdings now(GantrySession session) throws IOException {
       session.freeIdle();

@@ -39,7 +39,7 @@ final class Fit {
     EasyTrain.fit(training.trainer, epochs, samples(training.trainer), validation(training));
   }
 
-  /// What [#fit] does after a step, without telling of epochs.
+  /// Trains on after a step as [#fit] does, but without telling the listeners of epochs.
   static void goOn(Training training, long step) throws IOException, TranslateException {
     Trainer trainer = training.trainer;
     Dataset samples = samples(trainer);

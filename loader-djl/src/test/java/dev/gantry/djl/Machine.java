@@ -5,7 +5,7 @@ import ai.djl.Device;
 import dev.gantry.core.internal.memory.HostMemory;
 import org.junit.jupiter.api.Assumptions;
 
-/// What this machine has, and how tests load on it.
+/// Checks that the machine has the memory for a test, and gives the options of its loads.
 final class Machine {
   private Machine() {}
 
@@ -16,7 +16,7 @@ final class Machine {
         () -> "needs " + bytes + " bytes of memory");
   }
 
-  /// Lazily, arrays are of the CPU, whatever DJL's default is.
+  /// Lazy arrays are the CPU's, whatever DJL's default device is.
   static LoadOptions.Builder loadOptions(boolean lazy) {
     LoadOptions.Builder options = LoadOptions.builder().optLazy(lazy);
     return lazy ? options.optDevice(Device.cpu()) : options;

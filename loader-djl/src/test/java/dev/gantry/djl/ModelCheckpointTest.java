@@ -78,7 +78,7 @@ class ModelCheckpointTest {
       arrays(other)
           .forEach((path, array) ->
               assertThat(array.toFloatArray()).as(path).isEqualTo(saved.get(path)));
-      // And what came from a checkpoint can be saved again.
+      // A model that came from a checkpoint can be saved again.
       var _ = saver.save(SaveRequest.builder().setStep(6).setModel(other).build());
       saver.restore(6, other, null);
       arrays(other)

@@ -28,7 +28,7 @@ final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     assertThat(held()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// What is held now, but for what is kept for the next load and not in use.
+  /// The resources that are held now, without those that are idle and kept for the next load.
   static LiveResources.Snapshot held() {
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();

@@ -68,7 +68,8 @@ class NormalizedDatasetTest {
     return all;
   }
 
-  /// Of samples of three rows and five columns: the columns are the channels if they come last.
+  /// Normalises by DJL's operations samples of three rows and five columns: the columns are the
+  /// channels if channels come last.
   private static NDList byOperations(NDList images, boolean channelsLast, DataType to) {
     NDArray values = images.singletonOrThrow().toType(DataType.FLOAT32, true);
     NDManager manager = values.getManager();

@@ -37,7 +37,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// What a user forgets to give is misuse, named as such where it is forgotten.
+/// A forgotten argument is misuse, and the error comes where it is forgotten.
 class NullArgumentsTest {
   static Stream<Arguments> options() {
     return Stream.of(
@@ -93,7 +93,7 @@ class NullArgumentsTest {
     }
   }
 
-  /// What programs get, and what stores throw, is not made by programs.
+  /// Programs do not make these: results, and exceptions of stores.
   private static final Pattern RESULTS =
       Pattern.compile(
           ".*(Exception|IncompleteRead|Statistics|LoadReport|RestoredTraining|TensorInfo|Saved)|.*\\.(micrometer|Metrics|TransferReport|Failure).*");

@@ -134,7 +134,7 @@ class NumpyWeightsTest {
     }
   }
 
-  /// What the CPU decodes is copied to given memory by nothing that knows the memory's size.
+  /// The memory's size is checked first: the code that copies a decoded tensor does not know it.
   @Test
   void memoryOfAnotherSizeIsRefused() {
     try (Weights weights = Weights.open(CORPUS.resolve("deflated.npz"))) {

@@ -124,7 +124,7 @@ class ParameterLoadTest {
     assertThat(arrays().stream().map(ParameterLoadTest::address)).isEqualTo(addresses);
     assertThat(arrays).allMatch(NDArray::hasGradient);
     assertThat(forward(1, 2)).containsExactly(EXPECTED);
-    // What was loaded went when it had been copied.
+    // The loaded tensors went when they had been copied.
     NoLeaks.assertNothingIsHeld();
     assertGradientsFlow();
   }

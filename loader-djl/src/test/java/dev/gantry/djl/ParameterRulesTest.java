@@ -59,7 +59,7 @@ class ParameterRulesTest {
     manager.close();
   }
 
-  /// What DJL makes of the array is what the rule must make of the tensor.
+  /// A rule and the DJL operation on an array that the rule must equal on a tensor.
   record Case(
       String name,
       Shape tensor,

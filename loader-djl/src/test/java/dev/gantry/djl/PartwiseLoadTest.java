@@ -305,7 +305,7 @@ class PartwiseLoadTest {
     return layer == 5 ? 768 : 100;
   }
 
-  /// Of 100 inputs each.
+  /// The weights of a layer with 100 inputs.
   private static float[] values(int layer) {
     float[] values = new float[units(layer) * 100];
     for (int i = 0; i < values.length; i++) {

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What is saved takes no heap.
+/// Saves copy no parameters to the heap.
 @Tag("beside")
 class SaverHeapTest {
   private static final int ARRAYS = 4;

@@ -24,10 +24,10 @@ import org.junit.jupiter.params.provider.CsvSource;
 /// Saves take two buffers a thread and their snapshots, by the counters of what is in use.
 @ExtendWith(NoLeaks.class)
 class SaverMemoryTest {
-  /// What a snapshot may have beyond its need.
+  /// The memory that a snapshot may take beyond its need.
   private static final long SPARE_BYTES = 1 << 20;
 
-  /// For the manifest.
+  /// The memory that writing the manifest may take.
   private static final long LEAST_BYTES = 512 << 10;
 
   @TempDir private Path folder;

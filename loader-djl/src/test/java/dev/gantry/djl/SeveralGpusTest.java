@@ -218,8 +218,8 @@ class SeveralGpusTest {
     }
   }
 
-  /// With DJL's updates, after which all values differ. By Adam, the parameters' updates depend on the order
-  /// in which DJL comes to them, which is another in each run.
+  /// DJL's own updates leave different values on each device. With Adam they would depend on the
+  /// order in which DJL comes to the parameters, which is another in each run.
   @Test
   void aTrainingOnTwoGoesOnBitForBit() throws Exception {
     goesOnBitForBit(() ->
@@ -232,7 +232,7 @@ class SeveralGpusTest {
     goesOnBitForBit(() -> Optimizer.adam().build(), new DataParallelListener());
   }
 
-  /// With dropout and batch normalisation.
+  /// A restored training with dropout and batch normalisation goes on bit for bit.
   private void goesOnBitForBit(Supplier<Optimizer> optimizer, TrainingListener... listeners)
       throws Exception {
     List<Float> expected;

@@ -22,7 +22,8 @@ import org.junit.jupiter.api.io.TempDir;
 /// sorted by class.
 @ExtendWith(NoLeaks.class)
 class ShuffleTest {
-  /// What 6,000 samples in random order have in their least mixed batch, by the same seeds.
+  /// The number of classes in the least mixed batch of 6,000 samples in random order, by the same
+  /// seeds.
   private static final int FEWEST_CLASSES = 6;
 
   @TempDir(factory = InMemory.class)

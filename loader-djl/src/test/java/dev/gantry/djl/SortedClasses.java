@@ -145,8 +145,8 @@ final class SortedClasses {
     return manager.create(labels);
   }
 
-  /// What part of samples that it has not seen a network with batch normalisation gets right, when
-  /// it was trained with the dataset.
+  /// The part of unseen samples that a network with batch normalisation gets right after it was
+  /// trained with the dataset.
   static double accuracy(Dataset train) throws Exception {
     Training.seed(5);
     SequentialBlock block =

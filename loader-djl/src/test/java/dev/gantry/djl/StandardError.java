@@ -9,7 +9,7 @@ import java.nio.charset.StandardCharsets;
 final class StandardError {
   private StandardError() {}
 
-  /// What is logged while `work` runs.
+  /// The text that is logged while `work` runs.
   static String during(Runnable work) {
     PrintStream before = System.err;
     ByteArrayOutputStream log = new ByteArrayOutputStream();

@@ -59,7 +59,7 @@ class UserStateTest {
       drawn.set(100);
       assertThat(resumed(noisy(), step)).as("from step %d", step).isEqualTo(end);
     }
-    // And it does differ where the state is not restored.
+    // The training does differ where the state is not restored.
     drawn.set(100);
     assertThat(StandardError.during(() -> assertThat(resumed(saver(), 3)).isNotEqualTo(end)))
         .contains("WARN", "gantry-step-3 has the state 'noise', which no optState names");

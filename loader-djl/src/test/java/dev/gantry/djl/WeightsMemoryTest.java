@@ -144,7 +144,7 @@ class WeightsMemoryTest {
         Weights weights = Weights.open(path, session)) {
       calls.isOpen = true;
       MemoryUse used = mostUsed(() -> weights.load(manager, options).close());
-      // Of FLOAT64 the engine makes the results, in its own memory.
+      // FLOAT64 results are made by the engine, in its own memory.
       long results =
           type == DataType.FLOAT64 ? 0 : (long) parts * SLAB_BYTES * type.getNumOfBytes();
       long made = type == DataType.FLOAT64 ? (long) SLAB_BYTES * Float.BYTES : 0;

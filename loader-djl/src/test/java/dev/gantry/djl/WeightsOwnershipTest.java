@@ -149,7 +149,7 @@ class WeightsOwnershipTest {
     NoLeaks.assertNothingIsHeld();
   }
 
-  /// What `neighbours share an allocation` costs, and how it ends.
+  /// Neighbours that share an allocation hold all of it until the last of them is closed.
   @Test
   void neighboursShareASlabThatGoesWithTheLast() throws IOException {
     Path two =

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What is selected is loaded, and only its bytes are read.
+/// Only the selected tensors are loaded, and only their bytes are read.
 @ExtendWith(NoLeaks.class)
 class WeightsSelectionTest {
   private static final int ROWS = 1024;

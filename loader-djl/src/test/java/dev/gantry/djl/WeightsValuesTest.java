@@ -32,7 +32,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What is in the file is in the arrays, with its name, type and shape.
+/// The values of a file are in the arrays, with their name, type and shape.
 @ExtendWith(NoLeaks.class)
 class WeightsValuesTest {
   private static final Path CORPUS =

@@ -32,10 +32,10 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Calls all of DJL's interface on arrays of F32 and of each dtype that DJL does not know, so that a
-/// method that a new version of DJL adds cannot slip past the guard: none may end the JVM. What an
-/// array of such a dtype returns is guarded; what an array of another returns is guarded, or is DJL's
-/// own and of one of the dtypes that DJL knows.
+/// Calls all of DJL's interface on arrays of F32 and of each dtype that DJL does not know, so that
+/// a method that a new version of DJL adds cannot slip past the guard: none may end the JVM. An
+/// array that a method of such a dtype's array returns is guarded; an array that another dtype's
+/// array returns is guarded, or is DJL's own and of one of the dtypes that DJL knows.
 @Tag("beside")
 class EveryMethodTest {
   /// The profile `libtorch-2.5.1` names a folder of another libtorch than the class path's.
@@ -62,7 +62,7 @@ class EveryMethodTest {
     assertThat(returned).isGreaterThan(dtype == DType.BF16 ? 20 : 5);
   }
 
-  /// What they return has the operand's type, or one that holds both.
+  /// The results have the operand's type, or one that holds both.
   @ParameterizedTest
   @EnumSource(
       value = DType.class,

@@ -18,8 +18,9 @@ import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The way into libtorch from 2.11 on, against a stand-in in C that keeps what it is passed. What
-/// only this has seen counts as unproven until a real libtorch of that age has run it.
+/// The way into libtorch from 2.11 on, against a stand-in in C that keeps what it is passed.
+/// Behaviour that only this stand-in has shown counts as unproven until a real libtorch of that
+/// age has run it.
 class FromBlobTest {
   @TempDir static Path folder;
   private static TorchLibrary torch;

@@ -8,7 +8,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// What a training has on each of its devices.
+/// The values that a training has on each of its devices.
 public final class EachDevice {
   private EachDevice() {}
 

@@ -293,7 +293,7 @@ class OptimizerStateTest {
     }
   }
 
-  /// What one optimizer has after a step, another takes nothing of.
+  /// An optimizer refuses the state of another one, and takes no value of it.
   private static void assertRefuses(Optimizer from, Optimizer to, String... message) {
     try (Training training = new Training(Training.perceptron(), from);
         Training other = new Training(Training.perceptron(), to)) {
@@ -360,7 +360,8 @@ class OptimizerStateTest {
     }
   }
 
-  /// What does not change from step to step, and what its author says is no state.
+  /// An optimizer without state of its own: its fields do not change from step to step, or are
+  /// transient.
   private static final class Settings extends Adam {
     private static final Map<String, Float> FACTORS = Map.of();
 

@@ -127,7 +127,8 @@ class RandomSourceTest {
     assertThat(draw.get()).isEqualTo(expected);
   }
 
-  /// Of the normal numbers libtorch draws one ahead.
+  /// A uniform and a normal number of libtorch's generator, which keeps one normal number that it
+  /// drew ahead.
   private static List<Float> torchNumbers() {
     try (NDManager manager = NDManager.newBaseManager(ai.djl.Device.cpu())) {
       float uniform = manager.randomUniform(0, 1, new Shape(3)).toFloatArray()[2];

@@ -56,7 +56,8 @@ class ResumeTest {
     }
   }
 
-  /// That the tests above would see it.
+  /// The training is another one without the random numbers, so that the tests above would notice
+  /// their lack.
   @Test
   void withoutTheRandomNumbersItIsAnotherTraining() {
     List<Integer> expected = uninterrupted(Training::perceptron, Optimizers::adam);
