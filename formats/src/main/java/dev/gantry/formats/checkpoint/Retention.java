@@ -88,8 +88,8 @@ public record Retention(int last, long everySteps, Optional<Best> best) {
     return all.stream().filter(one -> !kept.containsKey(one)).toList();
   }
 
-  /// Returns the checkpoints that stay, each with the rules that keep it. Of several checkpoints of one
-  /// step, only the one saved last can stay.
+  /// Returns the checkpoints that stay, each with the rules that keep it. If there are several
+  /// checkpoints of one step, only the one saved last can stay.
   public <T extends StoredCheckpoint> Map<T, Set<Rule>> kept(List<T> all) {
     Set<Long> steps = new HashSet<>();
     List<T> current =

@@ -14,10 +14,10 @@ import java.lang.foreign.MemorySegment;
 
 /// Says how encoded pictures, JPEG or PNG, become U8 values of the shape (height, width, 3), red first.
 ///
-/// By default a picture is resized so that its shorter side just fits, and its centre is cropped.
-/// Resizing is bilinear and antialiased, with the results of Pillow and of torchvision's transforms of Pillow's
-/// pictures. Grey pictures become RGB, alpha is dropped, CMYK is converted, 16 bits become 8, and pictures are
-/// turned upright as their Exif data say.
+/// A picture is resized so that its shorter side just fits, and its centre is cropped, unless you
+/// choose otherwise. Resizing is bilinear and antialiased, with the results of Pillow and of
+/// torchvision's transforms of Pillow's pictures. Grey pictures become RGB, alpha is dropped,
+/// CMYK is converted, 16 bits become 8, and pictures are turned upright as their Exif data say.
 ///
 /// Immutable and thread-safe: each method returns another one.
 public final class ImageDecoding implements FieldDecoder {
@@ -145,8 +145,8 @@ public final class ImageDecoding implements FieldDecoder {
     return new Field(name, DType.U8, TensorShape.of(options().height(), options().width(), 3));
   }
 
-  /// What decodes JPEG on this machine: the file of libturbojpeg and its version, such as
-  /// `libturbojpeg.so.0, version 2`, or `the JDK`.
+  /// Returns the name of the JPEG decoder on this machine: the file of libturbojpeg and its
+  /// version, such as `libturbojpeg.so.0, version 2`, or `the JDK`.
   public static String jpegLibrary() {
     return ImageDecoder.jpegLibrary();
   }

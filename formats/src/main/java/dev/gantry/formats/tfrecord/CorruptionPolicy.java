@@ -3,8 +3,9 @@ package dev.gantry.formats.tfrecord;
 
 import dev.gantry.core.MisuseException;
 
-/// What to do with a file whose framing is broken. Framing only: a record whose checksums hold was written as it is, so
-/// a message in it that cannot be parsed is always an error.
+/// The policy for a file whose framing is broken. It concerns only the framing: a record whose
+/// checksums hold was written as it is, so a message in it that cannot be parsed is always an
+/// error.
 public sealed interface CorruptionPolicy {
   /// The first fault is thrown.
   record Fail() implements CorruptionPolicy {}

@@ -9,8 +9,8 @@ import java.nio.ByteOrder;
 import java.util.List;
 import java.util.zip.CRC32C;
 
-/// What stands around a record's data: before it its length (u64, little endian) and the masked
-/// checksum of those 8 bytes, behind it the masked checksum of the data.
+/// The framing of a record: its length (u64, little endian) and the masked checksum of those 8
+/// bytes stand before its data, and the masked checksum of the data stands behind them.
 ///
 /// Not thread-safe: an instance keeps its CRC32C object from call to call.
 final class Framing {

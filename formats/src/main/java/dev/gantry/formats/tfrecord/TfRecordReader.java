@@ -208,7 +208,7 @@ public final class TfRecordReader implements AutoCloseable {
     return true;
   }
 
-  /// What the window has of the bytes that tell a file's format.
+  /// Returns those of the bytes that tell a file's format which the window has.
   private ByteBuffer start() {
     int here = Math.min(require(0), OtherFormats.START_BYTES);
     return window.slice(0, here).asByteBuffer();
@@ -445,7 +445,7 @@ public final class TfRecordReader implements AutoCloseable {
     }
   }
 
-  /// What has been read so far.
+  /// The counts of the records that have been read so far.
   ///
   /// @param records that were good
   /// @param bytes of these, without their framing

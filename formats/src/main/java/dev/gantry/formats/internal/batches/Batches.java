@@ -30,10 +30,11 @@ public interface Batches extends AutoCloseable {
   /// The state in which a training begins.
   DatasetState start();
 
-  /// The batches from `state` to the end of its epoch. Takes no longer for later batches, unless
-  /// the implementation says so. What its plans read from belongs to these batches: a source
-  /// that came to its end may be closed before the last reads. What host writers write from may
-  /// belong to the source: it is closed when all of them have run, or when none will run any more.
+  /// Returns the batches from `state` to the end of its epoch. The call takes no longer for later
+  /// batches, unless the implementation says so. The files that the plans read belong to these
+  /// batches: a source that came to its end may be closed before the last reads. The memory from
+  /// which host writers write may belong to the source: it is closed when all writers have run,
+  /// or when none will run any more.
   ///
   /// @throws dev.gantry.core.MisuseException if the state is of another dataset, or of another
   ///     order of its samples

@@ -84,8 +84,9 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     return retention.surplus(saves.stream().filter(CheckpointFolder::isWhole).toList());
   }
 
-  /// Removes the checkpoints of a folder that a retention does not keep. Of a local folder, it also removes
-  /// what unfinished saves have left, as the next saver would; files that no saver has written stay.
+  /// Removes the checkpoints of a folder that a retention does not keep. In a local folder, this
+  /// also removes the leftovers of unfinished saves, as the next saver would; files that no saver
+  /// has written stay.
   ///
   /// In another store, a saver may be uploading meanwhile: checkpoints without a manifest stay.
   ///

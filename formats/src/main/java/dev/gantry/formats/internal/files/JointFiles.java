@@ -39,10 +39,10 @@ import java.util.stream.Stream;
 /// - A set of unique names ([#begin]) is all of its folder. The files are moved first; then the new list
 ///   replaces an older one in one `rename`, so that readers find either the old set or the new one. Before
 ///   that, and after a crash at that point, the folder has files of the new set that no list names.
-/// - A set of names that the user chose ([#beginNamed]) is one of several in its folder, and its files have
-///   the same names as an old set's. The list is replaced first, then the old files are removed, and then
-///   the new ones are moved. Until the last one is there, readers by the list find a file missing; no
-///   reader finds files of two sets.
+/// - A set of names that the user chose ([#beginNamed]) is one of several in its folder, and its
+///   files have the same names as an old set's. The list is replaced first, then the old files
+///   are removed, and then the new ones are moved. Before the last one is there, readers by the
+///   list find a file missing; no reader finds files of two sets.
 ///
 /// The next writer of a named set moves the files that a crash has left unmoved, if their list is in its place.
 ///

@@ -31,10 +31,11 @@ public final class NamePatterns {
 
   private NamePatterns() {}
 
-  /// Returns the files that names stand for, in order: those of braces in the order in which they are
-  /// written, and those of `*` and `?` in the last part of a path, ordered by name. A local file or folder of
-  /// just this name is that file or folder. What begins with `.` or `_`, and indexes, match no `*` or `?` at the
-  /// beginning; in a URL of the web, `?` begins the query.
+  /// Returns the files that names stand for, in order: those of braces in the order in which they
+  /// are written, and those of `*` and `?` in the last part of a path, ordered by name. A local
+  /// file or folder of just this name is that file or folder. Names that begin with `.` or `_`,
+  /// and the names of indexes, match no `*` or `?` at the beginning; in a URL of the web, `?`
+  /// begins the query.
   ///
   /// @param folders whether patterns stand for local folders, too
   /// @param option that names the files, for errors

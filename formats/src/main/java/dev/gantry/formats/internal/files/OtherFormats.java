@@ -16,10 +16,10 @@ import java.util.Optional;
 public final class OtherFormats {
   private record Signature(String start, String description) {}
 
-  /// What such a file is; errors about its index say it, too.
+  /// The description of such a file, which errors about its index use, too.
   public static final String TFRECORD = "TFRecord, which TfRecordDataset reads";
 
-  /// As for [#TFRECORD].
+  /// The description of a tar archive, used as [#TFRECORD] is.
   public static final String TAR = "a tar archive, which WebDataset reads";
 
   private static final ValueLayout.OfInt SUM =

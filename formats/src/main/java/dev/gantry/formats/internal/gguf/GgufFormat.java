@@ -19,7 +19,7 @@ import java.util.regex.Pattern;
 
 /// The GGUF format: a file, or one of several numbered files, which are opened together.
 public final class GgufFormat implements WeightsFormat {
-  /// What catalogues call the format.
+  /// The format's name in catalogues.
   static final String CATALOGUE = "gguf";
 
   private static final String SUFFIX = ".gguf";

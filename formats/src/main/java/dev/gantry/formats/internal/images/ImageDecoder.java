@@ -19,7 +19,8 @@ public final class ImageDecoder implements FieldDecoder {
   private final Optional<TurboJpeg> turbo;
   private final ConcurrentLinkedQueue<Resampler> idle = new ConcurrentLinkedQueue<>();
 
-  /// What pictures become.
+  /// The options of decoding: the output's size, and how pictures are cropped, flipped and
+  /// resized.
   ///
   /// @param height of the output
   /// @param width of the output

@@ -7,7 +7,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// What an encoded picture says before its pixels.
+/// The header of an encoded picture.
 ///
 /// @param components how many colour components a pixel has
 /// @param orientation 1 to 8, as Exif numbers them

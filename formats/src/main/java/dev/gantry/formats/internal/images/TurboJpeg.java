@@ -27,7 +27,7 @@ final class TurboJpeg {
   private static final int RGB = 0;
   private static final int CMYK = 11;
 
-  /// What tjGetErrorCode returns after a picture that was decoded, but had odd bytes.
+  /// The result of tjGetErrorCode after a picture that was decoded, but had odd bytes.
   private static final int WARNING = 0;
 
   private static final AddressLayout TEXT =

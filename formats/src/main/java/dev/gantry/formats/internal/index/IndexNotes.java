@@ -34,7 +34,7 @@ public record IndexNotes(
     Map<String, Integer> checksums) {
   private static final String FORMAT = "format";
 
-  /// What the files are whose indexes have these formats.
+  /// The descriptions of indexed files, by the formats of their indexes.
   private static final Map<String, String> INDEXED =
       Map.of(
           IndexFormat.FORMAT, OtherFormats.TFRECORD, "gantry-webdataset-index", OtherFormats.TAR);

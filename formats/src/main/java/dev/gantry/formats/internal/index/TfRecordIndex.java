@@ -173,7 +173,7 @@ public final class TfRecordIndex implements AutoCloseable {
     mapped.close();
   }
 
-  /// What [TfRecordIndex#open] finds.
+  /// The result of [TfRecordIndex#open].
   public sealed interface Found {
     /// There is an index that matches the file as it is now; the caller closes it.
     record Usable(TfRecordIndex index) implements Found {}
@@ -227,7 +227,7 @@ public final class TfRecordIndex implements AutoCloseable {
     }
   }
 
-  /// What an index says of a file.
+  /// An index's summary of a file.
   ///
   /// @param records how many records the file has
   /// @param recordBytes the size of all records, without their framing
@@ -243,7 +243,7 @@ public final class TfRecordIndex implements AutoCloseable {
     }
   }
 
-  /// What an index says of a feature over all records of a file.
+  /// An index's summary of one feature over all records of a file.
   ///
   /// @param kind the kind in the first record that has the feature; empty if no record has it
   /// @param missing how many records lack the feature

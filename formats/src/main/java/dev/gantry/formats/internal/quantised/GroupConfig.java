@@ -6,7 +6,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// What a configuration says of one module, where it says different things of different modules.
+/// The configuration of one module, in files that configure their modules differently.
 ///
 /// @param format the layout's name
 /// @param weights the layout's numbers

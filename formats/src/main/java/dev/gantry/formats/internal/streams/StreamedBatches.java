@@ -176,7 +176,8 @@ public final class StreamedBatches implements Batches {
     return new StreamSource(this, state);
   }
 
-  /// What all sources have read so far; the records of all ranks count.
+  /// Returns the counts of the records that all sources have read so far, those of other ranks
+  /// included.
   public TfRecordReader.Statistics statistics() {
     return new TfRecordReader.Statistics(records.sum(), bytes.sum(), skipped);
   }

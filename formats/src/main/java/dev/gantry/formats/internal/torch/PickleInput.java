@@ -24,7 +24,7 @@ final class PickleInput extends SequentialInput {
   private final Extent extent;
   private final boolean isDeflated;
 
-  /// What the values take that were made.
+  /// The estimated heap bytes of all values that were made.
   private long used;
 
   private long opcodeOffset;

@@ -18,7 +18,7 @@ import java.util.function.Predicate;
 /// Reads a pickle of protocol 0 to 5 as data. It calls nothing: a call becomes an [Instance], and functions
 /// and classes that the caller does not know are refused.
 final class PickleReader {
-  /// What a value takes, in an estimate that is rather too high.
+  /// The heap bytes of a value, in an estimate that is rather too high.
   private static final int VALUE_BYTES = 64;
 
   private static final int MAX_PROTOCOL = 5;

@@ -149,7 +149,7 @@ sealed interface PickleValue {
       return offset;
     }
 
-    /// What `__setstate__` would get.
+    /// Returns the state, which `__setstate__` would get.
     Optional<PickleValue> state() {
       return Optional.ofNullable(state);
     }

@@ -20,8 +20,8 @@ import java.util.Set;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// What `torch.save` writes: a file of nested dictionaries and lists of tensors, or a folder of such files,
-/// with an index where there are several.
+/// The format that `torch.save` writes: a file of nested dictionaries and lists of tensors, or a
+/// folder of such files, with an index where there are several.
 public final class TorchFormat implements WeightsFormat {
   private static final String NAME = "PyTorch";
   private static final String DATA_FILE = ".bin";

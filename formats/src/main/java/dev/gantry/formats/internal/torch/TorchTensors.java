@@ -37,7 +37,7 @@ final class TorchTensors {
     Optional<TorchStorage> find(String key, Persistent reference);
   }
 
-  /// What a pickle says of a storage.
+  /// A pickle's reference to a storage.
   ///
   /// @param type the name of the dtype of its elements
   /// @param elements how many elements it has
@@ -189,7 +189,7 @@ final class TorchTensors {
     return found;
   }
 
-  /// What a reference to a storage says.
+  /// Returns the reference to a storage that a persistent id holds.
   Reference reference(Persistent persistent) {
     if (persistent.id() instanceof Items(List<PickleValue> id)
         && id.size() >= 5

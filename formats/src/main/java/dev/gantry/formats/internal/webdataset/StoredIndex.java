@@ -40,7 +40,7 @@ public final class StoredIndex {
 
   private StoredIndex() {}
 
-  /// What [#open] finds.
+  /// The result of [#open].
   public sealed interface Found {
     /// An index that matches the archive as it is now; the caller closes it.
     record Usable(TarIndex index) implements Found {}

@@ -89,7 +89,7 @@ public final class TarIndex implements AutoCloseable {
     /// The length of the member's data in bytes.
     LENGTHS("member/length", DType.U64),
 
-    /// What [TarIndex#value] says.
+    /// The number that [TarIndex#value] returns.
     VALUES("member/value", DType.I64),
 
     /// The number of the member's extension.

@@ -40,7 +40,7 @@ public final class TarReader implements AutoCloseable {
 
   private final SourceFile file;
 
-  /// What a compressed archive decompresses to.
+  /// The decompressed bytes of a compressed archive.
   private final Optional<CopiedSource> decompressed;
 
   private final ByteWindow window;
