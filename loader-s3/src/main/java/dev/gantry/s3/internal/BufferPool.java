@@ -5,8 +5,8 @@ import com.sun.management.HotSpotDiagnosticMXBean;
 import java.lang.management.ManagementFactory;
 import software.amazon.awssdk.crt.s3.S3DirectBufferPoolOptions;
 
-/// How large the CRT client's pool of direct buffers may get: half of what the JVM allows at most, so that
-/// the program has the rest. By itself the client takes four fifths.
+/// The limit of the CRT client's pool of direct buffers: half of the direct memory that the JVM
+/// allows, so that the program has the rest. The client's own limit is four fifths.
 ///
 /// @param partBytes the most bytes that one request asks for
 /// @param bytes of all buffers; many parts

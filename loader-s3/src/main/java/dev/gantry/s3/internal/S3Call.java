@@ -19,7 +19,7 @@ import software.amazon.awssdk.crt.s3.S3MetaRequestOptions;
 
 /// One call of S3's interface with a short answer: a step of an upload.
 final class S3Call extends S3Request {
-  /// What the server answered.
+  /// The server's answer.
   ///
   /// @param etag the value of `ETag`; empty if there was none
   record Answer(String etag, String body) {

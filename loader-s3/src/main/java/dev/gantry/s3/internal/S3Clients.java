@@ -63,7 +63,7 @@ final class S3Clients implements AutoCloseable {
   private final AwsCredentialsProvider credentials;
   private final S3AsyncClient names;
 
-  /// What the SDK's requests say of who pays; null if the bucket's owner does.
+  /// The payer of the SDK's requests: this account; null if the bucket's owner pays.
   private final @Nullable RequestPayer payer;
 
   private final CredentialsProvider forSigning;

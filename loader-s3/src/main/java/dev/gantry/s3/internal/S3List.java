@@ -10,8 +10,8 @@ import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
-/// What a server lists, page after page. A server may write anything: each entry is checked, and the list must end. For one
-/// thread at a time.
+/// The entries of a server's list, page after page. A server may write anything: each entry is
+/// checked, and the list must end. For one thread at a time.
 ///
 /// @param <P> a page
 /// @param <E> an entry

@@ -140,12 +140,13 @@ abstract class S3Request extends RemoteRequest {
       }
     }
 
-    /// What failed in this program while the answer was taken; null if nothing did.
+    /// Returns the exception of this program's own code that ended the taking of the answer; null
+    /// if there was none.
     @Nullable RuntimeException defect() {
       return null;
     }
 
-    /// What is wrong with an answer that the CRT client took; null if nothing is.
+    /// Returns the fault of an answer that the CRT client took; null if it has none.
     @Nullable RemoteFault fault() {
       return null;
     }

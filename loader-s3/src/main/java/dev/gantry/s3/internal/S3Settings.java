@@ -8,7 +8,7 @@ import java.util.Locale;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What the store adds to the SDK's own settings.
+/// The store's settings beside the SDK's own.
 ///
 /// @param limits of one request; the idle time is of whole seconds, 2 or more for the CRT's client
 record S3Settings(RetryLimits limits) {

@@ -250,7 +250,8 @@ record DemoTraining(boolean records, Path images) {
         .orElse(0);
   }
 
-  /// What lies in the folders of checkpoints that have no manifest, and so do not exist.
+  /// Returns the files in the folders of unfinished checkpoints: without a manifest, a checkpoint
+  /// does not exist.
   private static List<Path> leftovers(Path checkpoints) throws IOException {
     try (Stream<Path> files = Files.walk(checkpoints)) {
       return files

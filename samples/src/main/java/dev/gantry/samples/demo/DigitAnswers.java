@@ -10,8 +10,8 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.Objects;
 
-/// What the classifier of digits that [ServeModel][dev.gantry.samples.ServeModel] serves is asked, and
-/// what it must answer.
+/// The questions for the classifier of digits that [ServeModel][dev.gantry.samples.ServeModel]
+/// serves, and the expected answers.
 ///
 /// @param inputs `[4, 64]`
 /// @param logits `[4, 10]`
@@ -46,7 +46,7 @@ public record DigitAnswers(List<float[]> inputs, List<float[]> logits, double to
     }
   }
 
-  /// What [ServeModel][dev.gantry.samples.ServeModel] is asked.
+  /// Returns the questions for [ServeModel][dev.gantry.samples.ServeModel].
   float[][] questions() {
     return inputs.toArray(float[][]::new);
   }

@@ -32,7 +32,7 @@ import java.util.SequencedMap;
 public record WeightsDiff(SequencedMap<String, Difference> tensors, long same) implements Report {
   private static final int EXIT_DIFFERENT = 1;
 
-  /// What has become of a tensor.
+  /// The kinds of changes of a tensor.
   enum Change {
     REMOVED("-"),
     ADDED("+"),

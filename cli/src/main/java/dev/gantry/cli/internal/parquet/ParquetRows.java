@@ -202,8 +202,8 @@ public final class ParquetRows implements AutoCloseable {
     return file;
   }
 
-  /// What failed and why: the reader names the file and the step that failed, and its causes the reason. The file
-  /// is named by the error already.
+  /// Returns which step failed and why: the reader's message names the file and the step, its
+  /// causes the reason. The file is left out, since the error names it already.
   private String reasons(Throwable e) {
     String reasons = String.valueOf(e.getMessage()).replace("[" + file + "] ", "");
     Throwable cause = e.getCause();

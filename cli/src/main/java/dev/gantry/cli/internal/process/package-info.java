@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What belongs to one run of a command: its temporary folder and its child JVMs.
+/// The resources of one run of a command: its temporary folder and its child JVMs.
 @NullMarked
 package dev.gantry.cli.internal.process;
 

@@ -87,7 +87,7 @@ public record InferencePlan(
     return answered;
   }
 
-  /// What a task does with rows of these columns.
+  /// Returns the function by which a task answers rows of these columns.
   public MapPartitionsFunction<Row, Row> of(StructType rows) {
     List<RowColumn> columns = new ArrayList<>();
     for (Input input : inputs) {

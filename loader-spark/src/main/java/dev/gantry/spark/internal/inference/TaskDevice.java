@@ -8,7 +8,7 @@ import org.apache.spark.resource.ResourceInformation;
 
 /// The device on which a task computes.
 final class TaskDevice {
-  /// What Spark calls the resource (`spark.task.resource.gpu.amount`).
+  /// Spark's name of the resource (`spark.task.resource.gpu.amount`).
   private static final String GPU = "gpu";
 
   private TaskDevice() {}

@@ -24,7 +24,7 @@ record ShardsOutput(
   /// A task takes memory of two shards outside of the heap.
   private static final long SHARD_BYTES = 64L << 20;
 
-  /// What a task tells the driver.
+  /// A finished part, as its task reports it to the driver.
   ///
   /// @param columns with their shapes
   record Part(String name, List<TensorColumn> columns) implements Serializable {}

@@ -79,7 +79,7 @@ final class ShardsPart implements AutoCloseable {
     return List.copyOf(columns);
   }
 
-  /// What a failure leaves goes with the job's folder.
+  /// Files that a failed task leaves are removed with the job's folder.
   @Override
   public void close() {
     writer.close();
