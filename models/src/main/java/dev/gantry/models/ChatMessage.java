@@ -3,7 +3,7 @@ package dev.gantry.models;
 
 import dev.gantry.core.MisuseException;
 
-/// What someone says in a conversation.
+/// One message of a conversation.
 ///
 /// @param role who, as the model's template names it: `system`, `user` or `assistant`
 /// @param content the text

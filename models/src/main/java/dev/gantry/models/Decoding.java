@@ -17,7 +17,7 @@ import java.util.stream.Stream;
 
 /// Continues a batch of texts by a model, and holds the cache of what it has been fed. For one thread.
 final class Decoding implements AutoCloseable {
-  /// What stands for the token of a text that has ended.
+  /// The number that stands for the token of a text that has ended.
   static final long NONE = -1;
 
   /// How many generated tokens get room in the cache at once; for more, it doubles.

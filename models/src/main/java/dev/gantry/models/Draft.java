@@ -103,7 +103,7 @@ final class Draft {
     return tensors;
   }
 
-  /// What computes the outputs.
+  /// Returns the design of the block that computes the outputs.
   ///
   /// @param labels how many classes there are
   Design design(List<Output> outputs, int labels) {

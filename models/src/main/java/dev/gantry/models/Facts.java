@@ -14,7 +14,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// What a family's section of `families.txt` says of a `config.json`: facts by their names, each as text. For one thread.
+/// The facts that a family's section of `families.txt` reads from a `config.json`, by their
+/// names, each as text. For one thread.
 final class Facts {
   static final int MAX_TOKENS = 16 << 20;
   static final int MAX_POSITIONS = 64 << 20;
@@ -118,7 +119,7 @@ final class Facts {
     }
   }
 
-  /// What the configuration says of a fact, or what counts otherwise.
+  /// Returns a fact's value in the configuration, or its default if the configuration lacks it.
   private String said(String... word) {
     List<String> present = Stream.of(word[2].split("\\|", -1)).filter(config::has).toList();
     String key = present.isEmpty() ? word[2].split("\\|", -1)[0] : present.getFirst();

@@ -14,11 +14,11 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// What describes a model: its `config.json`, and the files beside it. For one thread.
+/// A model's description: its `config.json`, and the files beside it. For one thread.
 ///
 /// @param stretches the factors by which each wave of a rotary embedding is stretched, where the files have them
 record HubFolder(FetchedModel files, HubConfig config, List<Float> stretches) {
-  /// What follows the family's name in the names of models with a head.
+  /// The suffix that the class names of models with a head have behind the family's name.
   private static final Pattern HEAD = Pattern.compile("(For[A-Z]\\w*|LMHeadModel)$");
 
   /// Reads a folder's `config.json`, or the notes of a GGUF file.

@@ -75,9 +75,10 @@ public final class HubModel {
     return Architecture.of(tower == null ? read : read.tower(tower));
   }
 
-  /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or of a local folder or GGUF file. What
-  /// describes a model of the hub is copied to the hub's cache folder, where [#folder] is then; loads bring its weights from
-  /// the hub, and keep them there. A GGUF file is copied first.
+  /// Reads a model of the hub by its name, such as `hf://OWNER/NAME@REVISION`, or of a local
+  /// folder or GGUF file. The files that describe a model of the hub are copied to the hub's
+  /// cache folder, which [#folder] returns; loads bring the model's weights from the hub, and
+  /// keep them there. A GGUF file is copied first.
   ///
   /// @throws dev.gantry.core.GantryException as [#of(Path)]; also if the hub refuses, or is not reached and the cache lacks a
   ///     file
@@ -128,7 +129,7 @@ public final class HubModel {
     return new HubModel(files, null, Architecture.of(HubFolder.read(files).withoutHead()));
   }
 
-  /// What the folder's `config.json` says.
+  /// Returns the folder's `config.json`.
   HubConfig config() {
     return HubFolder.read(files).config();
   }

@@ -61,7 +61,7 @@ public final class HubNames {
     }
   }
 
-  /// What is done with the tensor of a rule, such as `part:0,1,3`, in its order.
+  /// Returns the transforms of a rule's tensor, such as `part:0,1,3`, in their order.
   private static TensorTransform[] transforms(String... rule) {
     return Arrays.stream(rule).skip(3).map(HubNames::transform).toArray(TensorTransform[]::new);
   }
@@ -125,8 +125,9 @@ public final class HubNames {
         Head.NONE);
   }
 
-  /// Returns the names for DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one layer of a
-  /// file of BERT. What [#djlBert] says of the arithmetic holds here, too.
+  /// Returns the names for DJL's own `ai.djl.nn.transformer.TransformerEncoderBlock`, from one
+  /// layer of a file of BERT. The block's arithmetic differs from BERT's, as described at
+  /// [#djlBert].
   ///
   /// @param layer what the names of the layer's tensors begin with, such as `encoder.layer.0.`
   public static ParameterNames djlEncoder(String layer) {

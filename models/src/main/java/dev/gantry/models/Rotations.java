@@ -126,7 +126,7 @@ record Rotations(HubConfig config, Facts facts, List<Float> stretches) {
     return originally().orElse(within);
   }
 
-  /// What a configuration itself says of the longest text of the first training.
+  /// Returns the longest text of the first training, if the configuration itself has it.
   private OptionalInt originally() {
     return config.has(ORIGINAL)
         ? OptionalInt.of(config.whole(ORIGINAL, 1, Facts.MAX_POSITIONS))

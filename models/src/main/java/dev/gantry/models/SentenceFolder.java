@@ -29,9 +29,10 @@ import java.util.function.UnaryOperator;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// What sentence-transformers writes beside a model: `modules.json` with what follows the transformer,
-/// `sentence_bert_config.json` and `config_sentence_transformers.json`. A folder without these files is a transformer
-/// alone. What is not known here is refused. Immutable.
+/// The files that sentence-transformers writes beside a model: `modules.json` with the modules
+/// behind the transformer, `sentence_bert_config.json` and `config_sentence_transformers.json`. A
+/// folder without these files is a transformer alone. Unknown modules and settings are refused.
+/// Immutable.
 ///
 /// @param modules what follows the transformer
 /// @param maxLength the most tokens of a text; 0 where the files do not say
@@ -234,7 +235,7 @@ record SentenceFolder(
     return new Pooled(modes, prompt);
   }
 
-  /// What happens to the vectors behind the pooling, FLOAT32 `[batch, width]`.
+  /// Returns the steps that the vectors go through behind the pooling, FLOAT32 `[batch, width]`.
   ///
   /// @param manager owns the weights of dense layers
   List<UnaryOperator<NDArray>> steps(NDManager manager) {
@@ -282,7 +283,8 @@ record SentenceFolder(
     }
   }
 
-  /// What the scores of pairs go through: what the files name, or else the sigmoid of a single score.
+  /// Returns the function that the scores of pairs go through: the one that the files name, or
+  /// else the sigmoid of a single score.
   UnaryOperator<NDArray> scores(HubModel hub) {
     HubConfig model = hub.config();
     String otherwise = hub.labels().size() == 1 ? "torch.nn.Sigmoid" : "torch.nn.Identity";

@@ -36,7 +36,7 @@ public final class TextClassifier implements AutoCloseable {
     return new TextClassifier(TextScorer.open(hub, options, (_, scored) -> probabilities(scored)));
   }
 
-  /// What makes probabilities of the scores, by the model's `problem_type`.
+  /// Returns the function that makes probabilities of the scores, by the model's `problem_type`.
   static UnaryOperator<NDArray> probabilities(HubModel hub) {
     UnaryOperator<NDArray> softmax = scores -> scores.softmax(-1);
     UnaryOperator<NDArray> sigmoid = Activation::sigmoid;

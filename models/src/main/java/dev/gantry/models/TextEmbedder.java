@@ -140,8 +140,9 @@ public final class TextEmbedder implements AutoCloseable {
     return embed("a").length;
   }
 
-  /// How much two vectors are alike, by the function that the folder names; more is more alike. That is the cosine unless
-  /// the folder says `dot`, `euclidean` or `manhattan`; of the last two it is the negative distance.
+  /// Returns the similarity of two vectors, by the function that the folder names; more is more
+  /// alike. The function is the cosine unless the folder says `dot`, `euclidean` or `manhattan`;
+  /// the last two give the negative distance.
   ///
   /// @throws MisuseException if the vectors have different lengths
   public double similarity(float[] first, float[] second) {

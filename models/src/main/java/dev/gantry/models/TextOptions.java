@@ -77,8 +77,9 @@ public final class TextOptions {
       return this;
     }
 
-    /// The type of the weights and of the arithmetic: FLOAT32 unless you say otherwise, or FLOAT16 or BFLOAT16, which take
-    /// half the memory. What follows the model, such as pooling, is computed in FLOAT32.
+    /// The type of the weights and of the arithmetic: FLOAT32 unless you say otherwise, or
+    /// FLOAT16 or BFLOAT16, which take half the memory. Steps behind the model, such as pooling,
+    /// are computed in FLOAT32.
     public Builder optDtype(DataType chosen) {
       type = MisuseException.requireGiven("optDtype", chosen);
       return this;

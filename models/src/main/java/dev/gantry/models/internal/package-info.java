@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the engine `Gantry` for DJL finds by the service loader.
+/// The factories that the engine `Gantry` for DJL, and DJL itself, find by the service loader.
 @NullMarked
 package dev.gantry.models.internal;
 

@@ -17,7 +17,8 @@ import org.jspecify.annotations.Nullable;
 /// token costs one position and not all of them. They are written in place, into arrays with room for more. For one text
 /// or one batch, and one thread.
 public final class KeyValueCache implements AutoCloseable {
-  /// What one layer has: `[batch, heads, capacity, head size]`, of which the first `length` tokens count.
+  /// The keys and values of one layer, `[batch, heads, capacity, head size]` each, of which the
+  /// first `length` tokens count.
   private static final class Layer {
     private NDArray keys;
     private NDArray values;

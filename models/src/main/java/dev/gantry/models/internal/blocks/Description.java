@@ -198,7 +198,7 @@ public record Description(
     MEAN,
     /// The first one, and behind it the mean of the others.
     FIRST_AND_MEAN,
-    /// What a learned state gets by attending to all, as [ProbePool] has it.
+    /// The result of the attention of a learned state to all states, as [ProbePool] computes it.
     PROBE
   }
 

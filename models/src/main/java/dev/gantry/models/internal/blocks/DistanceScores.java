@@ -10,8 +10,8 @@ import dev.gantry.models.internal.blocks.NamedBlock.Pass;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// What is added to the scores of attention by the distance of two tokens, as DeBERTa has it: how a query fits the key of
-/// the distance, and a key the distance's query.
+/// The terms that DeBERTa adds to the scores of attention by the distance of two tokens: the
+/// product of a query and the distance's key, and that of a key and the distance's query.
 ///
 /// @param table `[1, distances, width]`
 /// @param places of the distances in the table, from each query to each key, `[1, 1, length, length]`

@@ -23,7 +23,8 @@ import java.util.stream.IntStream;
 ///
 /// @param experts one for each row of the router
 public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implements Part {
-  /// What bounds gpt-oss's gate and its counterpart, and how steep its gate is.
+  /// The bound of gpt-oss's gate and of its counterpart; `STEEPNESS` is the gate's factor in the
+  /// sigmoid.
   private static final double BOUND = 7;
 
   private static final double STEEPNESS = 1.702;

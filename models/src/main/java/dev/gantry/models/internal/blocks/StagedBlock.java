@@ -13,10 +13,11 @@ import org.jspecify.annotations.Nullable;
 /// A model of images whose layers are convolutions, in stages, each with fewer places and more channels than the one
 /// before.
 ///
-/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits` `[batch, labels]`; without,
-/// the last feature map `[batch, filters, …]`, and what is pooled of each map.
+/// Input: `pixel_values`, `[batch, channels, height, width]`. Output: with labels the `logits`
+/// `[batch, labels]`; without, the last feature map `[batch, filters, …]`, and the pooled values
+/// of each map.
 public abstract class StagedBlock extends NamedBlock {
-  /// What all such models say of themselves.
+  /// The sizes that all such models have.
   interface Sizes extends Design {
     /// How many channels an image has.
     int channels();
@@ -47,7 +48,7 @@ public abstract class StagedBlock extends NamedBlock {
     }
   }
 
-  /// Adds what gives labels their scores, the last of the parameters.
+  /// Adds the layer that scores the labels, the last of the parameters.
   final void addHead() {
     head =
         sizes.labels() == 0
@@ -55,10 +56,10 @@ public abstract class StagedBlock extends NamedBlock {
             : dense("labels", sizes.labels(), sizes.filters().getLast(), true);
   }
 
-  /// What is made of the last map, `[batch, width]`.
+  /// Pools the last map, `[batch, width]`.
   abstract NDArray pooled(NDArray map, Pass pass);
 
-  /// The shape of what is pooled, where it is an output.
+  /// Returns the shape of the pooled values, where they are an output.
   abstract Shape pooledShape(long batch);
 
   @Override

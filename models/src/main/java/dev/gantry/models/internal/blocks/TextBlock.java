@@ -20,9 +20,10 @@ import org.jspecify.annotations.Nullable;
 /// A model of texts: an encoder, whose tokens see one another, or a decoder ([DecoderBlock]), whose tokens see those
 /// before them.
 ///
-/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an encoder with token types,
-/// `token_type_ids` of that shape: 1 for tokens and 0 for padding, and 0 and 1 for the first and second sentence. That
-/// is the order of DJL's tokenizers; arrays that have these names may come in any order.
+/// Input: `input_ids`, INT64 `[batch, length]`; then, if you like, `attention_mask` and, for an
+/// encoder with token types, `token_type_ids` of that shape: 1 for tokens and 0 for padding, and
+/// 0 and 1 for the first and second sentence. DJL's tokenizers have this order; arrays that have
+/// these names may come in any order.
 public class TextBlock extends TransformerBlock {
   private final Tokens sizes;
   private final Parameter tokens;

@@ -107,8 +107,8 @@ public final class VitBlock extends TransformerBlock {
     return NDArrays.concat(new NDList(own, Attention.cast(both, own)), 1);
   }
 
-  /// What cubic convolution takes of each of `from` values for each of `to`: `[to, from]`. Values at the edges go on
-  /// beyond them.
+  /// Returns the weights of cubic convolution, with which each of `to` values is summed from
+  /// `from` values: `[to, from]`. Values at the edges go on beyond them.
   private static NDArray cubic(long from, long to, NDManager manager) {
     float[] shares = new float[Math.toIntExact(to * from)];
     for (int i = 0; i < to; i++) {

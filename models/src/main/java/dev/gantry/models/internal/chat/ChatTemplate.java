@@ -33,8 +33,8 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// A folder's chat template, which makes one text of a conversation. What a message says is never taken for a template.
-/// Immutable, thread-safe.
+/// A folder's chat template, which makes one text of a conversation. A message's text is never
+/// taken for a template. Immutable, thread-safe.
 public final class ChatTemplate {
   private static final long MAX_BYTES = 16 << 20;
   private static final long MAX_TEXT = 1 << 26;
@@ -210,13 +210,13 @@ public final class ChatTemplate {
     }
   }
 
-  /// What `raise_exception` of templates calls.
+  /// Refuses a conversation: the templates' `raise_exception` calls this.
   @SuppressWarnings("DoNotCallSuggester") // Jinjava calls it.
   public static String raise(String reason) {
     throw new MisuseException("the chat template refuses the conversation: " + reason);
   }
 
-  /// What `strftime_now` of templates calls.
+  /// Returns the present time as text: the templates' `strftime_now` calls this.
   public static String now(String format) {
     try {
       return StrftimeFormatter.format(

@@ -8,7 +8,7 @@ import java.util.function.Function;
 /// Turns the tokens of an answer into text as they come, in whole characters: what a later token may still change, and what
 /// may be the beginning of a text that ends the answer, is held back. For one thread.
 public final class TextDecoder {
-  /// What a tokenizer decodes bytes to that are no whole character.
+  /// The character to which a tokenizer decodes bytes that are no whole character.
   private static final char INCOMPLETE = '\uFFFD';
 
   private final Function<long[], String> decode;

@@ -94,7 +94,8 @@ public final class TextRunner implements AutoCloseable {
     }
   }
 
-  /// What a pass needs is on the device before the first pass begins: a copy there waits for what is queued.
+  /// The arrays of a pass. They are copied to the device before the first pass begins: a copy
+  /// waits for the work that is queued there.
   record Pass(NDList inputs, NDList arrays) {}
 
   Pass pass(NDManager manager, TokenBatch batch) {

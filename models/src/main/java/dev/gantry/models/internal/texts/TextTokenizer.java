@@ -128,8 +128,9 @@ public final class TextTokenizer implements AutoCloseable {
     return gate.using(work);
   }
 
-  /// How many tokens a prompt adds at the beginning of a text, special ones included. Of one that fills a whole text, a
-  /// special token at its end still counts as the text's.
+  /// Returns how many tokens a prompt adds at the beginning of a text, special ones included. A
+  /// special token at the prompt's end counts as the text's, even if the prompt fills the whole
+  /// text.
   public int promptLength(String prompt) {
     Encoding encoded = during(() -> tokenizer.encode(prompt, true, false));
     int all = encoded.getIds().length;
