@@ -312,8 +312,8 @@ public final class LiveWeights implements AutoCloseable {
     });
   }
 
-  /// Moves the weights to host memory and frees their memory on the device. Until [#restore], `forward`
-  /// is refused. Weights that are on the CPU already move within its memory.
+  /// Moves the weights to host memory and frees their memory on the device. `forward` is refused
+  /// before the next [#restore]. Weights that are on the CPU already move within its memory.
   ///
   /// @throws MisuseException if the weights are offloaded already, or the block is a TorchScript module,
   ///     which holds its weights itself

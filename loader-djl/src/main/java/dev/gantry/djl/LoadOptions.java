@@ -93,9 +93,9 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Loads one rank's part of each tensor, for a process per GPU: arrays have the parts' shapes, and
-    /// so must a block's parameters. Of long rows only the rank's bytes are read.
-    /// A process with several GPUs loads by [Placement#sliced] instead, which reads each byte once.
+    /// Loads one rank's part of each tensor, for a process per GPU: arrays have the parts'
+    /// shapes, and so must a block's parameters. Only the rank's bytes of long rows are read. A
+    /// process with several GPUs loads by [Placement#sliced] instead, which reads each byte once.
     ///
     /// @param rank this process's number, from 0
     /// @param world how many ranks there are

@@ -5,7 +5,7 @@ import dev.gantry.djl.internal.weights.ParameterFit;
 import java.util.List;
 import java.util.SequencedMap;
 
-/// What a load into parameters did. Immutable.
+/// The result of a load into parameters. Immutable.
 ///
 /// @param loaded by parameter, in the block's order, the tensor that it has now; several tensors of a
 ///     concatenation are separated by commas. Two parameters of one tensor (tied weights) share its

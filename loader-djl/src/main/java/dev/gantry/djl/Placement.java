@@ -23,9 +23,9 @@ public record Placement(List<Device> devices, Optional<TensorSelection.Slices> s
     Replicas.require(devices.stream().map(PyTorch::device).toList());
   }
 
-  /// The same tensors on each device. Each GPU reads its share of the bytes over its own link and passes
-  /// them on to the others; where the driver does not let them reach one another's memory, each gets all
-  /// bytes from the host. What `optReport` is told says which
+  /// The same tensors on each device. Each GPU reads its share of the bytes over its own link and
+  /// passes them on to the others; where the driver does not let them reach one another's memory,
+  /// each gets all bytes from the host. The report for `optReport` says which way was taken
   /// ([TransferReport#devices][dev.gantry.core.TransferReport#devices]).
   public static Placement replicated(Device... devices) {
     return new Placement(

@@ -11,7 +11,8 @@ import java.util.List;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// What [CheckpointSaver#restore(RestoreRequest)] restores: all of a training, or a part of it. Immutable.
+/// A request to [CheckpointSaver#restore(RestoreRequest)]: it names all of a training, or a part
+/// of it. Immutable.
 public final class RestoreRequest {
   private final RestoreTarget target;
   private final OptionalLong step;

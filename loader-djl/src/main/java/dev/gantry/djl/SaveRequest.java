@@ -10,7 +10,8 @@ import java.util.Map;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What a checkpoint holds. Model and trainer are read when it is saved, and stay the caller's.
+/// The contents of a checkpoint that is to be saved. Model and trainer are read when it is saved,
+/// and stay the caller's.
 ///
 /// @param step how many steps the training has made
 /// @param trainer empty where only parameters are saved

@@ -82,9 +82,10 @@ public final class WebDataset extends GantryDataset {
       return this;
     }
 
-    /// Whether the indexes beside the archives are used, so that the archives' headers need not be read. By
-    /// default they are where they are there and up to date; `BUILD` writes those that are not, and
-    /// `REQUIRE` refuses archives without. The samples and their order are the same in any case.
+    /// Whether the indexes beside the archives are used, so that the archives' headers need not
+    /// be read. Unless you choose otherwise, indexes that exist and are up to date are used;
+    /// `BUILD` writes those that are not, and `REQUIRE` refuses archives without an index. The
+    /// samples and their order are the same in any case.
     public Builder optIndex(IndexUse chosen) {
       indexUse = MisuseException.requireGiven("optIndex", chosen);
       return this;

@@ -107,8 +107,9 @@ public final class Weights implements AutoCloseable {
   }
 
   /// Returns these weights under the names that the hub's files have, such as
-  /// `model.layers.0.self_attn.q_proj.weight`: a GGUF file calls it `blk.0.attn_q.weight`, and may hold its rows
-  /// in another order, which is undone. What has such names already is returned as it is.
+  /// `model.layers.0.self_attn.q_proj.weight`: a GGUF file calls it `blk.0.attn_q.weight`, and
+  /// may hold its rows in another order, which is undone. Weights that have such names already
+  /// are returned as they are.
   ///
   /// @return weights that are closed with these
   public Weights hubNames() {

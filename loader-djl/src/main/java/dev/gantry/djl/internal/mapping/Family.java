@@ -46,7 +46,7 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     }
   }
 
-  /// Families of all names, in the order of their first ones. Of several numbers that differ
+  /// Families of all names, in the order of their first ones. If several numbers differ
   /// independently, the first one counts the layers.
   public static List<Family> of(Collection<Named> names) {
     Map<String, Integer> order = new HashMap<>();
@@ -184,8 +184,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
         });
   }
 
-  /// What must be added to the first number of each member to get that of the other family's member; empty if
-  /// that differs from member to member.
+  /// Returns the number to add to the first number of each member to get that of the other
+  /// family's member; empty if it differs from member to member.
   OptionalInt shiftTo(Family other) {
     int shift = other.members.getFirst().number() - members.getFirst().number();
     boolean constant = members.size() == other.members.size();

@@ -13,9 +13,10 @@ import dev.gantry.djl.internal.torch.TorchLibrary;
 import java.util.Arrays;
 import java.util.Optional;
 
-/// What a transformer's layer does to the rows of an array on a GPU, in one launch each. No gradients are recorded. All of it
-/// is empty for arrays of the CPU, of types beside FLOAT32, FLOAT16 and BFLOAT16, and for those that do not lie
-/// end to end. As thread-safe as the arrays.
+/// Operations of a transformer's layer on the rows of an array on a GPU, each in one launch. No
+/// gradients are recorded. The results are empty for arrays on the CPU, for other types than
+/// FLOAT32, FLOAT16 and BFLOAT16, and for arrays that are not contiguous. As thread-safe as the
+/// arrays.
 public final class FusedRows {
   private final CudaRows kernel;
   private final PtNDArray x;

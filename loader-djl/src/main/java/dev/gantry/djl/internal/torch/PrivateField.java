@@ -50,12 +50,12 @@ public record PrivateField<T>(String description, @Nullable Field field) {
     return description;
   }
 
-  /// What the field holds, never null. Must not be called where the field is missing.
+  /// Returns the field's value, never null. The caller must know that the field exists.
   public T get(Object holder) {
     return find(holder).orElseThrow(() -> new IllegalStateException(description + " is null"));
   }
 
-  /// What the field holds, or empty for null. Must not be called where the field is missing.
+  /// Returns the field's value, or empty for null. The caller must know that the field exists.
   @SuppressWarnings("unchecked") // its type was compared when it was found
   public Optional<T> find(Object holder) {
     try {

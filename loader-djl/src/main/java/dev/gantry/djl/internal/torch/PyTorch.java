@@ -144,7 +144,8 @@ public final class PyTorch {
       }
     }
 
-    /// What DJL says of a missing libtorch is in the causes: which address it would load one from.
+    /// Returns the messages of an error and of its causes: DJL's causes say from which address it
+    /// would load a missing libtorch.
     private static String reasons(Throwable absent) {
       return Stream.iterate(absent, Objects::nonNull, Throwable::getCause)
           .map(each -> String.valueOf(each.getMessage()))

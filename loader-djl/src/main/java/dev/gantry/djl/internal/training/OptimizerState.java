@@ -25,8 +25,9 @@ import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 
-/// What the optimizer of a training keeps from step to step. DJL holds it in private fields, by
-/// parameter ids that change from run to run; here it goes by the paths of the parameters.
+/// The state that the optimizer of a training keeps from step to step. DJL holds it in private
+/// fields, by parameter ids that change from run to run; here it goes by the paths of the
+/// parameters.
 ///
 /// An optimizer that several trainers share holds the state of all of them; this class sees that of
 /// one trainer's parameters. Call it on the thread that steps the trainer.

@@ -16,7 +16,7 @@ import java.util.Objects;
 import java.util.SequencedMap;
 import org.jspecify.annotations.Nullable;
 
-/// What a restore may change.
+/// The model and the trainer that a restore may change.
 ///
 /// @param trainer null if only the model's parameters are restored
 /// @param partial whether the model and the checkpoint may each have parameters that the other lacks
@@ -39,8 +39,8 @@ public record RestoreTarget(
     this(model, trainer, false, false, List.of(), true);
   }
 
-  /// The parameters and their saved values, without those that are left out on request. What does not fit and
-  /// was not to be left out is there still, for checks to refuse.
+  /// The parameters and their saved values, without those that are left out on request.
+  /// Parameters that do not fit and were not to be left out are included, for checks to refuse.
   ///
   /// @param skipped by path, why a parameter stays as it is
   /// @param unused the saved parameters that the model lacks
@@ -49,7 +49,8 @@ public record RestoreTarget(
       SequencedMap<String, StoredTensor> values,
       SequencedMap<String, String> skipped,
       List<String> unused) {
-    /// Whether what belongs to a saved parameter is left out, too.
+    /// Returns whether the values that belong to a saved parameter, such as its optimizer's
+    /// state, are left out with it.
     boolean isLeft(String path) {
       return !isWhole() && !parameters.containsKey(path);
     }

@@ -42,7 +42,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   private static final Map<String, String> NAMES =
       Map.of("means", ".exp_avg", "variances", ".exp_avg_sq");
 
-  /// What precedes a tensor's name among the optimizer's states, and what follows it in one of them.
+  /// The part before a tensor's name among the optimizer's states; `ANY_STATE` is the part behind
+  /// the name in one of them.
   private static final String IN_STATE = "state.";
 
   private static final String ANY_STATE = ".exp_avg";

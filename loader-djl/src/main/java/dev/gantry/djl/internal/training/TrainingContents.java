@@ -10,7 +10,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// What a checkpoint of a training holds.
+/// The contents of a training's checkpoint.
 ///
 /// @param groups the arrays by their names, by group. They are the training's own: the next step
 ///     changes them

@@ -38,7 +38,7 @@ public record TrainingRestore(
     boolean verify,
     UserStates userStates,
     LoadSettings settings) {
-  /// What was restored.
+  /// The result of a restore.
   ///
   /// @param skipped by path, why a parameter was left as it is
   /// @param unused the saved parameters that the model lacks
