@@ -27,7 +27,7 @@ record Epochs(
     Batches open() throws IOException;
   }
 
-  /// What is done with a batch.
+  /// The work on a batch.
   @FunctionalInterface
   interface Visit {
     void batch(RingBatch<BatchView> batch);

@@ -3,8 +3,8 @@ package dev.gantry.benchmarks.harness;
 
 import java.util.function.LongSupplier;
 
-/// The time that a bench may take, divided among its blocks. What one block leaves goes to those after
-/// it.
+/// The time that a bench may take, divided among its blocks. Time that one block leaves goes to
+/// those after it.
 public final class Budget {
   private final LongSupplier clock;
   private final long start;

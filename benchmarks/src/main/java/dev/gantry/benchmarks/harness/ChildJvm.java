@@ -55,7 +55,8 @@ public final class ChildJvm implements Contender {
     }
   }
 
-  /// What the program printed in each run, and behind it the seconds from the start of the process to that.
+  /// Returns the numbers that the program printed in each run, and behind them the seconds from
+  /// the start of the process to their output.
   public List<double[]> figures() {
     return figures;
   }

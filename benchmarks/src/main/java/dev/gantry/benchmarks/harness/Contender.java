@@ -8,7 +8,7 @@ import java.util.concurrent.Callable;
 public interface Contender extends AutoCloseable {
   String name();
 
-  /// What a reader must know of its figures; empty for nothing.
+  /// Returns a note that readers of its figures need; empty if there is none.
   default String note() {
     return "";
   }

@@ -20,7 +20,7 @@ import java.util.function.LongUnaryOperator;
 import java.util.stream.Stream;
 import java.util.zip.CRC32C;
 
-/// What CPU, memory and disk can do, by the JDK alone and nothing of Gantry's.
+/// The ceilings of CPU, memory and disk, measured with the JDK alone and nothing of Gantry's.
 public final class HostCeilings {
   /// The size of a buffer that stays in a core's cache, so that reads cost as little as possible.
   private static final int CACHED_BYTES = 1 << 20;

@@ -13,13 +13,13 @@ import java.util.stream.IntStream;
 
 /// A fixed number of threads that do the same work.
 public final class Threads implements AutoCloseable {
-  /// What a thread does; its number counts from 0 on.
+  /// The work of one thread; threads are numbered from 0.
   @FunctionalInterface
   public interface Part {
     void run(int thread) throws Exception;
   }
 
-  /// What a thread does from `from` to `to`, exclusive.
+  /// The work of one thread on the range from `from` to `to`, exclusive.
   @FunctionalInterface
   public interface Piece {
     void run(int thread, long from, long to) throws Exception;
@@ -67,7 +67,7 @@ public final class Threads implements AutoCloseable {
     });
   }
 
-  /// What is done with one file; returns how much was done.
+  /// The work on one file, which returns how much was done.
   @FunctionalInterface
   public interface FileWork {
     long run(Path file) throws Exception;

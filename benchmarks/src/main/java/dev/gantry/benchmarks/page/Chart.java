@@ -4,7 +4,7 @@ package dev.gantry.benchmarks.page;
 import dev.gantry.benchmarks.result.Spread;
 import java.util.List;
 
-/// What one chart shows. `page.js` reads these fields from JSON, and draws them by Chart.js.
+/// The data of one chart. `page.js` reads these fields from JSON, and draws them by Chart.js.
 public sealed interface Chart {
   /// Colours, which `page.css` defines for light and for dark pages.
   String CEILING = "ceiling";

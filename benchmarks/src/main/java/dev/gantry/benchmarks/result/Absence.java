@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.benchmarks.result;
 
-/// What was not measured, and why.
+/// A measurement that was not taken, and the reason.
 public record Absence(String what, String reason) {}

@@ -3,7 +3,7 @@ package dev.gantry.benchmarks.result;
 
 /// The kinds of points.
 public enum Group {
-  /// What the machine can do: nothing is faster.
+  /// The ceilings of the machine: nothing is faster.
   CEILING("ceilings"),
   /// A file's tensors into memory.
   LOAD("loads"),

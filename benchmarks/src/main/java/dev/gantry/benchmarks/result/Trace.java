@@ -24,7 +24,7 @@ public record Trace(
   /// A part of a load's time.
   public record Stage(String name, double millis) {}
 
-  /// What one thread did for a while.
+  /// One activity of a thread, from its start to its end.
   ///
   /// @param kind such as `Read` or `Wait`
   /// @param from in milliseconds since the load's start

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a bench has measured, as data, and its JSON.
+/// The results of a bench, as data and as JSON.
 @NullMarked
 package dev.gantry.benchmarks.result;
 

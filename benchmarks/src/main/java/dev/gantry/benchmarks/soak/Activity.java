@@ -7,9 +7,10 @@ import java.io.IOException;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
 
-/// What one thread does again and again, beside others: each round is an operation or a few, some with a fault.
+/// The activity of one thread, which goes on beside others: each round is an operation or a few,
+/// some with a fault.
 abstract class Activity implements Closeable {
-  /// What an operation does.
+  /// An operation of a round.
   @FunctionalInterface
   interface Operation {
     void run(Trial trial) throws Exception;
@@ -63,7 +64,7 @@ abstract class Activity implements Closeable {
     return TimeUnit.NANOSECONDS.toSeconds(System.nanoTime() - since);
   }
 
-  /// What is being done.
+  /// Returns the name of the operation that is running.
   final String doing() {
     return doing;
   }

@@ -5,7 +5,8 @@ import dev.gantry.core.Failure;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 
-/// What goes wrong on purpose in an operation, and which exceptions it excuses. Without a fault none is excused.
+/// A fault that is brought about on purpose in an operation; it excuses some exceptions. Without
+/// a fault no exception is excused.
 enum Fault {
   NONE,
   /// The caller cancels.
@@ -25,7 +26,7 @@ enum Fault {
   /// The server of resident weights is killed.
   SERVER;
 
-  /// What a consumer throws.
+  /// The exception that a consumer throws.
   static final class ThrownOnPurpose extends RuntimeException {
     private static final long serialVersionUID = 1L;
 

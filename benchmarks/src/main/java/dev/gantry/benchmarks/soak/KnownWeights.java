@@ -55,7 +55,7 @@ final class KnownWeights {
               wide ? "F32" : "BF16",
               List.of(wide ? 512L : 1024L, 1024L),
               finite));
-      // What follows begins at any byte.
+      // The odd length makes the tensors behind this one begin at any byte.
       tensors.add(new Tensor("bytes." + i, "F8_E4M3", List.of(333L + 2L * i), finite));
       tensors.add(new Tensor("norm." + i, "BF16", List.of(7L + i), finite));
     }

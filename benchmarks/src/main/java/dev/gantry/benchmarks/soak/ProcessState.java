@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 import javax.management.JMException;
 import javax.management.ObjectName;
 
-/// What the process holds while no activity runs.
+/// The resources that the process holds while no activity runs.
 ///
 /// @param descriptors how many of each kind are open, but for what the JVM opens for itself at any time
 /// @param sockets what the kernel knows of each socket

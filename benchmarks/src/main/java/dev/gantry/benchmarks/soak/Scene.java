@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.List;
 import java.util.concurrent.ScheduledExecutorService;
 
-/// What the activities of a phase share.
+/// The data and tools that the activities of a phase share.
 ///
 /// @param folder where they keep files
 /// @param devices that tensors go to
