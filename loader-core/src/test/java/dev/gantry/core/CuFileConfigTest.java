@@ -93,7 +93,8 @@ class CuFileConfigTest {
           entry("fs.lustre.mount_table./lustre/\"a.b\".rdma_dev_addr_list", List.of("10.0.2.1")),
           entry("fs.beegfs.posix_gds_min_kb", 8));
 
-  /// What a reader of JSON finds: values by their keys, elements joined by spaces.
+  /// The values that a reader of JSON finds, by their keys; the elements of an array are joined by
+  /// spaces.
   private static Map<String, String> read(String json) throws IOException {
     Map<String, String> values = new TreeMap<>();
     try (JsonParser parser = new JsonFactory().createParser(json)) {

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What a file says cannot forge a line of a message, whoever throws it.
+/// Text from a file cannot forge a line of a message, whoever throws it.
 class OneLineTest {
   private static final Path FILE = Path.of("weights");
 

@@ -143,7 +143,8 @@ class RemoteCacheTest {
     return new CacheFolder(Libc.INSTANCE, folder, ROOM).use().bytes();
   }
 
-  /// What a request for the first byte, to learn the version, counts.
+  /// The bytes that the server sent, without the one byte that each opening asks for to learn the
+  /// version.
   private long dataBytes(int opens) {
     return server.bytes() - opens;
   }

@@ -27,7 +27,7 @@ class CompatWriteGpuTest extends WriteContract {
     return Transport.COMPAT;
   }
 
-  /// What shares its blocks with others is gathered by the CPU.
+  /// Parts that share a block with others are gathered by the CPU.
   @Override
   protected Set<Transport> carriers() {
     return Set.of(Transport.COMPAT, Transport.STAGED);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What becomes of a writer's two buffers where the device does not say when it is done with them.
+/// A writer's two buffers where the device does not say when it is done with them.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DoubleBufferedWriterStubTest {

@@ -22,8 +22,8 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What is done to entries, and what is said when it cannot be. That it lasts, [WriteCrashTest]
-/// shows.
+/// Calls on a folder's entries, and the errors of those that fail. [WriteCrashTest] shows that
+/// changes of entries last.
 @ExtendWith(NoLeaks.class)
 class FoldersTest {
   private final FaultyFileCalls calls = new FaultyFileCalls(Libc.INSTANCE);

@@ -36,7 +36,8 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class SeamWriteGpuTest {
-  /// What the driver maps in one piece: it puts such allocations next to each other.
+  /// The size that the driver maps in one piece: it puts allocations of this size next to each
+  /// other.
   private static final int BYTES = 2 << 20;
 
   private static final int MAX_ALLOCATIONS = 64;

@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a snapshot owes its callers, wherever the bytes are: the bytes of the moment when it was
-/// taken, whatever becomes of the originals, and memory within its bounds.
+/// The rules that every snapshot keeps, wherever the bytes are: it has the bytes of the moment
+/// when it was taken, whatever becomes of the originals, and its memory stays within its bounds.
 @ExtendWith(NoLeaks.class)
 abstract class SnapshotContract {
   private static final int FILES = 3;

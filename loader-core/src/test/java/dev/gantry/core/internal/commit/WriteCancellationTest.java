@@ -84,7 +84,7 @@ class WriteCancellationTest extends OldAndNewFiles {
                 2,
                 new After(() -> {
                   caller.interrupt();
-                  // Until the caller, who waits, has taken notice.
+                  // The call lasts until the caller, who waits, has noticed the interrupt.
                   Latches.awaitThat(() -> !caller.isInterrupted());
                 }));
     TransferException failure = failureOf(() -> write(calls, options(1)));

@@ -48,8 +48,9 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a write owes its callers, wherever the bytes are and whoever carries them: all of them
-/// exact, in files of just their length; a report that says who did; and nothing left behind.
+/// The rules that every write keeps, wherever the bytes are and whoever carries them: all of them
+/// are exact, in files of just their length; a report says who carried them; and nothing is left
+/// behind.
 @ExtendWith(NoLeaks.class)
 public abstract class WriteContract {
   static final int REQUEST = 16 << 10;

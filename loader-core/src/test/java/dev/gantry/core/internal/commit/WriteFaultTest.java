@@ -232,7 +232,7 @@ class WriteFaultTest extends OldAndNewFiles {
     assertFiles(0, "");
   }
 
-  /// What is read is the old file, though its name is written.
+  /// The parts are read from the old file, though a new file of the same name is written.
   @Test
   void aFileOfItsOwnOldBytes() throws IOException {
     try (GantrySession gantry = GantrySession.open()) {

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What may be asked of a write.
+/// The arguments that a write takes, and those that it refuses.
 @ExtendWith(NoLeaks.class)
 class WriteWordsTest {
   @TempDir Path folder;

@@ -29,7 +29,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What conversions make, on each device.
+/// The results of conversions, on each device.
 @ExtendWith(NoLeaks.class)
 abstract class ConversionContract {
   private static final byte UNTOUCHED = 0x5A;
@@ -57,7 +57,7 @@ abstract class ConversionContract {
     void close();
   }
 
-  /// What PyTorch made of all codes of a dtype.
+  /// PyTorch's results for all codes of a dtype.
   record Expected(DType from, DType to, float scale, List<String> results) {
     @Override
     public String toString() {

@@ -19,7 +19,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What normalising computes, which kernels are compared with.
+/// The results of normalising on the host, with which those of kernels are compared.
 class HostNormalizerTest {
   private static final List<Float> SCALES = List.of(0.017f, 1 / 255f, 3f);
   private static final List<Float> SHIFTS = List.of(-2.1f, 0f, 1e-3f);
@@ -75,7 +75,7 @@ class HostNormalizerTest {
     }
   }
 
-  /// By comparing both neighbours' distances, exactly.
+  /// The nearest BF16 value, by an exact comparison of both neighbours' distances.
   private static float nearestBf16(float value) {
     float down = Float.intBitsToFloat(Float.floatToRawIntBits(value) & 0xFFFF0000);
     float up = Float.intBitsToFloat(Float.floatToRawIntBits(down) + 0x10000);

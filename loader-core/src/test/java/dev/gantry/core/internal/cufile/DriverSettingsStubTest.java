@@ -33,7 +33,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What libcufile reads when a session opens its driver.
+/// The settings that libcufile reads when a session opens its driver.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DriverSettingsStubTest {

@@ -26,11 +26,11 @@ class RegistrationCacheTest {
 
   private final Model model = new Model();
 
-  /// What the driver and libcufile would say, and what they would punish.
+  /// A model of the driver and libcufile, which fails on any use that they would punish.
   private static final class Model implements RegistrationCache.Hardware {
     private final TreeMap<Long, Allocation> allocations = new TreeMap<>();
 
-    /// By start: end, and the allocation that it was of.
+    /// The end of each registration and the number of its allocation, by its start.
     private final TreeMap<Long, long[]> registered = new TreeMap<>();
 
     private long budget = 64 * PAGE;

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What sysfs says about disks, made up.
+/// Facts about disks from a made-up sysfs.
 class DiskFactsTest {
   private static final long NVME_PARTITION = (259 << 8) | 1;
   private static final long RAID = 9 << 8;

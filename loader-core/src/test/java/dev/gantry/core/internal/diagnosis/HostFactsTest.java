@@ -12,7 +12,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What the kernel's file systems say, made up.
+/// Facts about a host from made-up files of the kernel's file systems.
 class HostFactsTest {
   private static final String BRIDGE = "0x060400\n";
   private static final String DISK = "0x010802\n";

@@ -35,7 +35,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a flight recording says of loads to a device and saves from it.
+/// The events of loads to a device and of saves from it, in a flight recording.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DeviceEventsStubTest {

@@ -21,7 +21,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What is told of disks, by times of which everything is known.
+/// The figures of disks, by made-up times whose right figures are known.
 @ExtendWith(NoLeaks.class)
 class DiskSpeedsTest {
   private static final long MIB = 1 << 20;

@@ -40,7 +40,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// What a flight recording says of loads and saves on the host.
+/// The events of loads and saves on the host, in a flight recording.
 @ExtendWith(NoLeaks.class)
 class EventsTest {
   private static final Set<String> EVERY_EVENT_HAS =

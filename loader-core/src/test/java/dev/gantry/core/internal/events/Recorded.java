@@ -11,7 +11,7 @@ import jdk.jfr.Recording;
 import jdk.jfr.consumer.RecordedEvent;
 import jdk.jfr.consumer.RecordingFile;
 
-/// What the flight recorder wrote.
+/// The events that the flight recorder wrote.
 final class Recorded {
   private final List<RecordedEvent> events;
 

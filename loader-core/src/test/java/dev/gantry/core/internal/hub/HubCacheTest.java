@@ -34,7 +34,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What the cache of the hub has after which calls, and what is asked for again.
+/// The files that the hub's cache has after each call, and the requests that are made again.
 @ExtendWith(NoLeaks.class)
 class HubCacheTest {
   private static final String MODEL = "org/model";
@@ -202,7 +202,7 @@ class HubCacheTest {
     Thread other = Thread.ofPlatform().start(load);
     load.run();
     other.join();
-    // And a byte each time that the file is opened.
+    // Each opening of the file asks for one byte more.
     assertThat(bytesAsked()).isBetween(LENGTH + 1L, LENGTH + 10L);
   }
 

@@ -40,7 +40,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a hub refuses, who gets the token, and what is said.
+/// Refusals of a hub and their messages, and the hosts that get the token.
 @ExtendWith(NoLeaks.class)
 class HubFaultTest {
   private static final String MODEL = "org/model";

@@ -80,7 +80,7 @@ class MappedFileStubTest {
     giveUp(mapped.address(0), 2 * PART, 2 * PART + LAST);
   }
 
-  /// What the failed call has left.
+  /// Gives up the registration and the mapping that the failed call has left.
   private void giveUp(long address, long registeredAt, long bytes) {
     try (var _ = context.enter()) {
       context.driver().unpin(address + registeredAt);

@@ -26,7 +26,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// What slabs take of those before them, on a device whose streams run late.
+/// Slabs reuse the memory of those before them, on a device whose streams run late.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class DeviceReuseStubTest {

@@ -25,7 +25,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// cuFile and the CUDA driver together: a file's bytes into device memory and out of it.
 @Tag("gpu")
 class CuFileDeviceTest {
-  // What a GPU's BAR maps in one piece.
+  // A multiple of the 64 KiB that a GPU's BAR maps in one piece.
   private static final int LENGTH = 2 * 65536;
 
   private final CUdevice device = new CUdevice();

@@ -22,7 +22,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// That `docs/cufile.md` names all that is bound here, and nothing that is not there.
+/// `docs/cufile.md` names all that is bound here, and nothing that is not there.
 class CuFilePageTest {
   private static final Path PAGE = Path.of("..", "docs", "cufile.md");
   private static final Path MAIN = Path.of("src", "main", "java");

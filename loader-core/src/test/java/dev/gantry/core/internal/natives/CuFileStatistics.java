@@ -66,7 +66,7 @@ public final class CuFileStatistics {
           registeredBytes
           """);
 
-  /// What libcufile 1.19 adds to `CUfileStatsLevel1_t`, behind the words of 1.15.
+  /// The words that libcufile 1.19 adds to `CUfileStatsLevel1_t`, behind those of 1.15.
   private static final List<String> VECTORED =
       words(
           """
@@ -129,7 +129,7 @@ public final class CuFileStatistics {
         .toList();
   }
 
-  /// What was counted.
+  /// The counts that were read.
   ///
   /// @param unread why only the words of libcufile 1.15's level 1 were read; empty if all were
   /// @param totals the counts by their names, such as `reads.ok` and `read.bytes`
@@ -149,7 +149,8 @@ public final class CuFileStatistics {
   /// @param totals the counts by their names, such as `reads.peerToPeer`
   public record Gpu(String uuid, Map<String, Long> totals) {}
 
-  /// What the memory behind the struct of a layout has, so that a library that writes there is seen.
+  /// The bytes of the memory behind a layout's struct, so that a library that writes there is
+  /// seen.
   private static final long UNTOUCHED = 0xa5a5a5a5a5a5a5a5L;
 
   private final NativeLibrary library;

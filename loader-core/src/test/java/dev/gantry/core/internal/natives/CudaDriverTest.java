@@ -23,7 +23,7 @@ import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What streams, events, copies of rows and fills do, and in which order.
+/// Streams, events, copies of rows and fills, and the order in which they run.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class CudaDriverTest {

@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What the kernel counts in pages, whatever their size.
+/// The kernel's counts of pages, whatever their size.
 class LibcTest {
   private static final Libc LIBC = Libc.INSTANCE;
 

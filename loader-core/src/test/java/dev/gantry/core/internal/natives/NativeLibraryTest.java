@@ -13,7 +13,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a user is told who names another file than a library for this process.
+/// The reasons that a user is given who names a file that is no library for this process.
 class NativeLibraryTest {
   @TempDir private Path folder;
 

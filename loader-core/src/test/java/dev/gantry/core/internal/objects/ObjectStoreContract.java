@@ -26,7 +26,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What both stores of objects do, with a server on the loopback that refuses requests without the right header.
+/// The rules that both stores of objects keep, with a server on the loopback that refuses requests
+/// without the right header.
 abstract class ObjectStoreContract extends StoreContract {
   static final String BUCKET = "a-bucket";
 

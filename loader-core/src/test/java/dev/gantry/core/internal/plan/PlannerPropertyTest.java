@@ -29,7 +29,7 @@ import net.jqwik.api.PropertyDefaults;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tuple;
 
-/// What holds for every plan, whatever the extents and the limits.
+/// The rules that every plan keeps, whatever the extents and the limits.
 ///
 /// The arbitraries have their borders in them; jqwik's own edge cases of them would only be many.
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)

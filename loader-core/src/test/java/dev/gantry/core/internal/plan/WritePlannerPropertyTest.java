@@ -20,7 +20,7 @@ import net.jqwik.api.PropertyDefaults;
 import net.jqwik.api.Provide;
 import net.jqwik.api.Tuple;
 
-/// What holds for every write plan, whatever the parts and the request size.
+/// The rules that every write plan keeps, whatever the parts and the request size.
 @PropertyDefaults(edgeCases = EdgeCasesMode.NONE)
 class WritePlannerPropertyTest {
   /// Empty, small, on borders of blocks and requests and beside them, and larger than memory.

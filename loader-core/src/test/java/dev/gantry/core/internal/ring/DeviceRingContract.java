@@ -16,7 +16,8 @@ import java.util.Arrays;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// What rings of a device owe besides: order with what the consumer has queued there.
+/// The rules that rings of a device keep besides: they run in order with the work that the
+/// consumer has queued there.
 abstract class DeviceRingContract extends RingContract {
   private static final int BUSY_BYTES = 4 << 20;
 

@@ -61,8 +61,9 @@ class EveryCallStubTest {
   private static final String GIVES_BACK =
       "cuCtxPushCurrent|.*(Free|Destroy|Release|Deregister|Unregister|Unload|Close|Unmap).*";
 
-  /// What cannot be deregistered is never freed (see `RegistrationCache`), and a driver that cannot be closed stays open
-  /// for the tests that follow. cuCtxPopCurrent ends such calls, and fails only where the context is gone.
+  /// Memory that cannot be deregistered is never freed (see `RegistrationCache`), and a driver
+  /// that cannot be closed stays open for the tests that follow. cuCtxPopCurrent ends such calls,
+  /// and fails only where the context is gone.
   private static final Set<String> KEEP_WHAT_THEY_HAVE =
       Set.of(
           "cuFileBufDeregister",
@@ -204,7 +205,8 @@ class EveryCallStubTest {
         try {
           loadReadAndSave();
         } catch (GantryException _) {
-          // It says so. What is wrong is an assertion's failure, or any other exception.
+          // The library reports its failure; an assertion's failure or any other exception is an
+          // error.
         } catch (RuntimeException e) {
           throw new AssertionError(where, e);
         }

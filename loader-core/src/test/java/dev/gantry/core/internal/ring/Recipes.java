@@ -27,7 +27,7 @@ final class Recipes {
   static final int HOST_BYTES = 3 * BLOCK;
   static final int REQUEST_BYTES = 8 * BLOCK;
 
-  /// What a batch must hold.
+  /// The bytes that a batch must hold.
   record Expected(List<Piece> pieces) {
     void check(RingBatch<?> batch) {
       for (Piece piece : pieces) {
@@ -93,7 +93,7 @@ final class Recipes {
     end = writtenAt + bytes.length;
     List<Copy2D> copies = new ArrayList<>();
     for (Piece piece : List.copyOf(pieces)) {
-      // What was read of a last block past what is required is undefined, and so is not copied.
+      // The bytes of a last block behind the required ones are undefined, and so are not copied.
       if (random.nextBoolean() && piece.bytes().length > 0) {
         end = copy(random, piece, end, copies, pieces);
       }

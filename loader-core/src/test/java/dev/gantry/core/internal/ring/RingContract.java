@@ -60,9 +60,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every ring owes its callers, wherever the slots are: all bytes exact and in order, nothing
-/// that changes under them, failures in their place, and nothing left behind. `gantry.batches` says how many
-/// a slow consumer reads, where a build has time for more.
+/// The rules that every ring keeps, wherever the slots are: all bytes are exact and in order,
+/// nothing changes under them, failures come in their place, and nothing is left behind. The
+/// property `gantry.batches` says how many batches a slow consumer reads, where a build has time
+/// for more.
 @ExtendWith(NoLeaks.class)
 abstract class RingContract {
   static final int BLOCK = Recipes.BLOCK;
@@ -466,7 +467,7 @@ abstract class RingContract {
     ring.close();
     ring.close();
     assertThat(source.closed()).isEqualTo(1);
-    // What the session keeps for the next ring.
+    // The session frees the files and the memory that it keeps for the next ring.
     gantry.freeIdle();
     assertThat(LiveResources.snapshot().openFiles()).isZero();
     assertThat(LiveResources.snapshot().slabs()).isEqualTo(held.size());

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a flight recording says of a ring.
+/// The events of a ring in a flight recording.
 @ExtendWith(NoLeaks.class)
 class RingEventTest {
   @TempDir Path folder;

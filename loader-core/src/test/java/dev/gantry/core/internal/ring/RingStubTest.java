@@ -212,8 +212,8 @@ class RingStubTest {
     }
   }
 
-  /// Of whatever call, in mid-way: it is told once, as a failure, what comes before is whole, and
-  /// nothing is left.
+  /// A device call that fails while batches flow ends the ring with one failure: the batches
+  /// before it are whole, and nothing is left.
   @ParameterizedTest
   @ValueSource(
       strings = {

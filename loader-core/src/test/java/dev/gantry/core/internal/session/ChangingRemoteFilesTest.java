@@ -35,7 +35,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 @ExtendWith(NoLeaks.class)
 @Timeout(120)
 class ChangingRemoteFilesTest {
-  /// What a cache fetches at a time.
+  /// The bytes that a cache fetches at a time.
   private static final int BLOCK = 1 << 20;
 
   private static final int LENGTH = BLOCK + 5000;

@@ -214,7 +214,7 @@ class LoadFaultTest {
         2,
         new After(() -> {
           caller.interrupt();
-          // Until the caller, who waits, has taken notice.
+          // The call lasts until the caller, who waits, has noticed the interrupt.
           Latches.awaitThat(() -> !caller.isInterrupted());
         }));
     Failure failure = failureOf(options(1));

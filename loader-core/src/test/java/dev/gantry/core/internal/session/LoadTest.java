@@ -132,7 +132,8 @@ class LoadTest {
     }
   }
 
-  /// What is relocated leaves a slab behind from which nothing was taken: that one goes at once.
+  /// A relocated extent leaves a slab behind from which nothing was taken: that slab is freed at
+  /// once.
   @Test
   void aSlabFromWhichEverythingMovedIsNotKept() {
     List<ExtentRequest> wanted = List.of(new ExtentRequest(new Extent(first, 4097, 40_000), 8));

@@ -99,7 +99,7 @@ class MapTest {
     }
   }
 
-  /// Of the file's one mapping, in the file.
+  /// The offset in the file of its one mapping.
   private long mappedOffset() throws IOException {
     String mapping =
         Files.readAllLines(Path.of("/proc/self/maps")).stream()

@@ -39,8 +39,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What reads into memory that is there owe their callers: the wanted bytes, wherever they lie in file
-/// and memory, and not one byte beside them; and what is complete, where a read fails.
+/// The rules of reads into given memory: they write the wanted bytes, wherever these lie in file
+/// and memory, and not one byte beside them; and a read that fails says which parts are complete.
 @ExtendWith(NoLeaks.class)
 abstract class MemoryReadContract {
   private static final int LENGTH = 3_000_001;
@@ -221,7 +221,7 @@ abstract class MemoryReadContract {
               new ReadInto("a", new Extent(first, 0, LENGTH), block.memory().slice(0, LENGTH)),
               new ReadInto(
                   "b", new Extent(second, 0, LENGTH), block.memory().slice(LENGTH, LENGTH)));
-      // Of three megabytes each, in requests of one: the fifth is b's.
+      // Each file has three megabytes, in requests of one: the fifth request is b's.
       calls.from(
           FaultyFileCalls.Function.PREAD, failingRead(), new FaultyFileCalls.Fails(Errno.EIO));
       TransferException.IncompleteRead failed =
@@ -243,7 +243,7 @@ abstract class MemoryReadContract {
     }
   }
 
-  /// Of the second file's second request.
+  /// The number of the read that fails: the second request of the second file.
   int failingRead() {
     return 5;
   }

@@ -52,7 +52,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What comes to a GPU takes the memory that was told before, by the counters of what is in use.
+/// A load to a GPU takes the memory that was predicted, by the counters of memory in use.
 @Tag("gpu")
 @ExtendWith(NoLeaks.class)
 class MemoryUseGpuTest {
@@ -149,7 +149,7 @@ class MemoryUseGpuTest {
     try (GantrySession session = GantrySession.open()) {
       List<HostFill> fills = bytes.stream().map(size -> new HostFill(size, _ -> {})).toList();
       session.fill(fills, DEVICE, options).close();
-      // Of slabs of 2 MiB one at a time is on its way.
+      // Slabs take up to 2 MiB, and one at a time is on its way.
       MemoryUse used = LiveResources.mostUsed();
       long all = bytes.stream().mapToLong(Long::longValue).sum();
       assertThat(used.deviceBytes()).isBetween(all, all + bytes.size() * 64);

@@ -13,7 +13,7 @@ import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What is dropped is cold, and what is read is hot again.
+/// Dropped pages are cold, and pages that are read are hot again.
 class PageCacheTest {
   private static final int BYTES = 3 << 20;
 

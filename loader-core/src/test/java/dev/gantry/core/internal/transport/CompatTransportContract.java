@@ -16,7 +16,7 @@ import java.util.List;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.io.TempDir;
 
-/// By cuFile through the CPU.
+/// Loads by cuFile through the CPU.
 abstract class CompatTransportContract extends TransportContract {
   /// libcufile takes no file where udev does not know its disk, as in many containers: then there is
   /// nothing to test here. The stub takes all.

@@ -65,7 +65,7 @@ class ReplicasStubTest {
 
   private List<ExtentRequest> wanted;
 
-  /// What one device's load reads, and what of it goes to the device.
+  /// The bytes that one device's load reads; `deviceBytes` of them go to the device.
   private long readBytes;
 
   private long deviceBytes;
@@ -281,7 +281,7 @@ class ReplicasStubTest {
     closeAll(loaded);
   }
 
-  /// What a load moves within its slabs waits for no other work of the device.
+  /// A load's moves within its slabs wait for no other work of the device.
   @Test
   void extentsMoveToTheirAlignmentBesideOtherWork() {
     CudaContext context = CudaContext.of(new Device.Cuda(1));

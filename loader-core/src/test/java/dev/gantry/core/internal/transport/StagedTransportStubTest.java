@@ -31,7 +31,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What becomes of a reader's two buffers where the device does not say when it is done with them.
+/// A reader's two buffers where the device does not say when it is done with them.
 @Tag("gpu-stub")
 @ExtendWith(NoLeaks.class)
 class StagedTransportStubTest {
@@ -44,7 +44,7 @@ class StagedTransportStubTest {
   private final StagingPool pool = new StagingPool(context, 1, Long.MAX_VALUE);
   private final StagingPool.Share buffers = pool.share();
 
-  /// Of the reader's buffers.
+  /// The addresses of the reader's buffers.
   private Set<Long> addresses;
 
   private StagedTransport.Reader reader;

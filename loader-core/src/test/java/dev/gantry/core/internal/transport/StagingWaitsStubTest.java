@@ -202,7 +202,7 @@ class StagingWaitsStubTest {
     assertThat(pool.waiting()).isZero();
   }
 
-  /// What a load allocates is asked for when its turn has come, and not before.
+  /// A load allocates memory when its turn has come, and not before.
   @Test
   void aLoadThatWaitsForItsTurnHasTakenNoMemory() throws Exception {
     takePairs(PAIRS);

@@ -45,8 +45,8 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every transport owes its callers: all bytes exact, wherever they are and however they are cut; a
-/// report that says who carried them; and nothing left behind.
+/// The rules that every transport keeps: all bytes are exact, wherever they are and however they
+/// are cut; a report says who carried them; and nothing is left behind.
 @ExtendWith(NoLeaks.class)
 public abstract class TransportContract {
   static final int LENGTH = 3_000_001;
