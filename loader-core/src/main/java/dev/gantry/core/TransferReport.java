@@ -13,8 +13,8 @@ import java.util.Set;
 ///
 /// @param bytesByTransport bytes read by each transport that carried any, blocks at the edges included
 /// @param directBytes how many of these bytes went past the page cache
-/// @param unknownBytes how many of all bytes the kernel could not say of whether they were in the page cache; they were
-///     read as bytes that are not
+/// @param unknownBytes the number of bytes for which the kernel could not tell whether they were
+///     in the page cache; they were read as if they were not
 /// @param reads how many requests it took
 /// @param readers how many threads read, or wrote, at the end. In a load onto a GPU further readers join while the GPU waits for bytes,
 ///     and the session's next load begins with as many; for several transfers together, the most

@@ -19,9 +19,10 @@ import java.util.List;
 /// switch took effect: the whole process has one switch, which is set when the process first
 /// opens the driver.
 ///
-/// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on, `CU_FILE_P2P_SUPPORTED` and the
-/// flags of each kind of storage tell the latter; NVIDIA no longer wants `CU_FILE_NVME_P2P_SUPPORTED` asked. Older
-/// versions have only that.
+/// The driver reaches disks by nvidia-fs, or by peer-to-peer DMA. From libcufile 1.16 on,
+/// `CU_FILE_P2P_SUPPORTED` and the flags of each kind of storage tell whether it uses
+/// peer-to-peer DMA; NVIDIA advises against asking for `CU_FILE_NVME_P2P_SUPPORTED`, which is the
+/// only such flag of older versions.
 public final class CuFileGate {
   private static final Path NVIDIA_FS = Path.of("/proc/driver/nvidia-fs/version");
 

@@ -16,7 +16,7 @@ import java.util.List;
 import java.util.Set;
 import java.util.regex.Pattern;
 
-/// The list of files that a server keeps in memory; its clients get it together with the
+/// The catalogue of the files that a server keeps in memory; its clients get it together with the
 /// descriptors.
 ///
 /// @param version the version of the weights: 1, 2, … as they are replaced

@@ -18,8 +18,9 @@ import java.util.Objects;
 import java.util.function.IntFunction;
 import java.util.stream.IntStream;
 
-/// A mixture of experts: the router scores them for each token, and the best compute, each for the tokens that have it.
-/// Which these are is copied to the host once a layer.
+/// A mixture of experts: the router scores the experts for each token, the best ones are chosen
+/// for it, and each expert computes its own tokens. The choice is copied to the host once a
+/// layer.
 ///
 /// @param experts one for each row of the router
 public record ExpertsFeed(Experts kind, Dense router, List<Part> experts) implements Part {

@@ -108,7 +108,7 @@ public final class VitBlock extends TransformerBlock {
   }
 
   /// Returns the weights of cubic convolution, with which each of `to` values is summed from
-  /// `from` values: `[to, from]`. Values at the edges go on beyond them.
+  /// `from` values: `[to, from]`. The values at the edges are repeated beyond them.
   private static NDArray cubic(long from, long to, NDManager manager) {
     float[] shares = new float[Math.toIntExact(to * from)];
     for (int i = 0; i < to; i++) {
