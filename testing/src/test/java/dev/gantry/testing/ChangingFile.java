@@ -28,7 +28,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 /// A file that another program changes while it is read: before each of the reader's calls in turn. The reader gets all
 /// of one version, or an error.
 public final class ChangingFile {
-  /// What the other program does.
+  /// The other program's change of the file.
   public enum Change {
     /// It cuts the file to a half.
     TRUNCATE,
@@ -64,8 +64,8 @@ public final class ChangingFile {
   public static void everywhere(Path file, byte[] before, byte[] after, Reading reading)
       throws IOException {
     byte[] second = whole(file, after, reading);
-    // What has grown before it is opened may be a file of its own right, as a sequence of records
-    // is.
+    // A file that has grown before it is opened may be valid in its own right, as a sequence of
+    // records is.
     byte[] both = grown(file, before, after, reading);
     byte[] first = whole(file, before, reading);
     assertThat(first).isNotEqualTo(second);

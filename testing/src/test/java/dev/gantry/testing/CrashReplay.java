@@ -19,16 +19,16 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
-/// What a power cut may leave of a tree of files, by a model that promises no more than POSIX and
-/// Linux's file systems do:
+/// The states in which a power cut may leave a tree of files, by a model that promises no more
+/// than POSIX and Linux's file systems do:
 ///
 /// - a file's bytes and size are on the disk as they were when the file was last synchronised;
 /// - a folder's entries are on the disk as they were when the folder was last synchronised: a file
 ///   that is on the disk without its entry is lost, and so is what lies in a folder without one;
-/// - of everything later, any part may be on the disk too: of data any sectors, of entries any
-///   first so many, since file systems keep these in order.
+/// - any part of the later changes may be on the disk too: any sectors of data, and any first so
+///   many entries, since file systems keep these in order.
 ///
-/// [Loss] says which part. All in memory: for trees of some megabytes.
+/// [Loss] says which part. The replay is in memory, for trees of some megabytes.
 public final class CrashReplay {
   /// A change of the tree, or a synchronisation. Paths are relative to its root.
   public sealed interface Step {
@@ -58,7 +58,7 @@ public final class CrashReplay {
     record Remove(Path path) implements Step {}
   }
 
-  /// What is gone of all that was not synchronised.
+  /// The part that is gone of all changes that were not synchronised.
   public enum Loss {
     /// All of it.
     EVERYTHING,

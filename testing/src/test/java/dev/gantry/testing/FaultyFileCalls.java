@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The kernel's file calls, made to fail at chosen calls of chosen functions.
 ///
-/// Calls of each function are counted from 1 over all threads, failed ones included. Of several
-/// faults for one call the first that was asked for takes effect, and every [After] before it.
+/// Calls of each function are counted from 1 over all threads, failed ones included. The first
+/// fault that was asked for takes effect where a call has several, and every [After] before it.
 /// Thread-safe.
 public final class FaultyFileCalls extends ForwardingFileCalls {
   /// A call that can be made to fail.

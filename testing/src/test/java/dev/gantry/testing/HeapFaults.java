@@ -27,8 +27,9 @@ import java.util.jar.JarOutputStream;
 import java.util.jar.Manifest;
 import org.jspecify.annotations.Nullable;
 
-/// Lets the heap end at any allocation that Gantry's own code makes on chosen threads: an agent of a JVM adds a call of
-/// this class before each. What libraries and the JDK allocate is not among them.
+/// Lets the heap end at any allocation that Gantry's own code makes on chosen threads: an agent of
+/// a JVM adds a call of this class before each. Allocations by libraries and the JDK are not among
+/// them.
 public final class HeapFaults {
   private static final ClassDesc SELF = ClassDesc.of(HeapFaults.class.getName());
   private static final MethodTypeDesc NO_ARGUMENTS = MethodTypeDesc.of(ConstantDescs.CD_void);
@@ -118,7 +119,7 @@ public final class HeapFaults {
     return MADE.get();
   }
 
-  /// What was thrown since [#begin]; null for nothing.
+  /// The error that was thrown since [#begin]; null for none.
   public static @Nullable OutOfMemoryError thrown() {
     return thrown;
   }

@@ -48,7 +48,7 @@ public final class MemoryStore implements WritableStore {
         .toList();
   }
 
-  /// What each write does first, such as fail; null for nothing.
+  /// Sets what each write does first, such as fail; null for nothing.
   public static void beforeEachWrite(@Nullable Consumer<String> action) {
     beforeWrite = action;
   }

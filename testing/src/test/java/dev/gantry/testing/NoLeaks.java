@@ -47,8 +47,8 @@ public final class NoLeaks implements BeforeEachCallback, AfterEachCallback {
     assertThat(Holdings.now()).isEqualTo(before);
   }
 
-  /// What is held now, but for what is kept for the next load and not in use: what a test did not give
-  /// back stays.
+  /// The resources that are held now, without those that are idle and kept for the next load:
+  /// resources that a test did not give back stay.
   public static LiveResources.Snapshot held() {
     GantrySession.shared().freeIdle();
     return LiveResources.snapshot();

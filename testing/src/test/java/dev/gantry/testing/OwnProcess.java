@@ -12,21 +12,21 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// What the kernel says of this process.
+/// The kernel's figures of this process.
 public final class OwnProcess {
   private static final long PAGE_BYTES = 4096;
 
   private OwnProcess() {}
 
-  /// What each descriptor leads to: a file, a socket, a pipe.
+  /// The target of each descriptor: a file, a socket, a pipe.
   public static List<String> descriptors() throws IOException {
     try (Stream<Path> descriptors = Files.list(Path.of("/proc/self/fd"))) {
       return descriptors.flatMap(descriptor -> target(descriptor).stream()).toList();
     }
   }
 
-  /// What is open, but for what the JVM opens for itself at any time: jars, and the kernel's figures of memory and
-  /// processors.
+  /// The targets of open descriptors, without those that the JVM opens for itself at any time:
+  /// jars, and the kernel's figures of memory and processors.
   public static List<String> programsDescriptors() throws IOException {
     return descriptors().stream()
         .filter(target -> !target.matches(".*\\.jar( \\(deleted\\))?|/(proc|sys)/.*"))
@@ -34,8 +34,8 @@ public final class OwnProcess {
         .toList();
   }
 
-  /// What the kernel knows of each socket that is open: protocol, addresses and state in its own notation, or the path of
-  /// a local one.
+  /// The kernel's entry for each open socket: protocol, addresses and state in its own notation,
+  /// or the path of a local one.
   public static List<String> sockets() throws IOException {
     Map<String, String> known = new HashMap<>();
     for (String protocol : List.of("tcp", "tcp6", "udp", "udp6")) {

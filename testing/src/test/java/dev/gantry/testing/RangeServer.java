@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 
 /// An HTTP server on the loopback that serves ranges of files in memory, and misbehaves on request.
 public final class RangeServer implements AutoCloseable {
-  /// What a request is answered with.
+  /// The server's answer to a request.
   public enum Answer {
     /// The range.
     RIGHT,

@@ -15,7 +15,7 @@ import java.util.Map;
 /// Writes down, in one order, every call that changes a tree of files or makes a change last, for
 /// [CrashReplay]. Calls that failed changed nothing, and closing does neither: they are left out.
 ///
-/// What cuFile writes passes this by. Calls are made one at a time, so that the order is that in
+/// Writes by cuFile are not recorded. Calls are made one at a time, so that the order is that in
 /// which they took effect. Thread-safe.
 public final class RecordingFileCalls extends ForwardingFileCalls {
   private final Path root;
@@ -24,7 +24,7 @@ public final class RecordingFileCalls extends ForwardingFileCalls {
   /// The numbers of files by their present names.
   private final Map<Path, Integer> files = new HashMap<>();
 
-  /// What is open: the number of a file, or a folder.
+  /// The numbers of open files, by their descriptors.
   private final Map<Integer, Integer> openFiles = new HashMap<>();
 
   private final Map<Integer, Path> openFolders = new HashMap<>();

@@ -25,7 +25,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// What every [Store] does. Extend it for yours.
+/// The rules that every [Store] keeps. Extend it for yours.
 @ExtendWith(NoLeaks.class)
 public abstract class StoreContract {
   private static final int LENGTH = 3_000_017;

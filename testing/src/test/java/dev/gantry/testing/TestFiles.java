@@ -42,7 +42,7 @@ public final class TestFiles {
     }
   }
 
-  /// What the extent holds in the file.
+  /// The bytes of the extent in the file.
   public static byte[] expected(Extent extent) {
     try (FileChannel channel = FileChannel.open(extent.file().path())) {
       ByteBuffer buffer = ByteBuffer.allocate(Math.toIntExact(extent.length()));

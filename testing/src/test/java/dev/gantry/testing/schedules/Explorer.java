@@ -12,11 +12,12 @@ import org.jspecify.annotations.Nullable;
 
 /// Runs a scenario in all schedules that have at most some preemptions, one after the other, each as often as once.
 ///
-/// Its threads are virtual ones, of which this lets one go on at a time, from one point to the next: so a schedule is a list
-/// of numbers, and the same numbers are the same schedule. A switch away from a thread that could go on is a preemption;
-/// most errors need one or two (M. Musuvathi, S. Qadeer, Iterative context bounding, 2007). What a processor reorders is
-/// not explored. Needs `--add-opens java.base/java.lang=ALL-UNNAMED`, since the JDK has no public way to schedule virtual
-/// threads.
+/// Its threads are virtual ones, of which this lets one go on at a time, from one point to the
+/// next: so a schedule is a list of numbers, and the same numbers are the same schedule. A switch
+/// away from a thread that could go on is a preemption; most errors need one or two (M. Musuvathi,
+/// S. Qadeer, Iterative context bounding, 2007). Orders that only a processor's reordering makes
+/// are not explored. Needs `--add-opens java.base/java.lang=ALL-UNNAMED`, since the JDK has no
+/// public way to schedule virtual threads.
 final class Explorer {
   /// Bounds a schedule: none of the scenarios comes near.
   private static final int MAX_STEPS = 20_000;
@@ -30,7 +31,7 @@ final class Explorer {
   /// @param spent the preemptions before it
   private record Choice(int chosen, int count, boolean mayGoOn, int spent) {}
 
-  /// What was found.
+  /// The result of a search.
   ///
   /// @param schedules how many were run
   /// @param failure what went wrong in the last of them; empty if nothing did

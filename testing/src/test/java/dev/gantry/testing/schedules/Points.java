@@ -8,7 +8,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
 
-/// What instrumented classes call where another thread may go on.
+/// The calls that instrumented classes make where another thread may go on.
 ///
 /// Only one thread runs at a time, so nothing here is guarded. Monitors are locks of `java.util.concurrent`, since a
 /// virtual thread that waits for such a lock is woken by the one that unlocks it, and by no thread of the JVM's.

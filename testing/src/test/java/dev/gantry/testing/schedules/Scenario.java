@@ -11,7 +11,7 @@ public interface Scenario {
     void run() throws Exception;
   }
 
-  /// What each thread does.
+  /// The work of each thread.
   List<Work> threads();
 
   /// Whether the threads wait for others than one another, such as threads that write files: a step then lasts until such

@@ -55,7 +55,7 @@ public final class FaultyLibc {
           "recv",
           "send");
 
-  /// What may happen to a call, in the order of the library's own numbers.
+  /// The faults of a call, in the order of the library's own numbers.
   public enum Kind {
     /// It is not made, and fails with one of the errors that its manual page names.
     ERRNO,
@@ -65,7 +65,8 @@ public final class FaultyLibc {
     DELAY
   }
 
-  /// What a power cut takes of the changes that were not synchronised, in the order of the library's own numbers.
+  /// The changes without a synchronisation that a power cut takes, in the order of the library's
+  /// own numbers.
   public enum Loss {
     EVERYTHING,
     DATA,
@@ -129,8 +130,8 @@ public final class FaultyLibc {
     }
   }
 
-  /// Cuts the power before the `nth` change of the folder from now on, and ends the process; only counts changes where
-  /// this is 0. What is not synchronised from now on can be lost.
+  /// Cuts the power before the `nth` change of the folder from now on, and ends the process; only
+  /// counts changes where this is 0. Changes that are not synchronised from now on can be lost.
   public void cut(long nth, Loss loss) {
     run(
         "gantry_faults_cut",

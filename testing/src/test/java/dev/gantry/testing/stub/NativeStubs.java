@@ -90,9 +90,9 @@ public final class NativeStubs {
     return BuiltLibc.LIBRARY;
   }
 
-  /// What the environment of a process with these stubs needs besides their folder: AddressSanitizer, where
-  /// `-Dgantry.stubs.sanitize=true` had them compiled with it. The JVM handles its own signals, and keeps memory to its
-  /// end.
+  /// The environment that a process with these stubs needs besides their folder: AddressSanitizer,
+  /// where `-Dgantry.stubs.sanitize=true` had them compiled with it. The JVM handles its own
+  /// signals, and keeps memory to its end.
   static Map<String, String> sanitizer() throws IOException {
     if (!SANITIZED) {
       return Map.of();

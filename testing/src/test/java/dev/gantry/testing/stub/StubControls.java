@@ -14,8 +14,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
-/// What a stub library lets a test ask for and look at. The names are its C functions' own, without
-/// `_v2`.
+/// The controls and counters of a stub library. The names are its C functions' own, without `_v2`.
 public final class StubControls {
   private final SymbolLookup library;
 
@@ -105,8 +104,8 @@ public final class StubControls {
     }
   }
 
-  /// What the `cufile.json` of libcufile's open driver has for a key, named without its section: a
-  /// number, 0 or 1 for a boolean, -1 if it has none.
+  /// The value of a key, named without its section, in the `cufile.json` of libcufile's open
+  /// driver: a number, 0 or 1 for a boolean, -1 if it has none.
   public long config(String key) {
     return ask("gantry_stub_config", key);
   }
