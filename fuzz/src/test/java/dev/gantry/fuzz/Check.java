@@ -14,13 +14,15 @@ import java.util.Arrays;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// What a parser owes any input: a value, or one of the documented errors in one line; little memory beyond the input's
-/// size; and nothing held afterwards. A search also bounds its time.
+/// The rules of a parser for any input: it returns a value, or one of the documented errors in one
+/// line; it takes little memory beyond the input's size; and it holds nothing afterwards. A search
+/// also bounds its time.
 final class Check {
   /// A parser may allocate this much whatever its input, buffers and decoders of images included.
   private static final long CONSTANT_BYTES = 48L << 20;
 
-  /// What it may allocate for each byte of its input, in all: compressed bytes grow by up to 1,032.
+  /// The bytes that it may allocate for each byte of its input, in all: compressed bytes grow by
+  /// up to 1,032.
   private static final long GROWTH = 3000;
 
   /// The time of a processor that it may take: a machine may be busy, so that other time says little.

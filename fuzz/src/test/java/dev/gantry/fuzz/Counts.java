@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.fuzz;
 
-/// What was counted of a target.
+/// The counts of a target.
 final class Counts {
   final String target;
   long executions;

@@ -199,7 +199,7 @@ final class Made {
     return all;
   }
 
-  /// What the hub answers of a commit, and what Python's library keeps of it.
+  /// The hub's list of a commit's files, and the file in which Python's library keeps it.
   static List<byte[]> trees() {
     return List.of(
         bytes(

@@ -11,7 +11,7 @@ import java.util.function.BiFunction;
 import java.util.zip.CRC32;
 import java.util.zip.CRC32C;
 
-/// Makes the checksums of inputs right. What cannot be parsed stays as it is.
+/// Makes the checksums of inputs right. Inputs that cannot be parsed stay as they are.
 final class Mended {
   private static final int TAR_BLOCK = 512;
   private static final int TAR_SUM = 148;

@@ -77,7 +77,7 @@ final class Samples {
     examples(file);
   }
 
-  /// What another reader finds.
+  /// The findings of another reader.
   ///
   /// @param records how many are right, from the first on
   /// @param isAll whether nothing follows them

@@ -11,7 +11,8 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Set;
 
-/// What Jazzer calls in a JVM of its own: an input's first byte chooses among the targets of this JVM.
+/// The entry that Jazzer calls in a JVM of its own: an input's first byte chooses among the
+/// targets of this JVM.
 public final class Search {
   /// A target that takes longer than the others is passed over when it has had this many times its share.
   private static final int SHARES = 2;

@@ -14,8 +14,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// A JVM in which Jazzer searches some targets for some seconds. What it learns stays in `corpus/TARGET` of the folder and
-/// is begun with next time; inputs that break a rule come to `findings/TARGET`.
+/// A JVM in which Jazzer searches some targets for some seconds. The inputs that it has found stay
+/// in `corpus/TARGET` of the folder, and the next search begins with them; inputs that break a
+/// rule come to `findings/TARGET`.
 ///
 /// @param folder where all of this lies
 record SearchProcess(Path folder, List<Target> targets, int seconds)
@@ -30,7 +31,7 @@ record SearchProcess(Path folder, List<Target> targets, int seconds)
 
   private static final int TIMEOUT_SECONDS = 120;
 
-  /// What was found of a target.
+  /// The result of the search for a target.
   ///
   /// @param corpus how many inputs reach different branches
   /// @param findings files that break a rule

@@ -40,7 +40,7 @@ final class Weights {
 
   private Weights() {}
 
-  /// A file of this name. What it says of tensors must lie within it.
+  /// A file of this name. The tensors that it describes must lie within it.
   static Target.Parser file(String name) {
     return input -> {
       WeightsCatalogue weights = opened(Places.file(name, input), input.length);

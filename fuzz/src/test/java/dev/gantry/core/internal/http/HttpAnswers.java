@@ -21,7 +21,7 @@ public final class HttpAnswers {
 
   private HttpAnswers() {}
 
-  /// What an answer's head says, without a connection.
+  /// Reads the head of an answer, without a connection.
   public static void head(byte[] input) throws IOException {
     List<String> lines = new String(input, StandardCharsets.ISO_8859_1).lines().toList();
     AnswerHead head = AnswerHead.of(lines.isEmpty() ? List.of("") : lines);

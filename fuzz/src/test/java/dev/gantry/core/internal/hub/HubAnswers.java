@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// What the hub answers, and what its cache holds.
+/// Answers of the hub, and files of its cache.
 public final class HubAnswers {
   private static final HubName NAME = HubName.of(Location.of("hf://owner/name/file"));
 

@@ -14,7 +14,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
-/// What a server of resident weights sends.
+/// Answers of a server of resident weights.
 public final class ResidentAnswers {
   private static final Duration LONGEST = Duration.ofSeconds(20);
   private static volatile byte[] answer = {};
