@@ -75,7 +75,7 @@ class ArchitectureTest {
   /// A package holds no more files than a reader takes in at a glance.
   private static final int MAX_FILES_OF_A_ROOM = 22;
 
-  /// What users write lies in one package, so that they need not search for it.
+  /// Types that users write lie in one package, so that users need not search for them.
   private static final int MAX_FILES_OF_THE_FACE = 29;
 
   private static final JavaClasses HOUSE =
@@ -86,14 +86,15 @@ class ArchitectureTest {
               Stream.concat(Locations.ofPackage("dev.gantry").stream(), besideTheCommandLine())
                   .collect(Collectors.toSet()));
 
-  /// What is built of them: benchmarks also call peers, the driver and the natives themselves, to measure what lies
-  /// below the library's rooms.
+  /// The classes without the benchmarks: these also call peers, the driver and the natives
+  /// themselves, to measure what lies below the library's rooms.
   private static final JavaClasses PRODUCT =
       HOUSE.that(
           DescribedPredicate.describe(
               "of the product", type -> !Module.BENCHMARKS.mayHold(type.getName())));
 
-  /// By their folders: the command line must build without Spark and LangChain4j, so it depends on none of them.
+  /// The classes are found by their folders: the command line must build without Spark and
+  /// LangChain4j, so it depends on none of them.
   private static Stream<Location> besideTheCommandLine() {
     return Stream.of(
             Path.of("..", "loader-spark"),
@@ -309,7 +310,7 @@ class ArchitectureTest {
     check(rule);
   }
 
-  /// What is behind few packages, so that the others could do with something else.
+  /// Libraries that only few packages use, so that the others could do with something else.
   static Stream<Arguments> guarded() {
     return Stream.of(
         // Foreign functions are bound in three places.
@@ -414,7 +415,8 @@ class ArchitectureTest {
                     .and(resideOutsideOfPackages(allowed.toArray(String[]::new)))));
   }
 
-  /// What the three share lies below them: files, JSON, safetensors as a container of tensors, and the seams.
+  /// Code that the three share lies below them: files, JSON, safetensors as a container of
+  /// tensors, and the seams.
   @Test
   void weightsSamplesAndCheckpointsDoNotKnowEachOther() {
     String root = "dev.gantry.formats.";

@@ -19,7 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// What the papers show is in sources that are compiled and run, and their links lead to files.
+/// Code in the papers is in sources that are compiled and run, and links in the papers lead to
+/// files.
 class DocumentationTest {
   private static final Path ROOT = Path.of("..");
   private static final Path SAMPLES = ROOT.resolve("samples");

@@ -25,7 +25,7 @@ class GgufCommandsTest {
     return (Map<?, ?>) ((Map<?, ?>) of).get(member);
   }
 
-  /// What the gguf package says of the tensors of a file.
+  /// The gguf package's verdicts on the tensors of a file.
   private static Map<?, ?> verdicts(Path file) {
     return map(map(JsonTree.verdicts(file.getParent()), file.getFileName().toString()), "tensors");
   }

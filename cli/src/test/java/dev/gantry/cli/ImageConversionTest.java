@@ -19,8 +19,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
 
-/// `convert` of folders of pictures. What single pictures become, the tests of `formats` compare with
-/// Pillow's results.
+/// `convert` of folders of pictures. The tests of `formats` compare single pictures with Pillow's
+/// results.
 @ExtendWith(NoLeaks.class)
 class ImageConversionTest {
   private static final Path PICTURES = Path.of("../formats/src/test/resources/corpus/images");

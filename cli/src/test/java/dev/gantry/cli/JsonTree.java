@@ -36,7 +36,7 @@ final class JsonTree {
     }
   }
 
-  /// What a corpus says of each of its files, by their names.
+  /// A corpus's verdicts on its files, by their names.
   static Map<?, ?> verdicts(Path corpus) {
     try {
       return (Map<?, ?>) parse(Files.readString(corpus.resolve("expected.json")));

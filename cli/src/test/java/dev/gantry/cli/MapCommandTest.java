@@ -38,7 +38,7 @@ class MapCommandTest {
   private static final String TRANSFORMER = MapCommandTest.class.getName() + "$Blocks#transformer";
   private static final Shape INPUT = new Shape(1, 6);
 
-  /// What the command makes.
+  /// The blocks that the command makes.
   public static final class Blocks {
     private Blocks() {}
 

@@ -31,7 +31,7 @@ class NumpyCorpusTest {
     return VERDICTS.keySet().stream().filter(file -> !isValid(file));
   }
 
-  /// Of a `.npy` file, which holds one array without a name, the tensor is called as the file.
+  /// The tensor of a `.npy` file, which holds one array without a name, has the name of the file.
   private static Map<String, Object> expected(String file) {
     Map<?, ?> arrays = (Map<?, ?>) ((Map<?, ?>) VERDICTS.get(file)).get("arrays");
     Map<String, Object> tensors = new LinkedHashMap<>();

@@ -61,8 +61,8 @@ final class PublicApi {
             .collect(Collectors.toList()));
   }
 
-  /// The same list without what a user of the libraries does not write.
-  /// What users of the loader meet.
+  /// The part of the list that users of the loader meet, without the types of models and of
+  /// service providers.
   PublicApi ofLoader() {
     return filtered(type -> !isSpi(type) && !isOfModels(type));
   }
@@ -171,7 +171,8 @@ final class PublicApi {
         : kind;
   }
 
-  /// What the type declares itself, without what each record, enum or object has.
+  /// The members that the type declares itself, without those that each record, enum or object
+  /// has.
   private static Stream<Member> members(Class<?> type) {
     return Stream.<Member>concat(
             Stream.concat(

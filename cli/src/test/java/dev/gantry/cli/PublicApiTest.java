@@ -18,20 +18,21 @@ import org.junit.jupiter.api.Test;
 class PublicApiTest {
   private static final Path LIST = Path.of("..", "docs", "public-api.txt");
 
-  /// More is a decision about the library, not an oversight. Beside the 60 of the second edition:
-  /// `Memory`, what loads into and writes from memory that is there already are told of it;
-  /// `Metrics`, what a session counts, and `SessionMeters`, which bind it to Micrometer;
-  /// `CuFileConfig`, libcufile's settings; `RawFile`, bytes of files into such memory and out of it;
-  /// `JointShards`, with which the processes of a cluster write one set; `DataParallelListener`, with which a
-  /// training on several GPUs is one on one GPU; `Placement`, for loads onto several devices, `Checkpoints`, to
-  /// read what was saved, and `SaveMode`, which two options said that contradicted each other; `ImageDecoding`, which
-  /// says what pictures become; `RestoreRequest`, which says what part of a checkpoint is restored; `WebDataset` and
-  /// `MemberField`, samples in tar archives and their fields.
+  /// More types are a decision about the library, not an oversight. These came after the 60 of the
+  /// second edition: `Memory`, for loads into memory that is there already and for writes from it;
+  /// `Metrics`, a session's counters, and `SessionMeters`, which bind them to Micrometer;
+  /// `CuFileConfig`, libcufile's settings; `RawFile`, for bytes of files into such memory and out
+  /// of it; `JointShards`, with which the processes of a cluster write one set;
+  /// `DataParallelListener`, with which a training on several GPUs is one on one GPU; `Placement`,
+  /// for loads onto several devices; `Checkpoints`, to read saved ones; `SaveMode`, in place of
+  /// two options that contradicted each other; `ImageDecoding`, the shape and type that pictures
+  /// get; `RestoreRequest`, the part of a checkpoint to restore; `WebDataset` and `MemberField`,
+  /// samples in tar archives and their fields.
   private static final int MAX_TYPES_FOR_USERS = 74;
 
-  /// What reads a folder of the hub, names its tensors, and runs its block: six. Then what turns texts into vectors, scores
-  /// and labels, each a task that users have: `TextEmbedder`, `TextScorer`, `TextClassifier`, with the options of all three,
-  /// and their translators for DJL.
+  /// Six types read a folder of the hub, name its tensors, and run its block. The others turn
+  /// texts into vectors, scores and labels, each a task that users have: `TextEmbedder`,
+  /// `TextScorer`, `TextClassifier`, with the options of all three, and their translators for DJL.
   private static final int MAX_TYPES_OF_MODELS = 13;
 
   private static final PublicApi API = PublicApi.read();

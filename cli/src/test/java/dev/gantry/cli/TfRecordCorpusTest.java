@@ -145,7 +145,7 @@ class TfRecordCorpusTest {
     return feature.get(0).equals("bytes") ? ((String) list.get(0)).length() / 2 : list.size();
   }
 
-  /// Of the records before the fault nothing is printed, but the line has their number.
+  /// No record before the fault is printed, but the line has their number.
   @ParameterizedTest
   @MethodSource("bad")
   void theFaultIsNamedInOneLine(String file) {

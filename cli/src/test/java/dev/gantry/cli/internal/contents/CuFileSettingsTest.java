@@ -12,7 +12,7 @@ import java.util.Optional;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What doctor says of libcufile's settings.
+/// Doctor's findings in libcufile's settings.
 class CuFileSettingsTest {
   @TempDir Path folder;
 
