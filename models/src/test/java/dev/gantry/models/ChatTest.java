@@ -56,7 +56,7 @@ class ChatTest {
     assertThat(LiveResources.snapshot()).isEqualTo(LiveResources.Snapshot.NOTHING);
   }
 
-  /// What the generator answers to the prompt by itself.
+  /// The answer of the generator to the prompt alone.
   private String answered(String prompt) throws IOException {
     HubModel hub = HubModel.of(folder);
     try (Model model = hub.load();

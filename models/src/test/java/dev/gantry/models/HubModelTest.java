@@ -291,7 +291,7 @@ class HubModelTest {
         .hasMessageMatching(".*(does not fit parameter|there is no tensor for).*");
   }
 
-  /// What can be wrong with a folder's tensors.
+  /// The faults that a folder's tensors may have.
   enum Damage {
     MISSING("norm.weight"),
     RENAMED("norm.weight"),

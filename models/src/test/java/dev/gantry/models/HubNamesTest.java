@@ -143,7 +143,7 @@ class HubNamesTest {
         .build();
   }
 
-  /// What the block has at its start, by the hub's names.
+  /// Writes the initial values of the block's parameters, under the hub's names.
   private static void write(Block block, NDManager manager, Shape image, Path file) {
     block.initialize(manager, DataType.FLOAT32, image);
     Map<String, NDArray> tensors = new LinkedHashMap<>();

@@ -105,7 +105,7 @@ record Reference(
     return numbers;
   }
 
-  /// What a model answers to the inputs, by output.
+  /// A model's answers to the inputs, by output.
   static SequencedMap<String, float[]> answers(HubModel hub, Model model, Reference asked)
       throws TranslateException {
     SequencedMap<String, float[]> answers = new LinkedHashMap<>();

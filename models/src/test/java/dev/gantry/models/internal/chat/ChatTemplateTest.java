@@ -119,7 +119,7 @@ class ChatTemplateTest {
         .hasMessageContainingAll("chat_template.jinja", "invalid-utf8");
   }
 
-  /// What Jinja2 3.1 renders of them.
+  /// The templates and the texts that Jinja2 3.1 renders from them.
   @ParameterizedTest
   @CsvSource(
       delimiter = '#',

@@ -25,7 +25,8 @@ import org.junit.jupiter.params.provider.MethodSource;
 class TokenChooserTest {
   private static final int DRAWS = 20_000;
 
-  /// What transformers keeps of these scores, and with which probabilities.
+  /// The reference of transformers: scores, ids seen before, and then lines of settings and the
+  /// probabilities that they give.
   private static List<String> lines() throws IOException {
     return Files.readAllLines(Path.of("src/test/resources/sampling.txt"));
   }
