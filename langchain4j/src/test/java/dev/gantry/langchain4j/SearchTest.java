@@ -11,7 +11,7 @@ import java.nio.file.Path;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// What the page about embeddings shows: a search in two steps.
+/// A search in two steps, as the page about embeddings shows it.
 class SearchTest {
   private static final Path TEXTS = Path.of("..", "models", "src", "test", "resources", "texts");
 

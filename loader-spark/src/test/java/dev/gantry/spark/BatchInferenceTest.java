@@ -67,7 +67,7 @@ class BatchInferenceTest {
         .add(Linear.builder().setUnits(3).build());
   }
 
-  /// What a program's loader does.
+  /// The loader of a user's program.
   private static Model model(String weights, Device device) {
     LOADS.incrementAndGet();
     Model model = Model.newInstance("small", device);

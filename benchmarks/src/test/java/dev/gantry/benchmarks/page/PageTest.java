@@ -47,7 +47,7 @@ public class PageTest {
     return elements;
   }
 
-  /// What a browser would fetch.
+  /// The addresses that a browser would fetch.
   public static List<String> references(Document document) {
     List<String> references = new ArrayList<>();
     for (Element element : elements(document, "*")) {
@@ -94,7 +94,7 @@ public class PageTest {
     }
   }
 
-  /// What the script draws: one chart each.
+  /// The data of each chart that the script draws.
   private List<JsonObject> charts() throws Exception {
     return elements(parse(page), "div").stream()
         .filter(one -> one.getAttribute("class").equals("chart"))

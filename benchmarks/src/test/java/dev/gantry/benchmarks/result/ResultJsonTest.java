@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What is written is what is read.
+/// A result is read as it was written.
 class ResultJsonTest {
   @Test
   void readsWhatItWrote() {
@@ -28,7 +28,7 @@ class ResultJsonTest {
     assertThat(result.ratio(result.points(Group.GRID).getFirst())).isEmpty();
   }
 
-  /// What a reader would take for null or 0.
+  /// Changes that a lenient reader would take for null or 0.
   @ParameterizedTest
   @ValueSource(
       strings = {

@@ -11,7 +11,7 @@ public final class Results {
 
   private Results() {}
 
-  /// Of a GPU host that has everything, and text that could be taken for markup.
+  /// The result of a GPU host that has everything, with text that could be taken for markup.
   public static Result full() {
     return new Result(
         new Run(

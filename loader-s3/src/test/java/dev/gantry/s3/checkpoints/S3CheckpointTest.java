@@ -63,7 +63,7 @@ class S3CheckpointTest {
         .orElseThrow();
   }
 
-  /// What a machine with an empty disk finds.
+  /// The step of the checkpoint that a machine with an empty disk finds.
   private long restorable(String name) {
     try (CheckpointStore store = open(name)) {
       assertThat(uploadsUnderWay()).isEmpty();

@@ -60,7 +60,7 @@ final class UploadingChild implements AutoCloseable {
     }
   }
 
-  /// What it says next; empty when it has ended.
+  /// The next line that the process prints; empty when it has ended.
   Optional<String> line() {
     try {
       return Optional.ofNullable(lines.readLine());

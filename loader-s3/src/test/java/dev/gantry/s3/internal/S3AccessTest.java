@@ -27,8 +27,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// What requests to buckets that are open to all, or whose requesters pay, say of who asks: the headers that come to a
-/// server.
+/// The headers of requests to buckets that are open to all, or whose requesters pay.
 @ExtendWith(NoLeaks.class)
 class S3AccessTest {
   private static final byte[] OBJECT = "bytes of an object".getBytes(StandardCharsets.UTF_8);

@@ -30,7 +30,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.extension.ExtendWith;
 
-/// What the CRT's client does to one request, without a load around it.
+/// The way of one request through the CRT's client, without a load around it.
 @ExtendWith(NoLeaks.class)
 @Timeout(60)
 class S3RangeTest {

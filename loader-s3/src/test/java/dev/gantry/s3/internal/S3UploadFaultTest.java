@@ -305,7 +305,7 @@ class S3UploadFaultTest {
     }
     CountDownLatch killed = new CountDownLatch(1);
     CountDownLatch some = new CountDownLatch(5);
-    // What comes after the fourth part waits for the kill, and then fails with its connection.
+    // The requests after the fourth part wait for the kill, and then fail with their connection.
     proxy.answerUploads(number -> {
       some.countDown();
       if (number > 4) {

@@ -25,7 +25,7 @@ import java.util.function.IntFunction;
 /// Stands between clients and an S3 server, passes requests on as they are, and spoils answers to
 /// requests for ranges.
 public final class FaultProxy implements AutoCloseable {
-  /// What becomes of an answer.
+  /// The answer that a client gets.
   public enum Answer {
     RIGHT,
     /// The connection ends in the middle of the body.
@@ -51,8 +51,7 @@ public final class FaultProxy implements AutoCloseable {
     GONE("404 Not Found", "NoSuchKey"),
     FAILED_CONDITION("412 Precondition Failed", "PreconditionFailed"),
     CONFLICT("409 Conflict", "OperationAborted"),
-    /// Of a request whose answer is an error the server hears nothing; of an upload the connection ends in
-    /// the middle of its body.
+    /// The connection ends in the middle of an upload's body, of which the server gets nothing.
     CUT_UPLOAD;
 
     private final String status;

@@ -222,7 +222,7 @@ class ShardsSourceTest {
     samples(100).write().format(FORMAT).save(set.toString());
     Files.writeString(set.resolve("notes.txt"), "mine");
 
-    // What it reads is what it replaces.
+    // The write replaces the set that it reads.
     read(set).where("id < 10").write().format(FORMAT).mode("overwrite").save(set.toString());
     assertThat(read(set).orderBy("id").collectAsList()).isEqualTo(samples(10).collectAsList());
     assertThat(names(set)).hasSize(ShardSet.open(set).shards().size() + 2).contains("notes.txt");
