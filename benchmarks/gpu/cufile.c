@@ -1,4 +1,4 @@
-/* What libcufile gives by its ways of reading: a call a read from several threads, many pieces by one call (libcufile 1.19), batches, and
+/* The throughput of libcufile's ways of reading: a call a read from several threads, many pieces by one call (libcufile 1.19), batches, and
  * streams. Usage: cufile LIBRARY FILE cached|direct|compat-cached|compat-direct [SECONDS]
  * Random reads of whole blocks into registered memory of the first GPU; GB/s with 1, 8 and 32 under way. Each cell has a process of its
  * own, since batches were seen to hang, and streams to end the process: the program starts itself with size, way and depth behind

@@ -1,4 +1,4 @@
-// What a process's first load takes without a JVM: FILE, in the page cache, onto GPU 0, in milliseconds from the process's start, which
+// The time of a process's first load without a JVM: FILE, in the page cache, onto GPU 0, in milliseconds from the process's start, which
 // GANTRY_STARTED gives in nanoseconds since 1970. Usage: first FILE THREADS
 // Each thread pins its two buffers by itself, reads into one, and copies from the other.
 #include <cuda.h>

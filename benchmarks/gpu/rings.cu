@@ -1,4 +1,4 @@
-// What several GPUs get out of the page cache at once: each GPU's threads read the GPU's share of FILE into their two
+// The throughput of several GPUs out of the page cache at once: each GPU's threads read the GPU's share of FILE into their two
 // pinned buffers and copy them to it. Usage: rings FILE GPUS
 // Memory, buffers, threads and streams are there before the clock starts; it stops when the threads have ended.
 // "own": each GPU has its part of the file. "from N places": all threads read the file, in order from each of N places, and two chunks

@@ -45,7 +45,7 @@
 set -uo pipefail
 here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 java=$here/runtime/bin/java
-# What other JDKs have from the start: the JDK's own classes, parsed and ready.
+# The archive of the JDK's own classes, parsed and ready, which other JDKs have from the start.
 [[ -f $here/runtime/lib/server/classes.jsa ]] || "$java" -Xshare:dump >/dev/null 2>&1
 if [[ -d /usr/local/cuda/lib64 ]]; then
   export LD_LIBRARY_PATH=/usr/local/cuda/lib64:${LD_LIBRARY_PATH:-}

@@ -1,4 +1,4 @@
-/* What a power cut takes away: changes of files and entries that were not synchronised. */
+/* Power cuts take away the changes of files and entries that were not synchronised. */
 #define _GNU_SOURCE
 #include "faulty_libc.h"
 

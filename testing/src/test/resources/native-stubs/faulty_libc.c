@@ -255,7 +255,7 @@ static void *mapped(int own, void *address, size_t length, int protection, int f
   return REAL(mmap)(address, length, protection, flags, fd, offset);
 }
 
-/* What our bindings map is found by dlsym. The JVM's own memory never fails: it would end by that. */
+/* Our bindings find this function by dlsym. The JVM's own memory never fails, since the JVM would end by that. */
 static void *own_mmap(void *address, size_t length, int protection, int flags, int fd, off_t offset) {
   return mapped(1, address, length, protection, flags, fd, offset);
 }

@@ -74,7 +74,7 @@ void duplicated(int from, int to);
 /* Lets a call fail, be short or wait: 1 if it is not to be made, with errno set. `length` may become smaller. */
 int fails(struct function *function, size_t *length);
 
-/* What is about to change. Whoever calls these holds the disk's lock, by disk_lock, until the change is made. */
+/* Changes that are about to be made. Whoever calls these holds the disk's lock, by disk_lock, until the change is made. */
 void disk_lock(void);
 void disk_unlock(void);
 void disk_write(int fd, off_t offset, size_t length);

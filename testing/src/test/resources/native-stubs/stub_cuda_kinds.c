@@ -12,7 +12,7 @@
 
 enum { GRANULARITY_BYTES = 2 << 20 };
 
-/* What cuMemCreate makes: a file in memory, so that its descriptor is a shareable handle. */
+/* An allocation of cuMemCreate: a file in memory, so that its descriptor is a shareable handle. */
 struct allocation {
   size_t bytes;
   long references;

@@ -14,7 +14,7 @@ static long peak_device_bytes;
 static long freed_while_pending;
 static long freed_while_registered;
 
-/* What libcufile has registered: it must be told before the memory goes. */
+/* Memory that libcufile has registered: libcufile must be told before the memory goes. */
 static struct registration {
   uintptr_t start;
   size_t bytes;

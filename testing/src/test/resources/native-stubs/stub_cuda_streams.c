@@ -138,7 +138,7 @@ EXPORT CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags,
   return cuStreamCreate(stream, flags);
 }
 
-/* What is queued still runs, when the context is waited for: the structure stays for that. */
+/* Queued work still runs when the context is waited for: the structure stays for that. */
 EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
   ENTER("cuStreamDestroy", NEEDS_CONTEXT);
   struct stream *stream = handle ? stub_stream(handle) : NULL;

@@ -1,4 +1,4 @@
-/* What streams and copies share. */
+/* Declarations that streams and copies share. */
 #ifndef GANTRY_STUB_CUDA_STREAMS_H
 #define GANTRY_STUB_CUDA_STREAMS_H
 

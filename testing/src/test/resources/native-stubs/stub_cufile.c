@@ -73,7 +73,7 @@ EXPORT void gantry_stub_version(long number) { version = number; }
 
 static long features = -1;
 
-/* What fflags of the properties are from now on; negative: what fits. */
+/* Sets fflags of the properties from now on; a negative number lets the stub compute them. */
 EXPORT void gantry_stub_features(long bits) { features = bits; }
 
 /* Whether files can be reached past the CPU, where the driver says that it does so. */

@@ -1,4 +1,4 @@
-/* What older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
+/* Functions that older versions lack: settings (libcufile 1.14), the BAR1 window's size and counts (1.15),
  * switches of peer-to-peer DMA (1.16), bounce buffers of the GPU and the PCIe tree (1.17), and more counts (1.19). */
 #include <stdio.h>
 #include <string.h>
