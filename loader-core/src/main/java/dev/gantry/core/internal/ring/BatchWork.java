@@ -9,20 +9,19 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A batch that is being filled, or waits to be handed over. The ring's lock guards all that
-/// changes.
+/// A batch that readers are filling, or that is filled and waits for the consumer. The ring's lock
+/// guards the fields that change.
 final class BatchWork<T> {
-  /// A part of a batch's work. Any reader can do it.
+  /// A part of a batch's work, which any reader can do.
   sealed interface Piece {
     /// A read into the slot.
     record Bring(Read read, Target target) implements Piece {}
 
-    /// Work that the reader does by itself: a host write, a copy or a gathering.
+    /// Work without a read: a host write, a copy or a gathering.
     record Work(Runnable work) implements Piece {}
   }
 
-  /// The phases of a batch's pieces: all pieces of one phase are done before those of the next
-  /// begin.
+  /// The phases of a batch's pieces. A phase begins when all pieces of the phase before are done.
   private enum Phase {
     BRING,
     COPY,
@@ -75,9 +74,9 @@ final class BatchWork<T> {
     return taken < pieces.size() ? pieces.get(taken++) : null;
   }
 
-  /// Notes that a piece is done.
+  /// Counts a piece as done.
   ///
-  /// @return whether it was the last of them
+  /// @return whether all pieces of the batch's phase are done now
   boolean isLastDone() {
     done++;
     return isAllDone();
@@ -87,8 +86,8 @@ final class BatchWork<T> {
     return done == pieces.size();
   }
 
-  /// Starts what follows the pieces, when all of them are done. The thread that did the last one calls it, without the
-  /// ring's lock.
+  /// Starts the next phase after all pieces of the current one are done. The thread that did the
+  /// last piece calls this, without the ring's lock.
   ///
   /// @return the next pieces for readers; empty if only the device has work left
   List<Piece> startNext() {
@@ -105,7 +104,7 @@ final class BatchWork<T> {
     return next;
   }
 
-  /// Replaces the pieces by those that [#startNext] returned.
+  /// Replaces the pieces, which are all done, with those that [#startNext] returned.
   void replace(List<Piece> next) {
     pieces = next;
     taken = 0;

@@ -22,21 +22,23 @@ import java.util.Objects;
 import java.util.concurrent.ConcurrentSkipListMap;
 import org.jspecify.annotations.Nullable;
 
-/// A slot in memory of a CUDA device. The slot's own stream orders one batch after the other:
+/// A slot in memory of a CUDA device. The slot's own stream orders the work of one batch after
+/// that of the batch before:
 ///
-/// 1. [#orderAfterConsumer]: the consumer's stream → `consumed` → the slot's stream (→ poison) →
-///    `free`;
-/// 2. [#target]: the copies of all readers;
-/// 3. [#write]: pictures that the device decodes, each complete when its writer returns;
-/// 4. [#startCopies]: the upload of what the CPU wrote, then the plan's copies or the kernel that gathers, then the
-/// kernels that normalise → `ready`.
+/// 1. [#orderAfterConsumer] makes the slot's stream wait for the consumer's queued work, has the
+///    slot overwritten if options ask for poison, and records the event `free`;
+/// 2. [#target] gives the stream to all readers, which queue their copies on it;
+/// 3. [#write] has the device decode pictures after `free`; each picture is complete when its
+///    writer returns;
+/// 4. [#startCopies] queues the upload of the bytes that the CPU wrote, then the plan's copies or
+///    the gathering kernel, then the normalising kernels, and records the event `ready`.
 ///
-/// Each slot rather than each reader has a stream, so that copies which wait for a slot delay no other slot's. A device
-/// has 8 hardware queues for all streams, and a copy that waits delays everything behind it in its queue, whatever the
-/// stream.
+/// Each slot has a stream, rather than each reader, so that copies which wait for one slot do not
+/// delay the copies into another slot. A device has 8 hardware queues for all streams, and a copy
+/// that waits delays all copies behind it in its queue, also those of other streams.
 ///
-/// The host waits for `ready` before it hands the slot over, so the pinned memory is not written while the device
-/// copies from it.
+/// The host waits for `ready` before it hands the slot to the consumer, so no host writer
+/// overwrites the pinned memory while the device still copies from it.
 final class DeviceSlot extends Slot {
   private static final int EVENTS = 3;
 
@@ -53,11 +55,12 @@ final class DeviceSlot extends Slot {
   private final CudaDriver.Event free;
   private final CudaDriver.Event ready;
 
-  /// The parts of the host writes that the device has written itself: where each begins, and its length in bytes.
+  /// The parts of the host writes that the device has written: the offset of each part, and its
+  /// length in bytes. [#upload] leaves these parts out.
   private final ConcurrentSkipListMap<Long, Long> writtenOnDevice = new ConcurrentSkipListMap<>();
 
   /// @param hostBytes the pinned memory for host writes, in bytes
-  /// @param turns paces the kernels of all slots of the ring
+  /// @param turns the pacer that all slots of the ring share
   DeviceSlot(
       CudaContext context, long bytes, long hostBytes, KernelPacer turns, Converters converters) {
     this.context = context;
@@ -127,7 +130,8 @@ final class DeviceSlot extends Slot {
     ScopedValue.where(DevicePictures.CURRENT, pictures).run(() -> writer.write(memory));
   }
 
-  /// Queues the copies of what the CPU wrote.
+  /// Queues copies of the bytes that the CPU wrote, and leaves out the parts that the device
+  /// wrote.
   private void upload(HostWrites hostWrites) {
     long from = 0;
     for (Map.Entry<Long, Long> part : writtenOnDevice.entrySet()) {
@@ -178,7 +182,8 @@ final class DeviceSlot extends Slot {
     } else if (Math.max(copy.sourcePitch(), copy.targetPitch()) <= CudaDriver.MAX_PITCH_BYTES) {
       driver.copyOnDevice(copy.shifted(slot, slot), stream);
     } else {
-      // There are few rows if they are so far apart.
+      // Rows that are farther apart than the greatest pitch are few, so each gets a copy of its
+      // own.
       for (long row = 0; row < copy.rows(); row++) {
         driver.copyOnDevice(
             slot + copy.target() + row * copy.targetPitch(),
@@ -243,7 +248,9 @@ final class DeviceSlot extends Slot {
     releasePinned();
   }
 
-  /// Gives up what the device may still use, after a wait that failed.
+  /// Destroys the stream and events after a wait for the device failed, since the device may still
+  /// use them. Pinned memory is given back only if the device comes to rest; otherwise it stays
+  /// allocated.
   private void destroy() {
     Cleanup.runAll(
         List.of(

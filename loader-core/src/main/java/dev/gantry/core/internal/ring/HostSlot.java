@@ -15,12 +15,14 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// A slot in host memory: what a reader reads or copies is in its place at once.
+/// A slot in host memory. Bytes that a reader reads or copies are in the slot when its call
+/// returns.
 final class HostSlot extends Slot {
   /// The most bytes that one piece copies.
   static final long STEP_BYTES = 4 << 20;
 
-  /// The most bytes to copy on the current thread: waking another thread would take longer.
+  /// The most bytes that the planning thread copies itself, since waking another thread would take
+  /// longer.
   static final long AT_ONCE_BYTES = 128 << 10;
 
   private final long bytes;

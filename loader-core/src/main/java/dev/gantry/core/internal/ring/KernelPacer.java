@@ -5,13 +5,14 @@ import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.ArrayDeque;
 import java.util.Queue;
 
-/// Runs the kernels of a ring one after another, or two at a time if there are three slots or more. If all ran at once,
-/// they would share the link and end together, and the link would then be idle while the next batches are planned
-/// (H200, batches of 38 MB, three slots: 43 GB/s instead of 55). Thread-safe.
+/// Runs the gathering kernels of a ring one after another, or two at a time if the ring has three
+/// slots or more. If the kernels of all slots ran at once, they would share the link to the host
+/// and end together, and the link would be idle while the next batches are planned (H200, batches
+/// of 38 MB, three slots: 43 GB/s instead of 55). Thread-safe.
 final class KernelPacer {
   private final int atOnce;
 
-  /// Events behind the kernels that were queued last, in order.
+  /// The events recorded after the kernels that were queued last, oldest first.
   private final Queue<CudaDriver.Event> running = new ArrayDeque<>();
 
   /// @param slots the number of the ring's slots
@@ -20,7 +21,7 @@ final class KernelPacer {
   }
 
   /// @param launch queues the kernel on `stream`
-  /// @param done the event to record behind the kernel
+  /// @param done the event to record after the kernel
   synchronized void run(
       CudaDriver driver, CudaDriver.Stream stream, CudaDriver.Event done, Runnable launch) {
     if (running.size() == atOnce) {

@@ -21,21 +21,24 @@ import org.slf4j.LoggerFactory;
 
 /// Fills batches before their consumer asks for them, as many as there are slots, and hands them over in order.
 ///
-/// A batch that fails is reported in its place, after the batches before it; that ends the ring. A cancellation ends
-/// the ring at once. [dev.gantry.core.internal.session.GantrySession#ring] makes rings, and the session owns them.
+/// If a batch fails, [#next] returns the batches before it and then throws the failure, which ends
+/// the ring. A cancellation ends the ring at once.
+/// [dev.gantry.core.internal.session.GantrySession#ring] makes rings, and the session owns them.
 /// Thread-safe: several consumers each get different batches.
 public final class PrefetchRing<T> implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(PrefetchRing.class);
 
-  /// How many batches that a kernel gathers are planned before there is a slot for them. Planning thousands of short
-  /// samples takes longer than fetching them, and a slot would lie idle meanwhile.
+  /// How many batches are planned before they have a slot, if a kernel gathers them. Planning
+  /// thousands of short samples takes longer than fetching them, and the slot would be idle while
+  /// its batch is planned.
   private static final int PLANNED_AHEAD = 2;
 
   private final RingOptions options;
   private final BatchPlanSource<T> source;
   private final OnDemandTransfer transfer;
 
-  /// The last steps of [#close]. They are made before there is anything to free.
+  /// The last steps of [#close]. The constructor makes this list before it allocates anything that
+  /// the steps free.
   private final List<Runnable> closing = new ArrayList<>();
 
   private final RingStatistics.Counter counter;
@@ -54,7 +57,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
 
   private boolean startable = true;
 
-  /// Takes ownership of its arguments, unless this throws. Nothing is read before [#start].
+  /// Takes ownership of the arguments, unless this constructor throws. Nothing is read before
+  /// [#start].
   ///
   /// @param whenClosed called at the end of [#close]
   PrefetchRing(
@@ -111,8 +115,9 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// Waits for the next batch; empty at the end. The caller closes the batch. A caller that holds as many batches as
-  /// there are slots waits until one of them is closed.
+  /// Waits for the next batch; empty after the source's last batch. The caller closes the batch.
+  /// If the consumer holds as many batches as there are slots, this waits until one of them is
+  /// closed.
   ///
   /// An interruption of the caller ends the ring, as a cancellation does.
   ///
@@ -150,7 +155,7 @@ public final class PrefetchRing<T> implements AutoCloseable {
       }
       account(work, waits, waited);
     } catch (RuntimeException | Error e) {
-      // The slot is given back after any failure: the ring could not be closed while this thread
+      // The slot is given back after any failure, because [#close] waits as long as this thread
       // counts as busy.
       scheduler.giveBack(work.slot(), false);
       scheduler.end(e);
@@ -185,8 +190,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
       }
       usable = true;
     } catch (RuntimeException | Error e) {
-      // Closing the batch does not fail, since the batch was good: the next call of [#next] reports
-      // the failure.
+      // The consumer's batch was good, so closing it does not throw; the next call of [#next]
+      // throws this failure.
       scheduler.end(e);
     } finally {
       scheduler.giveBack(slot, usable);
@@ -202,7 +207,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
   /// and frees the slots. Batches that the consumer has stay valid until they are closed. A second
   /// call waits for the first to finish.
   ///
-  /// @throws MisuseException if the source or a host writer calls this: it would wait for itself
+  /// @throws MisuseException if the source or a host writer calls this, which would make it wait
+  ///     for itself
   @Override
   public void close() {
     requireOutside("closed");
@@ -222,7 +228,8 @@ public final class PrefetchRing<T> implements AutoCloseable {
     }
   }
 
-  /// Frees a slot's memory, unless a batch that is out has it: the consumer owns it then.
+  /// Frees a slot's memory, unless the consumer still has the slot's batch: closing that batch
+  /// frees the memory then.
   private void release(Slot slot) {
     if (!scheduler.isOut(slot)) {
       slot.release();

@@ -6,7 +6,8 @@ import dev.gantry.core.internal.memory.Region;
 import dev.gantry.core.internal.memory.Slab;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A filled slot, which the consumer keeps until it closes this. It may outlive its ring.
+/// A filled slot, which belongs to the consumer until the consumer closes this batch. A batch may
+/// outlive its ring.
 ///
 /// All bytes have arrived, so kernels on any stream may read them. Thread-safe.
 public final class RingBatch<T> implements AutoCloseable {
@@ -33,8 +34,9 @@ public final class RingBatch<T> implements AutoCloseable {
     return number;
   }
 
-  /// A part of the slot. To use its memory after the batch is closed, call [Region#retain] before: the ring then leaves
-  /// this memory to the caller and allocates new memory for the slot.
+  /// A part of the slot. To use the region after the batch is closed, call [Region#retain] before
+  /// closing the batch: the ring then leaves this memory to the caller and allocates new memory
+  /// for the slot.
   ///
   /// @param offset bytes from the slot's start
   /// @throws MisuseException if the slot has no such part, or the batch is closed

@@ -6,18 +6,19 @@ import dev.gantry.core.MisuseException;
 import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 
-/// How a ring is built. It takes `slots` times `slotBytes` of the device's memory; on a GPU also `slots` times
-/// `hostBytes` of pinned memory, and pinned buffers of its readers.
+/// The options of a ring. A ring takes `slots` times `slotBytes` of the device's memory. On a GPU,
+/// it also takes `slots` times `hostBytes` of pinned memory, and its readers take pinned buffers.
 ///
 /// @param slots batches that exist at once, the consumer's included; 2 or more
 /// @param slotBytes a slot's size, which no batch plan may exceed; a multiple of
 ///     [PlanLimits#BLOCK_BYTES]
 /// @param hostBytes the most bytes that the CPU writes for one batch
-/// @param transfer threads, transport and cache policy of the reads, and the largest request. A reader that stages pins
-///     two buffers of that size, or of a slot's size if that is less, each with 64 KiB more for small reads. The
-///     cancellation ends the ring; the progress listener is unused
-/// @param poison whether slots are overwritten with bytes of 0xDB when they are given back, which
-///     shows who still reads a batch after closing it
+/// @param transfer threads, transport and cache policy of the reads, and the largest request. A
+///     reader that stages pins two buffers; each has the size of the largest request, or of a slot
+///     if that is less, and 64 KiB more for small reads. The cancellation ends the ring; the
+///     progress listener is unused
+/// @param poison whether the ring overwrites a slot with bytes of 0xDB when its batch is closed,
+///     which exposes code that reads a batch after closing it
 public record RingOptions(
     Device device,
     int slots,

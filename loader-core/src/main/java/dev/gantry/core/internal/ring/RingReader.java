@@ -16,16 +16,17 @@ import org.jspecify.annotations.Nullable;
 
 /// The work of one thread that fills slots: it asks the source for plans, reads, runs host writers and copies.
 ///
-/// Every exception is caught, even checked ones that sources and writers in other languages throw undeclared: otherwise
-/// the consumer would wait forever for a reader that has ended.
+/// A reader catches every exception, also checked ones that sources and writers in other languages
+/// throw undeclared; otherwise the consumer would wait forever for a reader that has ended.
 final class RingReader<T> implements Runnable {
   private final RingScheduler<T> scheduler;
   private final BatchPlanSource<T> source;
   private final RingOptions options;
   private final OnDemandTransfer transfer;
 
-  /// Whether the last batch was gathered, so that the next one probably will be. Several readers write this while they
-  /// plan at once, so it says nothing about a particular batch.
+  /// Whether the last batch was gathered, which makes it likely that the next batch will be.
+  /// Several readers plan at once and write this field, so it says nothing about a particular
+  /// batch.
   private volatile boolean gathered;
 
   private volatile @Nullable Thread asker;
@@ -66,7 +67,7 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// Whether the calling thread is in a call of the source.
+  /// Whether the calling thread is the consumer's and is inside a call of the source.
   boolean isAsking() {
     return Thread.currentThread().equals(asker);
   }
@@ -102,7 +103,8 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// Asks the source for what makes the next plan; null at the end.
+  /// Asks the source for the next plan, or for the work that makes it; null after the source's
+  /// last batch.
   private @Nullable Supplier<BatchPlan<T>> ask() {
     if (gathered) {
       return source.nextGathered().orElse(null);
@@ -113,12 +115,12 @@ final class RingReader<T> implements Runnable {
 
   private BatchPlan<T> prepare(long number, Slot slot, BatchPlan<T> plan) {
     requireFits(number, plan);
-    // The slot gets its memory only when there is a plan, since none is needed after the last
-    // batch.
+    // The slot gets its memory only when there is a plan: asking for a plan after the last batch
+    // must not allocate memory.
     slot.allocateIfNeeded();
     Optional<Gathering> gathering = transfer.gathering(plan);
     gathered = gathering.isPresent();
-    // This batch goes by its own answer: another reader may have changed the field by now.
+    // This batch uses the local answer, since another reader may have changed the field by now.
     if (gathering.isPresent()) {
       slot.gather(gathering.get());
       return plan;
@@ -151,14 +153,15 @@ final class RingReader<T> implements Runnable {
     }
   }
 
-  /// Notes that a piece is done. Called on this thread, or on one of a store.
+  /// Notes that a piece is done. A reader's thread calls this, or a store's thread after a remote
+  /// read.
   private void done(BatchWork<T> batch) {
     if (scheduler.isLastDone(batch)) {
       finish(batch);
     }
   }
 
-  /// Starts what follows when all pieces of the batch are done.
+  /// Starts the batch's next phase after all pieces of the current one are done.
   private void finish(BatchWork<T> batch) {
     List<Piece> next;
     try {

@@ -17,8 +17,8 @@ import java.util.concurrent.locks.Condition;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Decides which piece each reader does next and which batch the consumer gets. It has the ring's only lock, and all
-/// state that the lock guards.
+/// Decides which piece each reader does next and which batch the consumer gets. It has the lock of
+/// the ring's batches and slots, and all state that the lock guards.
 ///
 /// Readers sleep until there is work, and the consumer sleeps until the next batch is filled. Nothing slow is done
 /// under the lock.
@@ -33,7 +33,8 @@ final class RingScheduler<T> {
     record RunPiece<T>(BatchWork<T> batch, Piece piece) implements Task<T> {}
   }
 
-  /// A failure that is thrown in place of the batch of this number, and of all after it.
+  /// A failure that the consumer gets instead of the batch of this number and all batches after
+  /// it.
   private record Failed(long number, Throwable reason) {}
 
   private final WorkLock lock = new WorkLock();
@@ -41,14 +42,15 @@ final class RingScheduler<T> {
   private final Condition change = lock.newCondition();
   private final Condition slotFreed = lock.newCondition();
 
-  /// The most batches that are planned before there is a slot for them.
+  /// The most batches that are planned before they have a slot.
   private final int mostUnplaced;
 
   private final RingStatistics.Counter counter;
   private final Deque<Slot> free;
   private final Set<Slot> out = new HashSet<>();
 
-  /// The batches that are planned and not handed over, by number, up to the failed one.
+  /// The batches that are planned and that the consumer does not have yet, by number; only those
+  /// before the failed batch.
   private final NavigableMap<Long, BatchWork<T>> begun = new TreeMap<>();
 
   private long asked;
@@ -58,16 +60,18 @@ final class RingScheduler<T> {
   /// The number of plans that are being made while other readers may ask the source.
   private int planning;
 
-  /// Whether batches may be planned before there is a slot for them: the last one was planned while others could ask.
+  /// Whether batches may be planned before they have a slot: true if, while the last batch was
+  /// planned, other readers could ask the source.
   private boolean ahead;
 
-  /// The batches that were asked for without a slot and have none yet: those from number `placed` on. Slots go to batches
-  /// in order: else later ones might take all, and the consumer would wait for ever.
+  /// How many batches were asked for without a slot and still have none: the batches from number
+  /// `placed` on. Batches get slots in order; otherwise later batches might take all slots, and
+  /// the consumer would wait forever for an earlier one.
   private int unplaced;
 
   private long placed;
 
-  /// How many of them are planned, and wait for a slot.
+  /// How many of the `unplaced` batches are planned and wait for a slot.
   private int waiting;
 
   /// The number of batches, once the source has ended; before that, the largest long.
@@ -84,8 +88,8 @@ final class RingScheduler<T> {
   private boolean closed;
   private int busy;
 
-  /// @param mostUnplaced the most batches that are planned before there is a slot for them; fewer than readers, since those
-  ///     that wait for a slot do nothing else
+  /// @param mostUnplaced the most batches that are planned before they have a slot; less than the
+  ///     number of readers, since a reader that waits for a slot does nothing else
   RingScheduler(List<Slot> slots, int mostUnplaced, RingStatistics.Counter counter) {
     this.mostUnplaced = mostUnplaced;
     this.free = new ArrayDeque<>(slots);
@@ -131,8 +135,8 @@ final class RingScheduler<T> {
     return new Task.AskSource<>(asked++, free.remove());
   }
 
-  /// Waits until there is a slot for a batch that was asked for without one; null if the ring ends before, or without this
-  /// batch.
+  /// Waits for the slot of a batch that was asked for without one; null if the ring ends first, or
+  /// if this batch or one before it has failed.
   @Nullable Slot awaitSlot(long number) {
     try (var _ = lock.taken()) {
       waiting++;
@@ -159,7 +163,7 @@ final class RingScheduler<T> {
     return !asking && count == Long.MAX_VALUE && failed == null;
   }
 
-  /// Counts a stall if all slots are filled.
+  /// Counts a stall if readers have nothing to do because all slots are filled.
   private void noteStall() {
     if (!stalled
         && planning == waiting
@@ -170,10 +174,11 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Notes that the caller has asked the source and goes on to make the plan, so that others may ask now. They may not
-  /// where the consumer asks, since readers go on sleeping then.
+  /// Notes that the caller has asked the source and goes on to make the plan, so that other
+  /// readers may ask the source now. They may not if the last batch was filled at once: the
+  /// consumer then asks itself, and readers go on sleeping.
   ///
-  /// @return whether others may ask
+  /// @return whether other readers may ask the source now
   boolean endAsking() {
     try (var _ = lock.taken()) {
       if (atOnce) {
@@ -186,7 +191,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Notes that the plan was made, or will not be.
+  /// Notes that the caller has made the plan, or has failed to.
   ///
   /// @param shared what [#endAsking] returned
   private void endPlanning(boolean shared) {
@@ -215,7 +220,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Notes that the source has no batch of this number, and none after it.
+  /// Notes that the source ended before the batch of this number.
   void exhaust(long number, @Nullable Slot slot) {
     try (var _ = lock.taken()) {
       asking = false;
@@ -227,7 +232,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Fails this batch because it could not be asked for or planned.
+  /// Fails this batch because asking the source or making the plan failed.
   ///
   /// @param shared what [#endAsking] returned; false if it was not called
   void failAsking(long number, boolean shared, Throwable reason) {
@@ -237,7 +242,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Drops this batch and all after it; those before it are still handed over.
+  /// Drops this batch and all batches after it; the consumer still gets the batches before it.
   void fail(long number, Throwable reason) {
     try (var _ = lock.taken()) {
       if (failed == null || number < failed.number()) {
@@ -251,14 +256,14 @@ final class RingScheduler<T> {
 
   /// Notes that a piece of the batch is done.
   ///
-  /// @return whether no other piece is left to do for now
+  /// @return whether all pieces of the batch's phase are done
   boolean isLastDone(BatchWork<T> batch) {
     try (var _ = lock.taken()) {
       return batch.isLastDone();
     }
   }
 
-  /// Adds the pieces that have to be done before the batch is filled.
+  /// Gives readers the pieces of the batch's next phase.
   void goOn(BatchWork<T> batch, List<Piece> next) {
     try (var _ = lock.taken()) {
       batch.replace(next);
@@ -277,7 +282,7 @@ final class RingScheduler<T> {
   /// Waits for the next batch in order; null at the end. The caller then counts as busy with the ring until it calls
   /// [#leave].
   ///
-  /// @param asker does on this thread what a reader would otherwise be woken for
+  /// @param asker asks the source on this thread, which saves waking a reader
   @Nullable BatchWork<T> awaitNext(Consumer<Task.AskSource<T>> asker) {
     try (var _ = lock.taken()) {
       while (true) {
@@ -312,7 +317,8 @@ final class RingScheduler<T> {
     return atOnce && begun.isEmpty() && unplaced == 0 && mayAsk() && !free.isEmpty();
   }
 
-  /// Runs `asker` without the lock, which the caller holds.
+  /// Runs `asker` outside the lock. The caller holds the lock, and holds it again when this
+  /// returns.
   private void fill(Consumer<Task.AskSource<T>> asker) {
     Task.AskSource<T> task = ask();
     busy++;
@@ -326,7 +332,8 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Whether the next batch is there without waiting.
+  /// Whether the next batch is filled, or the consumer can have it filled at once on its own
+  /// thread.
   boolean hasNext() {
     try (var _ = lock.taken()) {
       BatchWork<T> batch = begun.get(handedOver);
@@ -393,9 +400,9 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Takes a slot back from the consumer. The caller is then no longer busy with it.
+  /// Takes a slot back from the consumer. The caller no longer counts as busy with the slot then.
   ///
-  /// @param usable whether it may be filled again
+  /// @param usable whether the slot may be filled again
   void giveBack(Slot slot, boolean usable) {
     try (var _ = lock.taken()) {
       out.remove(slot);
@@ -424,7 +431,8 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Waits until no caller is busy with the ring. The consumer owns the memory of the slots that are out from then on.
+  /// Waits until no caller is busy with the ring. From then on, the consumer owns the memory of
+  /// the slots whose batches it has.
   void awaitIdle() {
     try (var _ = lock.taken()) {
       while (busy > 0) {
@@ -433,7 +441,7 @@ final class RingScheduler<T> {
     }
   }
 
-  /// Whether the consumer has a slot.
+  /// Whether the consumer has this slot's batch.
   boolean isOut(Slot slot) {
     try (var _ = lock.taken()) {
       return out.contains(slot);

@@ -10,12 +10,15 @@ import java.util.List;
 /// The counters of a ring since it was opened.
 ///
 /// @param batches batches that were handed over
-/// @param waits how often the consumer found no batch ready, not counting the end
+/// @param waits how often the consumer found no batch ready, not counting the call after the last
+///     batch
 /// @param waited how long the consumer waited for batches, in total
 /// @param stalls how often the readers had filled all slots and waited for the consumer
-/// @param slotsReplaced slots that got new memory, because theirs was still in use when its batch was closed
+/// @param slotsReplaced slots that got new memory because arrays still used their memory when the
+///     batch was closed
 /// @param hostBytes bytes that host writers wrote
-/// @param transfer bytes and reads by transport since the ring was opened; the files that are open now
+/// @param transfer bytes and reads by transport since the ring was opened, and the number of files
+///     that are open now
 public record RingStatistics(
     long batches,
     long waits,
@@ -25,8 +28,8 @@ public record RingStatistics(
     long hostBytes,
     TransferReport transfer) {
 
-  /// The statistics of two rings that each bring a part of every batch. Batches count once, and waits add up, since the
-  /// consumer waits for one ring after the other.
+  /// The statistics of two rings, each of which loads a part of every batch. Batches count once,
+  /// and waits add up, since the consumer waits for one ring after the other.
   public RingStatistics beside(RingStatistics other) {
     return new RingStatistics(
         Math.min(batches, other.batches),
@@ -50,7 +53,7 @@ public record RingStatistics(
     private long slotsReplaced;
     private long hostBytes;
 
-    /// @param session also counts everything, over all rings
+    /// @param session the counters of the session, which sum all its rings
     Counter(SessionCounters session) {
       this.session = session;
     }

@@ -42,8 +42,8 @@ public final class Rings implements AutoCloseable {
         Runnable close = ring::close;
         undo.clear();
         undo.add(close);
-        // The ring is registered before it reads anything: the session closes the rings it knows
-        // before what they use.
+        // The ring is registered before it reads anything, because the session closes registered
+        // rings before it closes the readers and pools that rings use.
         register(ring);
         ring.start();
         return ring;
@@ -125,7 +125,7 @@ public final class Rings implements AutoCloseable {
       closed = true;
       closing = List.copyOf(open);
     }
-    // The lock is not held here, since each ring takes it when it closes.
+    // The lock is not held here, since each ring takes this lock when it closes.
     Cleanup.runAll(closing.stream().<Runnable>map(ring -> ring::close).toList());
   }
 }

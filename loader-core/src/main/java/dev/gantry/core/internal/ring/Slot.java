@@ -11,21 +11,24 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// A ring's place for one batch at a time, and the order of its uses: readers fill it, the consumer gets it and gives
-/// it back, readers fill it again.
+/// Memory for one batch at a time. Readers fill a slot, the consumer gets it and gives it back,
+/// and readers fill it again.
 ///
-/// A slot has one share of its slab. Not thread-safe: the ring's lock passes it from one thread to the next. But
-/// several readers fill it at the same time.
+/// A slot has one share of its slab. Not thread-safe: the ring's lock passes a slot from one
+/// thread to the next. Only filling is done by several readers at once, which write different
+/// parts.
 abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// The byte that overwrites slots which must not be read any more.
   static final byte POISON = (byte) 0xDB;
 
   private @Nullable Slab slab;
 
-  /// How the slot's batch is gathered, from its plan until it is handed over; null if it is read.
+  /// How the slot's batch is gathered, set when the batch is planned and cleared when the consumer
+  /// gets it; null if the batch is read.
   private @Nullable Gathering gathering;
 
-  /// Allocates the slot's memory if it has none: at first, and after [#giveBack] left it to others.
+  /// Allocates the slot's memory if it has none: before the first batch, and after [#giveBack]
+  /// left the memory to arrays that still use it.
   final void allocateIfNeeded() {
     if (slab == null) {
       slab = newSlab();
@@ -47,10 +50,10 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     writer.write(hostMemory(hostWrites));
   }
 
-  /// The place where reads put their bytes.
+  /// The memory that the batch's reads fill.
   abstract Target target();
 
-  /// Has the next batch gathered in this way.
+  /// Sets how the next batch is gathered.
   final void gather(Gathering chosen) {
     gathering = chosen;
   }
@@ -59,7 +62,7 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return gathering;
   }
 
-  /// Gathers on this thread if that takes less time than waking another one.
+  /// Gathers on the calling thread if that takes less time than waking another thread.
   ///
   /// @return whether the batch was gathered
   boolean gatherAtOnce() {
@@ -71,7 +74,7 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     return List.of();
   }
 
-  /// Ends the gathering, whether it is done or failed.
+  /// Ends the gathering, whether it is complete or failed.
   final void endGathering() {
     Gathering ended = gathering;
     gathering = null;
@@ -80,15 +83,15 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
     }
   }
 
-  /// Called when all reads and host writes of a batch are done: moves the host writes into the slot, then starts the
-  /// plan's copies or its gathering.
+  /// Copies the host writes into the slot, then starts the plan's copies or its gathering. The
+  /// ring calls this when all reads and host writes of a batch are done.
   ///
-  /// @return copies for readers to do; empty if the device does all of them, and normalises
+  /// @return copies for readers to do; empty if the device does the copies and the normalising
   abstract List<BatchWork.Piece> startCopies(BatchPlan<?> plan);
 
-  /// Called when the copies are done too.
+  /// Starts the normalising. The ring calls this when the batch's copies are done.
   ///
-  /// @return the normalising for readers to do
+  /// @return normalising for readers to do; empty if the device does it
   List<BatchWork.Piece> startNormalizing(BatchPlan<?> plan) {
     return List.of();
   }
@@ -99,10 +102,11 @@ abstract sealed class Slot permits HostSlot, DeviceSlot {
   /// Waits until [#isReady].
   abstract void awaitReady();
 
-  /// Checks the results of what is ready, and ends the gathering.
+  /// Checks the batch after [#isReady], and ends the gathering.
   ///
   /// @throws dev.gantry.core.TransferException if the bytes are wrong
-  /// @throws dev.gantry.core.MalformedFileException if a file was changed meanwhile
+  /// @throws dev.gantry.core.MalformedFileException if a file was changed while the batch was
+  ///     gathered
   void check() {
     if (gathering != null) {
       gathering.requireUnchanged();

@@ -16,8 +16,8 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The kernels that gather and normalise the batches of one slot, and pinned memory for their tables. For one thread at
-/// a time.
+/// The kernels that gather and normalise the batches of one slot, and the pinned memory for their
+/// tables. Only one thread may use an instance at a time.
 final class SlotKernels {
   private static final long LEAST_TABLE_BYTES = 64 << 10;
 
@@ -32,11 +32,13 @@ final class SlotKernels {
     this.converters = converters;
   }
 
-  /// Writes the tables for a batch. No kernel reads them any more, since the slot's previous batch was handed over.
+  /// Writes the tables for a batch. No kernel reads the former tables any more, since the consumer
+  /// has got the slot's previous batch.
   ///
   /// @param gathering how the batch is gathered, or null if it is read
   /// @param slot the slot's address on the device
-  /// @return queues the kernels on `stream`, with the device's context current
+  /// @return an action that queues the kernels on `stream`; its caller makes the device's context
+  ///     current
   Runnable prepare(
       BatchPlan<?> plan, @Nullable Gathering gathering, long slot, CudaDriver.Stream stream) {
     long gathered = gathering == null ? 0 : gathering.tableBytes();
@@ -76,7 +78,8 @@ final class SlotKernels {
       return CudaNormalizer.write(
           pieces, begin, what, slot + rows.from(), rows.fromPitch(), to, rows.rows());
     }
-    // The kernel normalises straight from the files' pages, without a copy in between.
+    // The kernel reads the rows from the files' pages in the page cache, so they are not copied to
+    // the slot first.
     long[] at = {begin};
     gathering.forEach(
         fused.get(),
@@ -99,7 +102,8 @@ final class SlotKernels {
     PinnedSlab now = table;
     if (now == null || now.size() < leastBytes) {
       release();
-      // The table gets spare room, since later batches may have more pieces.
+      // The table gets twice the bytes that it needs now, since later batches may have more
+      // pieces.
       now = PinnedSlab.allocate(context, Math.max(LEAST_TABLE_BYTES, 2 * leastBytes));
       table = now;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Prefetching: slots are filled ahead of the consumer, handed over in order, and filled again when their batch is
-/// closed.
+/// Prefetching: readers fill slots ahead of the consumer, the consumer gets them in order, and
+/// readers fill a slot again after the consumer has closed its batch.
 @NullMarked
 package dev.gantry.core.internal.ring;
 
