@@ -14,11 +14,13 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
 
-/// Checks that there is enough memory before anything is allocated, so that an operation which takes too much is
-/// refused before it begins. Memory that is kept for the next slabs counts as available.
+/// Checks that enough memory is available before anything is allocated, so that an operation which
+/// takes too much is refused before it begins. Idle memory that is kept for the next slabs counts
+/// as available.
 ///
-/// An admission promises host memory to its owner: [HostMemory] keeps it from others until its pages are touched.
-/// Device memory is not promised, only checked. Thread-safe.
+/// An admission promises host memory to its owner: [HostMemory] does not promise the same memory
+/// to others before it is mapped and its pages are touched. Device memory is checked but not
+/// promised. Thread-safe.
 public final class Admission implements AutoCloseable {
   private static final int OUT_OF_MEMORY = 2;
   private static final long LOOK_MILLIS = 10;
@@ -38,7 +40,7 @@ public final class Admission implements AutoCloseable {
     of(use, device, change).close();
   }
 
-  /// Checks memory as [#require] does, and goes on promising the host memory.
+  /// Checks memory as [#require] does, and promises the host memory until the admission is closed.
   ///
   /// @return the promise of host memory
   public static Admission of(MemoryUse use, Device device, String change) {
@@ -68,7 +70,7 @@ public final class Admission implements AutoCloseable {
     return made;
   }
 
-  /// Checks host memory as [#ofHost] does, and gives the promise back at once.
+  /// Checks host memory as [#ofHost] does, without promising it.
   public static void requireHost(long bytes) {
     ofHost(bytes).close();
   }
@@ -84,7 +86,7 @@ public final class Admission implements AutoCloseable {
 
   /// Allocates a slab out of the promise, which shrinks by the slab's size.
   ///
-  /// @throws TransferException if the kernel has no room
+  /// @throws TransferException if the kernel refuses the memory
   public HostSlab allocate(long bytes) {
     return HostMemory.keepingPromises(() -> {
       HostSlab slab = HostSlab.allocate(bytes);
@@ -107,8 +109,8 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  /// Counts memory that the caller has mapped by itself as part of the promise, which shrinks by it. Others do not get
-  /// the memory until [HostMemory#unmappedOnly] is called.
+  /// Counts memory that the caller has mapped as part of the promise, which shrinks by that many
+  /// bytes. The memory counts as mapped until the caller calls [HostMemory#unmappedOnly].
   ///
   /// @param address page-aligned
   public void mapped(long address, long bytes) {
@@ -119,7 +121,7 @@ public final class Admission implements AutoCloseable {
     });
   }
 
-  /// Ends the promise of bytes that were mapped, or are not needed.
+  /// Shrinks the promise by bytes that are mapped now, or are not needed.
   void shrink(long bytes) {
     long before = left.getAndAccumulate(bytes, (now, gone) -> Math.max(0, now - gone));
     HostMemory.endPromise(Math.min(before, bytes));
@@ -145,17 +147,19 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// Allocates slabs on several devices, but only if all of them have room. Each device is listed
-  /// once. Calls at the same time take a device's memory one after the other, so that memory that
-  /// is too little for one can still serve another.
+  /// Allocates slabs on several devices if each of them has enough memory, and otherwise none.
+  /// Each device is listed once. Concurrent calls allocate a device's memory one after another, so
+  /// that two loads do not each take a part of memory that is enough for one of them only.
   ///
-  /// @param slabs gets a list of slabs for each device; if this fails, the caller releases those that are there
-  /// @param cancellation ends this, also while another call takes a device's memory
+  /// @param slabs receives a list of slabs for each device; if this call fails, the caller
+  ///     releases the slabs that it received
+  /// @param cancellation ends the call, also while it waits for another call that allocates on the
+  ///     same device
   public static void allocate(
       List<Slabs> wanted, List<List<Slab>> slabs, String change, Cancellation cancellation) {
     List<ReentrantLock> held = new ArrayList<>();
     try {
-      // All calls take the locks in the same order, so that none waits for another one in a circle.
+      // All calls take the devices' locks in the same order, so that they cannot deadlock.
       wanted.stream()
           .mapMulti(Admission::context)
           .sorted(Comparator.comparingInt(context -> context.device().ordinal()))
@@ -235,13 +239,14 @@ public final class Admission implements AutoCloseable {
   }
 
   private static void requireOnDevice(CudaContext context, long bytes, String change) {
-    // Idle memory is enough, whatever else the driver has free.
+    // Enough memory is idle, so the driver need not be asked for its free memory.
     if (bytes <= context.idleDevice().size()) {
       return;
     }
     long free = freeBytes(context);
     if (bytes > free) {
-      // Memory that another thread is just freeing counts neither as idle nor as free.
+      // While another thread frees memory, the memory counts neither as idle nor as free, so this
+      // waits for that thread and asks again.
       boolean _ = context.idleDevice().awaitReleases();
       free = freeBytes(context);
     }
@@ -256,9 +261,10 @@ public final class Admission implements AutoCloseable {
     }
   }
 
-  /// How many things fit the available host memory if each takes `each`: at least one, at most `most`.
+  /// How many workers or buffers fit the available host memory if each takes `each`: at least 1,
+  /// at most `most`.
   ///
-  /// @param each host memory and pinned memory of one thing
+  /// @param each the host memory and pinned memory that one of them takes
   public static int countOf(int most, MemoryUse each, Device device) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     long pinned = device instanceof Device.Cuda cuda ? CudaContext.of(cuda).idlePinned().size() : 0;

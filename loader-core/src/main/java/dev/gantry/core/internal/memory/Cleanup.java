@@ -9,25 +9,26 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Cleans up in several steps, and does every step even if others fail. Thread-safe.
+/// Runs all steps of a cleanup, even if some fail. Thread-safe.
 public final class Cleanup {
   private Cleanup() {}
 
-  /// Runs all actions even if some fail, in whatever way; then throws the first failure, with the others as suppressed
-  /// exceptions.
+  /// Runs all actions, even if some throw any kind of throwable; then throws the first failure,
+  /// with the later ones as suppressed exceptions.
   public static void runAll(List<? extends Runnable> actions) {
     forEach(actions, Runnable::run);
   }
 
-  /// Does `action` for each of `items` as [#runAll(List)] runs actions. Makes nothing on the way: the heap may be full.
+  /// Does `action` for each of `items` as [#runAll(List)] runs actions. This allocates no list of
+  /// actions, since the heap may be full.
   public static <T> void forEach(Iterable<? extends T> items, Consumer<? super T> action) {
     Throwable first = null;
     for (T item : items) {
       try {
         action.accept(item);
       } catch (Throwable e) {
-        // A caller's code may also throw undeclared checked exceptions: the rest is still cleaned
-        // up.
+        // An action may also throw an undeclared checked exception; the later items are cleaned up
+        // nevertheless.
         if (first == null) {
           first = e;
         } else if (!first.equals(e)) {
@@ -50,12 +51,13 @@ public final class Cleanup {
     }
   }
 
-  /// Runs all actions after `failure`, and adds what they throw to it as suppressed exceptions.
+  /// Runs all actions after `failure`, and adds their exceptions to `failure` as suppressed ones.
   public static void runAll(List<? extends Runnable> actions, Throwable failure) {
     after(failure, Cleanup::runAll, actions);
   }
 
-  /// Does `action` with `item` after `failure`, and adds what that throws to it as suppressed.
+  /// Does `action` with `item` after `failure`, and adds an exception of the action to `failure`
+  /// as suppressed.
   public static <T> void after(Throwable failure, Consumer<? super T> action, T item) {
     try {
       action.accept(item);
@@ -64,12 +66,13 @@ public final class Cleanup {
     }
   }
 
-  /// Takes something, and does `work` with it. If that fails, runs `undo` and throws the failure, with what `undo` throws
-  /// as suppressed.
+  /// Takes a resource and does `work` with it. If `work` fails, runs `undo` with the resource and
+  /// throws the failure; an exception of `undo` is added to it as suppressed.
   ///
-  /// Use this for what must not stay when the heap ends: all three are made before anything is taken.
+  /// A resource taken here is not lost when the heap is full: the three functions are allocated
+  /// before the resource is taken.
   ///
-  /// @return what `work` gives
+  /// @return the result of `work`
   public static <R, T> T orUndo(
       Supplier<? extends R> take, Function<? super R, ? extends T> work, Consumer<? super R> undo) {
     R taken = take.get();
@@ -81,9 +84,10 @@ public final class Cleanup {
     }
   }
 
-  /// Does `work`. If that fails, runs `undo` and throws the failure, with what `undo` throws as suppressed.
+  /// Does `work`. If it fails, runs `undo` and throws the failure; an exception of `undo` is added
+  /// to it as suppressed.
   ///
-  /// @return what `work` gives
+  /// @return the result of `work`
   public static <T> T orUndo(Supplier<T> work, Runnable undo) {
     try {
       return work.get();
@@ -116,14 +120,14 @@ public final class Cleanup {
     });
   }
 
-  /// Waits for something.
+  /// A wait that an interruption can end.
   @FunctionalInterface
   public interface Wait {
-    /// Returns whether it has come.
+    /// Waits, and returns whether the awaited event has happened.
     boolean once() throws InterruptedException;
   }
 
-  /// Waits for something, also if the caller is interrupted.
+  /// Repeats `wait` until the event has happened, also if the caller is interrupted.
   public static void awaitUninterruptibly(Wait wait) {
     boolean interrupted = false;
     boolean over = false;

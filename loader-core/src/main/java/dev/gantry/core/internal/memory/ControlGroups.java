@@ -6,14 +6,16 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Finds how much memory the kernel's control groups leave to this process, in version 2's tree and in version 1's.
+/// Finds how much memory the kernel's control groups (cgroups, versions 1 and 2) leave to this
+/// process.
 final class ControlGroups {
-  /// Version 1 shows nearly this number of bytes if there is no limit.
+  /// The limit that means none: without a limit, version 1 shows a number of bytes somewhat
+  /// larger.
   private static final long NO_LIMIT = 1L << 60;
 
-  /// The names of a version's files, and of the lines of `memory.stat`.
+  /// The names of a version's files, and of the fields of `memory.stat`.
   ///
-  /// @param cache the page cache, including what `shared` counts
+  /// @param cache the page cache, which includes the memory that `shared` counts
   /// @param shared shared memory and tmpfs
   private record Names(String limit, String used, String cache, String shared) {}
 
@@ -23,10 +25,10 @@ final class ControlGroups {
 
   private ControlGroups() {}
 
-  /// The least bytes that the groups of a process, and the parents of these, leave; [Long#MAX_VALUE] if none has a
-  /// limit.
+  /// The bytes that the tightest limit of the process's groups and of their parents leaves;
+  /// [Long#MAX_VALUE] if no group has a limit.
   ///
-  /// @param mount the folder of the trees
+  /// @param mount the folder where the groups' trees are mounted
   /// @param groups the lines of `/proc/PID/cgroup`: `number:controllers:path`, without controllers
   ///     in version 2
   static long leftBytes(Path mount, List<String> groups) throws IOException {
@@ -64,8 +66,9 @@ final class ControlGroups {
     return left;
   }
 
-  /// The bytes of page cache that the kernel can free. A group's used memory includes its page cache; shared memory and
-  /// tmpfs are in that too, but cannot be freed.
+  /// The bytes of page cache that the kernel can free. A group's used memory includes its page
+  /// cache. The page cache includes shared memory and tmpfs, which cannot be freed and are
+  /// therefore subtracted.
   private static long pageCacheBytes(Path group, Names names) throws IOException {
     List<String> lines = Files.readAllLines(group.resolve("memory.stat"));
     return bytes(lines, names.cache()) - bytes(lines, names.shared());

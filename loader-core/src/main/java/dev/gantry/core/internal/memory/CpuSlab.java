@@ -4,13 +4,14 @@ package dev.gantry.core.internal.memory;
 import dev.gantry.core.Device;
 import java.lang.foreign.MemorySegment;
 
-/// Host memory.
+/// A slab of host memory.
 public abstract sealed class CpuSlab extends Slab permits HostSlab, MappedSlab, PinnedSlab {
   CpuSlab(long address, long size, LiveResources.Kind kind, boolean kept) {
     super(address, size, kind, size, kept);
   }
 
-  /// The memory as a segment, which does not keep the slab alive: hold a share while you use it.
+  /// The memory as a segment. The segment does not keep the slab allocated, so its user must hold
+  /// a share of the slab.
   public final MemorySegment segment() {
     return segment(address(), size());
   }

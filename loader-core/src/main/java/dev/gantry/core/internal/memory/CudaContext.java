@@ -17,18 +17,17 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/// The primary context of one CUDA device. libtorch uses the same one, so each side can use the
-/// other's memory.
+/// The primary context of one CUDA device. libtorch uses the same context, so libtorch and Gantry
+/// can use each other's memory.
 ///
-/// A context is retained at its first use, once a process, and never released, since NDArrays over its memory may outlive
-/// every session. For the same reason it keeps streams, events and memory of the device that nothing uses now for the next load or
-/// ring of any session; any session may free them.
-/// Thread-safe.
+/// A context is retained at its first use, once a process, and never released, since NDArrays over
+/// its memory may outlive every session. A context also keeps idle streams, events and memory of
+/// the device for the next load or ring of any session; any session may free them. Thread-safe.
 public final class CudaContext {
   private static final long AWAKE_NANOS = 500_000;
   private static final int OWN_WINDOWS = 6;
 
-  /// `IORESOURCE_PREFETCH` of `linux/ioport.h`.
+  /// The flag `IORESOURCE_PREFETCH` of `linux/ioport.h`.
   private static final long PREFETCHABLE = 0x2000;
 
   private static final Map<Integer, CudaContext> CONTEXTS = new ConcurrentHashMap<>();
@@ -72,7 +71,8 @@ public final class CudaContext {
     this.ordinal = ordinal;
   }
 
-  /// Nothing is kept where the device does not say how much is free: whoever frees memory must not fail by that.
+  /// The most bytes of idle device memory. If the device does not report its free memory, this is
+  /// 0: asking must not make the caller's freeing of memory fail.
   private long maxIdleDeviceBytes() {
     try (var _ = enter()) {
       CudaDriver.MemoryInfo memory = driver.memoryInfo();
@@ -83,7 +83,7 @@ public final class CudaContext {
     }
   }
 
-  /// Frees the streams, events and memory of all devices that are kept for reuse and not in use.
+  /// Frees the idle streams, events and memory of all devices.
   public static void freeIdle() {
     List<Runnable> actions = new ArrayList<>();
     for (CudaContext each : CONTEXTS.values()) {
@@ -92,8 +92,8 @@ public final class CudaContext {
     Cleanup.runAll(actions);
   }
 
-  /// Held by a load while it asks for the device's memory and takes it, so that two loads do not each take a part of what
-  /// only one of them can have.
+  /// The lock that a load holds while it checks and allocates the device's memory, so that two
+  /// loads do not each take a part of memory that is enough for one of them only.
   ReentrantLock allocating() {
     return allocating;
   }
@@ -113,15 +113,17 @@ public final class CudaContext {
     return idlePinned;
   }
 
-  /// Whether a device's context has been used, so that the next use does not wait for it.
+  /// Whether the device's context is retained already, so that its next use does not wait.
   public static boolean isOpen(Device.Cuda device) {
     CudaContext one = CONTEXTS.get(device.ordinal());
     return one != null && one.context != null;
   }
 
-  /// Retains the context, which takes a tenth of a second in a new process, unless it has been used.
+  /// Retains the context unless it is retained already. Retaining takes a tenth of a second in a
+  /// new process.
   ///
-  /// @throws TransferException if the device refuses it, such as for want of memory; the next use tries again
+  /// @throws TransferException if the device refuses the context, for example because it has too
+  ///     little memory; the next call tries again
   public CudaDriver.Context open() {
     CudaDriver.Context opened = context;
     return opened == null ? retain() : opened;
@@ -141,7 +143,8 @@ public final class CudaContext {
     return idlePinned.size();
   }
 
-  /// The context of a device; does not wait for it, unlike its first use.
+  /// The context of a device. This does not wait for the device; the first use of the context
+  /// does.
   ///
   /// @throws DeviceUnavailableException if there is no CUDA driver or no such device
   public static CudaContext of(Device.Cuda device) {
@@ -177,14 +180,15 @@ public final class CudaContext {
     }
   }
 
-  /// The device's BAR1 window, through which other PCIe devices reach its memory, in bytes; 0 if
-  /// sysfs does not say.
+  /// The size in bytes of the device's BAR1 window, through which other PCIe devices reach its
+  /// memory; 0 if sysfs does not tell.
   public long barBytes() {
     return barBytes(Path.of("/sys/bus/pci/devices", driver.pciAddress(ordinal), "resource"));
   }
 
-  /// Reads the windows in sysfs: start, end and flags of each, one a line, the device's own before those of bridges.
-  /// BAR1 is not always the second window, but always the largest prefetchable one.
+  /// Reads the size of BAR1 from a `resource` file of sysfs. Each line has the start, end and
+  /// flags of a window; the device's own windows come before those of bridges. BAR1 is not always
+  /// the second window, but always the largest prefetchable one.
   static long barBytes(Path windows) {
     try {
       long most = 0;
@@ -211,7 +215,7 @@ public final class CudaContext {
 
   /// Waits for all work queued on the device, after another wait has failed.
   ///
-  /// @return whether the device could be waited for; if not, copies may still be running
+  /// @return whether the wait succeeded; if not, copies may still be running
   public boolean comesToRest() {
     try {
       synchronize();
@@ -236,16 +240,17 @@ public final class CudaContext {
     }
   }
 
-  /// Lets this device copy to another's memory without the host, for as long as the process runs.
+  /// Lets this device copy to the memory of `peer` without the host, for as long as the process
+  /// runs.
   ///
-  /// @return empty, or why it may not
+  /// @return empty if it may, else the reason why it may not
   public String reach(CudaContext peer) {
     try (var _ = enter()) {
       return driver.reach(ordinal, peer.ordinal, peer.open());
     }
   }
 
-  /// Queues a copy of this device's memory to another's.
+  /// Queues a copy of this device's memory to the memory of `peer`.
   public void copyToPeer(
       CudaContext peer, long target, long source, long bytes, CudaDriver.Stream stream) {
     try (var _ = enter()) {

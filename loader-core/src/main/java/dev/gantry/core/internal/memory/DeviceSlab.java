@@ -14,29 +14,30 @@ import java.util.function.Consumer;
 import java.util.function.ObjLongConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// Memory of a CUDA device, aligned to 64 KiB as registration with cuFile needs: a GPU exposes its
-/// memory to other PCIe devices in that unit.
+/// Memory of a CUDA device. It is aligned to 64 KiB, as registration with cuFile needs, because a
+/// GPU exposes its memory to other PCIe devices in pages of 64 KiB.
 public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   private static final long REGISTRATION_ALIGNMENT_BYTES = 64 << 10;
   private static final long HEAP_STEP_BYTES = 1 << 20;
 
   private static final int OUT_OF_MEMORY = 2;
 
-  /// An allocation of the driver's, which one slab after another uses. It is not freed in between, since the driver
-  /// clears freed memory, which takes bandwidth from loads, and freeing waits for all work of the device.
+  /// An allocation of the driver that one slab after another uses. It is not freed between two
+  /// slabs, since the driver clears freed memory, which takes bandwidth from loads, and since
+  /// freeing waits for all work of the device.
   ///
-  /// @param released an event on the default stream, recorded when the last slab was freed: kernels that read that slab
-  ///     may still be queued before it
+  /// @param released an event on the default stream, recorded when the last slab was freed;
+  ///     kernels that read that slab may still be queued before the event
   record Block(long allocated, long capacity, CudaDriver.Event released) {}
 
   private final CudaContext context;
   private final long allocated;
   private final long capacity;
 
-  /// The event to record when this slab is freed; null if no slab had the memory before.
+  /// The event to record when this slab is freed; null if no event was created for the memory yet.
   private final CudaDriver.@Nullable Event released;
 
-  /// @param asked the bytes that the slab counts as, though a block that is used again may be larger
+  /// @param asked the bytes that [LiveResources] counts for the slab; a reused block may be larger
   private DeviceSlab(
       CudaContext context,
       long allocated,
@@ -51,7 +52,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     this.released = released;
   }
 
-  /// Takes memory that several processes map. The subclass frees it.
+  /// Makes a slab of memory that several processes map. The subclass frees that memory.
   DeviceSlab(CudaContext context, long address, long size) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES, size, true);
     this.context = context;
@@ -64,9 +65,9 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     return (allocated + REGISTRATION_ALIGNMENT_BYTES - 1) & -REGISTRATION_ALIGNMENT_BYTES;
   }
 
-  /// Allocates a slab, in memory that an earlier slab had if there is some.
+  /// Allocates a slab, from the pool of idle memory if a block there fits.
   ///
-  /// @throws dev.gantry.core.TransferException if the device has no room
+  /// @throws dev.gantry.core.TransferException if the device has too little memory
   public static DeviceSlab allocate(CudaContext context, long size) {
     return allocate(context, size, size);
   }
@@ -76,8 +77,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     return allocate(context, size, capacity, context::await);
   }
 
-  /// @param stream the stream of everything that will be done with the memory. It waits for work that was queued for an
-  ///     earlier slab, so the caller does not
+  /// @param stream the stream on which the caller queues all its work with the memory. The stream
+  ///     waits for kernels that still read the memory's earlier slab, so the caller does not wait
   public static DeviceSlab allocate(CudaContext context, long size, CudaDriver.Stream stream) {
     return allocate(
         context,
@@ -107,8 +108,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
         () -> free(context, idle));
   }
 
-  /// Allocates; if the device has no room, frees its idle memory, or waits until another thread has freed it, and tries
-  /// again.
+  /// Allocates memory. If the device has too little, frees its idle memory, or waits until another
+  /// thread has freed it, and tries again.
   private static long allocateNew(CudaContext context, long bytes) {
     try (var _ = context.enter()) {
       try {
@@ -126,8 +127,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     }
   }
 
-  /// Allocates memory that can be aligned. The driver aligns large allocations to 2 MiB, but small ones only to 512
-  /// bytes: those need extra room.
+  /// Allocates memory that holds the bytes at an aligned address. The driver aligns large
+  /// allocations to 2 MiB, but small ones only to 512 bytes, so small ones are made larger.
   private static long allocateAligned(CudaDriver driver, long bytes) {
     long allocated = driver.allocateDevice(bytes);
     if (allocated % REGISTRATION_ALIGNMENT_BYTES == 0) {
@@ -202,7 +203,8 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
     giveBack(context.idleDevice()::keepForNow);
   }
 
-  /// Memory whose event cannot be recorded is not kept: its next user could not wait for what still reads it.
+  /// Gives the memory to the pool. If the event cannot be recorded, the memory is freed instead,
+  /// since its next user could not wait for kernels that still read it.
   private void giveBack(ObjLongConsumer<Block> pool) {
     CudaDriver.Event event = released;
     boolean recorded = false;
@@ -211,7 +213,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
       context.driver().record(event, CudaDriver.Stream.DEFAULT);
       recorded = true;
     } catch (TransferException _) {
-      // It is freed.
+      // The memory is freed below.
     }
     if (recorded && event != null) {
       pool.accept(new Block(allocated, capacity, event), capacity);
@@ -226,7 +228,7 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
 
   /// Frees memory. `cuMemFree` waits for kernels that still read it.
   ///
-  /// @param released the event that is destroyed with it, if there is one
+  /// @param released the memory's event, which is destroyed with it; null if it has none
   private static void free(
       CudaContext context, long allocated, CudaDriver.@Nullable Event released) {
     List<Runnable> actions = new ArrayList<>(List.of(() -> context.driver().freeDevice(allocated)));

@@ -12,22 +12,23 @@ import java.util.Map;
 import java.util.OptionalLong;
 import java.util.function.Supplier;
 
-/// Knows how much host memory is available. The kernel grants more memory than it has, and later kills processes that
-/// use it; so an [Admission] promises memory before it is mapped. Mapped memory is not available to others either,
-/// though the kernel counts it as available until each of its pages is touched. Thread-safe.
+/// Knows how much host memory is available. The kernel grants more memory than the machine has,
+/// and later kills processes that use it; therefore an [Admission] promises memory before it is
+/// mapped. The kernel counts mapped memory as available until each of its pages is touched; this
+/// class subtracts it. Thread-safe.
 public final class HostMemory {
   private static final int ENOMEM = 12;
 
   /// The kernel's figures are asked for at most this often: they take 0.1 ms to read, and every batch needs them.
   private static final long KEPT_NANOS = 100_000_000L;
 
-  /// The pages of smaller mappings are not looked at.
+  /// Smaller mappings are ignored: their untouched pages count as available.
   private static final long LEAST_MAPPED_BYTES = 1 << 20;
 
   /// The page cache that is registered with the CUDA driver. Tests replace this.
   static RegisteredPages registered = RegisteredPages.OF_USER;
 
-  /// Bytes that are promised and not yet mapped.
+  /// The bytes that are promised and not yet mapped.
   private static long promisedBytes;
 
   /// Mapped memory by its address.
@@ -35,7 +36,7 @@ public final class HostMemory {
 
   private static long mappedBytes;
 
-  /// The bytes of mapped memory that had no pages at the last look.
+  /// The bytes of mapped memory that had no pages when [#look] last ran.
   private static long untouchedBytes;
 
   /// The bytes that would be available if this process had mapped and registered nothing. Touching, mapping and
@@ -46,7 +47,8 @@ public final class HostMemory {
 
   private HostMemory() {}
 
-  /// Promises `bytes` that are not mapped yet to the caller, so that others do not get them.
+  /// Promises `bytes` that are not mapped yet to the caller, so that no other caller gets the same
+  /// bytes.
   ///
   /// @param change what a user can do about a refusal
   /// @throws TransferException if the machine or this control group has less available
@@ -79,15 +81,17 @@ public final class HostMemory {
     promisedBytes -= bytes;
   }
 
-  /// Does `work` while nobody else asks for memory, so that what it maps counts once: as promised or as mapped.
+  /// Does `work`, which maps promised memory, while no other thread can ask how much memory is
+  /// available. Thus every byte counts either as promised or as mapped, and never as both.
   static synchronized <T> T keepingPromises(Supplier<T> work) {
     return work.get();
   }
 
-  /// The bytes of host memory that can be promised now: the kernel's estimate of what can be used without swapping, or
-  /// what the limits of the control groups leave if that is less. It includes what is kept for the next slabs, and
-  /// leaves out promises, pages that slabs have not touched yet, and [RegisteredPages]. Empty if the kernel tells
-  /// neither figure. At most 0.1 s old.
+  /// The bytes of host memory that can be promised now: the kernel's estimate of the memory that
+  /// can be used without swapping, or the bytes that the limits of the control groups leave if
+  /// that is less. Idle memory that is kept for the next slabs is included; promised memory, pages
+  /// that slabs have not touched yet and [RegisteredPages] are subtracted. Empty if the kernel
+  /// tells neither figure. The figure is at most 0.1 s old.
   public static synchronized OptionalLong availableBytes() {
     OptionalLong kernel = kernelBytes();
     return kernel.isEmpty()
@@ -95,7 +99,8 @@ public final class HostMemory {
         : OptionalLong.of(Math.max(0, kernel.getAsLong() + HostSlab.idleBytes() - promisedBytes));
   }
 
-  /// The same as [#availableBytes], but without the memory that is kept for the next slabs, and with what is promised.
+  /// The available bytes as in [#availableBytes], but without the idle memory that is kept for the
+  /// next slabs, and without subtracting promises.
   static synchronized OptionalLong kernelBytes() {
     if (System.nanoTime() - lookedNanos >= KEPT_NANOS) {
       look();
@@ -105,12 +110,13 @@ public final class HostMemory {
         : OptionalLong.of(withoutMapped.getAsLong() - mappedBytes - registered.ownBytes());
   }
 
-  /// Asks the kernel and the other processes again.
+  /// Asks the kernel again for the available memory, and the user's other processes for their
+  /// registered pages.
   static synchronized void look() {
     untouchedBytes = MAPPED.values().stream().mapToLong(LazyPages::untouchedBytes).sum();
     long touched = mappedBytes - untouchedBytes;
-    // The kernel is asked last: a page that is touched in between is then subtracted twice, which
-    // errs on the safe side.
+    // The kernel is asked last: a page that is touched between the two steps is then subtracted
+    // twice, so the result is too small rather than too large.
     OptionalLong kernel = ofKernel();
     withoutMapped =
         kernel.isEmpty()
@@ -133,7 +139,8 @@ public final class HostMemory {
     mappedBytes -= gone == null ? 0 : gone.size();
   }
 
-  /// Notes that memory of [Admission#mapped] was unmapped. Its pages stay in memory as long as a file has them.
+  /// Notes that memory of [Admission#mapped] was unmapped. Its pages stay in memory as long as
+  /// they belong to a file.
   public static synchronized void unmappedOnly(long address) {
     unmapping(address);
     lookedNanos = System.nanoTime() - KEPT_NANOS;

@@ -4,8 +4,8 @@ package dev.gantry.core.internal.memory;
 import dev.gantry.core.TransferException;
 import java.util.function.LongSupplier;
 
-/// Ordinary host memory, page-aligned, with arbitrary content: an earlier slab may have had it. The kernel provides the
-/// pages of new memory when they are first touched.
+/// Ordinary host memory, page-aligned. Its content is arbitrary, since an earlier slab may have
+/// used the memory. The kernel provides the pages of new memory when they are first touched.
 public final class HostSlab extends CpuSlab {
   private static final long KEPT_NANOS = 10_000_000_000L;
 
@@ -15,9 +15,9 @@ public final class HostSlab extends CpuSlab {
   /// At most a quarter of the memory that is available is kept idle.
   private static final int IDLE_PART = 4;
 
-  /// The process's pool, since slabs outlive sessions. New memory is slow: the kernel clears each page, and a virtual
-  /// machine may have to ask its host for it, which takes as long as reading the bytes from the page cache, and up to
-  /// ten times as long.
+  /// The process's pool of idle memory; no session owns it, since slabs outlive sessions. New
+  /// memory is slow: the kernel clears each page, and a virtual machine may have to ask its host
+  /// for the page. This takes once to ten times as long as reading the bytes from the page cache.
   private static final Pool<HugePages> IDLE = idle(() -> HostMemory.kernelBytes().orElse(0));
 
   private final HugePages pages;
@@ -27,7 +27,7 @@ public final class HostSlab extends CpuSlab {
     this.pages = pages;
   }
 
-  /// @param availableBytes the host's available memory, without what is idle
+  /// @param availableBytes the host's available memory in bytes, without idle memory
   static Pool<HugePages> idle(LongSupplier availableBytes) {
     return new Pool<>(
         LiveResources.Kind.HOST_BYTES,
@@ -38,12 +38,13 @@ public final class HostSlab extends CpuSlab {
 
   /// Allocates a slab, in memory that an earlier slab had if there is some.
   ///
-  /// @throws TransferException if the kernel has no room
+  /// @throws TransferException if the kernel refuses the memory
   public static HostSlab allocate(long size) {
     return allocate(size, false);
   }
 
-  /// Does the same as [#allocate] for memory that the caller gives back when others need it: it does not count as used.
+  /// Does the same as [#allocate] for memory that the caller gives back when others need memory.
+  /// Such memory does not count as used.
   public static HostSlab allocateKept(long size) {
     return allocate(size, true);
   }
@@ -73,12 +74,12 @@ public final class HostSlab extends CpuSlab {
     }
   }
 
-  /// The bytes that are kept for the next slabs.
+  /// The bytes of idle memory that is kept for the next slabs.
   static long idleBytes() {
     return IDLE.size();
   }
 
-  /// Gives what is kept for the next slabs back to the kernel.
+  /// Gives the idle memory back to the kernel.
   public static void freeIdle() {
     IDLE.free();
   }

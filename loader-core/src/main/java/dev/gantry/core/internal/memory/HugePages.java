@@ -13,9 +13,9 @@ import java.util.stream.LongStream;
 
 /// Anonymous memory that is aligned for huge pages, with advice to the kernel to use them.
 ///
-/// One page fault then serves 2 MiB instead of 4 KiB, and memory that is contiguous for the CPU is
-/// contiguous for disks and GPUs too: direct reads into pinned huge pages were a third faster than
-/// into pinned small ones (measured on an H200 host).
+/// One page fault then provides 2 MiB instead of 4 KiB. Memory that is contiguous for the CPU is
+/// then contiguous for disks and GPUs, too: direct reads into pinned huge pages were a third
+/// faster than into pinned small pages (measured on an H200 host).
 ///
 /// @param address page-aligned, and aligned to a huge page where `size` is at least one
 /// @param size in bytes
@@ -23,10 +23,12 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   private static final long HUGE_PAGE_BYTES = 2L << 20;
   private static final long PAGE_BYTES = 4096;
 
-  /// Buffers of readers, of which each reader has its own made, take one call. Kernels before 5.14 do not know it.
+  /// The most bytes whose pages one call of `madvise` provides. Readers' buffers are not larger;
+  /// several readers make theirs at the same time, so more threads would not help. Kernels before
+  /// 5.14 do not have `MADV_POPULATE_WRITE`.
   private static final long SMALL_BYTES = 32L << 20;
 
-  /// @throws TransferException if the kernel has no room
+  /// @throws TransferException if the kernel refuses the memory
   static HugePages map(long size) {
     if (JdkFiles.areChosen()) {
       return ofHeap(size);
@@ -40,7 +42,7 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
         HugePages::unmap);
   }
 
-  /// Takes memory of the C library's heap, where there is no `mmap(2)` as Linux has it.
+  /// Takes memory of the C library's heap, on systems without Linux's `mmap(2)`.
   private static HugePages ofHeap(long size) {
     long mappedSize = Math.addExact(size, PAGE_BYTES);
     long mapped = CHeap.allocate(mappedSize);
@@ -52,8 +54,8 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
   }
 
   private static HugePages ofKernel(long size) {
-    // `mmap` aligns to small pages only, so some slack is mapped. It is never touched, and takes no
-    // memory.
+    // `mmap` aligns to small pages only, so one huge page more is mapped. The pages outside the
+    // aligned part are never touched and take no memory.
     boolean huge = size >= HUGE_PAGE_BYTES;
     long mappedSize = Math.addExact(size, huge ? HUGE_PAGE_BYTES : 0);
     int flags = Libc.MAP_PRIVATE | Libc.MAP_ANONYMOUS | Libc.MAP_NORESERVE;
@@ -76,8 +78,9 @@ record HugePages(long address, long size, long mappedAddress, long mappedSize) {
         mapped -> Libc.INSTANCE.munmap(mapped, mappedSize));
   }
 
-  /// Makes the kernel provide all pages now. It does so for much memory on several processors: it clears each page, and
-  /// one processor does that more slowly than a GPU fills them.
+  /// Makes the kernel provide all pages now. For large memory, several processors touch the pages:
+  /// the kernel clears each page, and one processor does that more slowly than a GPU fills the
+  /// pages.
   void touch() {
     if (size <= SMALL_BYTES
         && !JdkFiles.areChosen()

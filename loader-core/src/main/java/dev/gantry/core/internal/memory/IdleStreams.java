@@ -8,9 +8,8 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps a device's streams and events that nothing uses now for the next copies. It has no bound: there are never more
-/// than were once in use at the same time.
-/// Thread-safe.
+/// Keeps a device's idle streams and events for the next copies. No bound is needed: there are
+/// never more idle streams than were once in use at the same time. Thread-safe.
 public final class IdleStreams {
   private static final long KEPT_SECONDS = 10;
 
@@ -67,13 +66,14 @@ public final class IdleStreams {
     streams.keep(stream, 1);
   }
 
-  /// @param event an event for which no thread waits, and before which all work is done
+  /// @param event an event for which no thread waits; all work queued before the event must be
+  ///     done
   public void giveBack(CudaDriver.Event event) {
     (event.isBlockingSync() ? blockingSyncEvents : events).keep(event, 1);
   }
 
-  /// Destroys a stream and events instead of giving them back, after a wait that failed: the device may still use them,
-  /// so nobody else may get them.
+  /// Destroys a stream and events instead of giving them back. Callers use this after a wait for
+  /// the device failed: the device may still use them, so they must not be reused.
   public void destroy(CudaDriver.Stream stream, List<CudaDriver.Event> events) {
     List<Runnable> actions = new ArrayList<>();
     events.forEach(event -> actions.add(() -> context.driver().destroy(event)));

@@ -9,7 +9,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.slf4j.LoggerFactory;
 
-/// The process's one thread that gives back what was not used for a while. It runs only while something is watched.
+/// The process's one thread that frees resources which were idle for some seconds. It runs only
+/// while something is watched.
 public final class IdleWatch {
   private static final long LOOK_MILLIS = 250;
 
@@ -22,15 +23,15 @@ public final class IdleWatch {
     THREAD.allowCoreThreadTimeOut(true);
   }
 
-  /// The looks that the thread is going to call.
+  /// The functions that the thread is going to call.
   private static final Set<BooleanSupplier> WATCHED = ConcurrentHashMap.newKeySet();
 
   private IdleWatch() {}
 
-  /// Has `look` called four times a second, until it returns false.
+  /// Has the thread call `look` four times a second, until `look` returns false.
   ///
-  /// @param look gives back what was idle for long, and returns whether anything is left to watch. Callers pass the
-  ///     same object each time
+  /// @param look frees resources that were idle for too long, and returns whether anything is left
+  ///     to watch. Callers pass the same object each time
   public static void watch(BooleanSupplier look) {
     if (!WATCHED.add(look)) {
       return;
@@ -45,8 +46,8 @@ public final class IdleWatch {
   }
 
   private static void look(BooleanSupplier look) {
-    // A call of watch from here on has the look called again, even if this one says that nothing is
-    // left.
+    // A call of [#watch] from here on has `look` called again, even if this call of `look` returns
+    // that nothing is left.
     WATCHED.remove(look);
     boolean left = true;
     try {

@@ -9,7 +9,7 @@ import java.lang.foreign.ValueLayout;
 /// Mapped memory whose pages the kernel provides when they are first touched. The kernel counts
 /// untouched pages as available. For one thread at a time.
 final class LazyPages {
-  /// One call of `mincore` asks about so many bytes: its answer takes a byte for each page.
+  /// One call of `mincore` asks about this many bytes; its answer takes one byte for each page.
   private static final long STEP_BYTES = 256L << 20;
 
   private final long address;
@@ -45,8 +45,8 @@ final class LazyPages {
           return untouched + size - from;
         }
         long pages = Math.ceilDiv(step, page);
-        // The last slabs of a load stay untouched for long: one comparison is faster than looking
-        // at each page.
+        // The last slabs of a load stay untouched for a long time. For them, one comparison of the
+        // whole answer is faster than looking at each page.
         boolean untouchedWhole = MemorySegment.mismatch(resident, 0, pages, none, 0, pages) < 0;
         untouched += untouchedWhole ? step : untouchedBytes(from, step, resident);
       }

@@ -7,9 +7,11 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 
-/// Counts the resources that Gantry holds in this process. Every test ends with [Snapshot#NOTHING].
+/// Counts the resources that Gantry holds in this process. Every test ends by checking that the
+/// counts equal [Snapshot#NOTHING].
 ///
-/// Thread-safe; a snapshot taken during allocations may mix several moments.
+/// Thread-safe. The counts of a snapshot that is taken during allocations may stem from different
+/// moments.
 public final class LiveResources {
   /// The kinds of resources that are counted.
   public enum Kind {
@@ -33,7 +35,7 @@ public final class LiveResources {
   private static final class Counter {
     private final LongAdder all = new LongAdder();
 
-    /// The memory that slabs use, without what is kept for the next slabs.
+    /// The memory that slabs use, in bytes, without idle memory.
     private long used;
 
     private long mostUsed;
@@ -78,7 +80,7 @@ public final class LiveResources {
         counter(Kind.HOST_BYTES).mostUsed());
   }
 
-  /// Makes [#mostUsed] begin anew, for tests.
+  /// Resets [#mostUsed] to the memory that is used now, for tests.
   public static void forgetMostUsed() {
     COUNTERS.values().forEach(Counter::forgetMostUsed);
   }
@@ -110,7 +112,7 @@ public final class LiveResources {
       long registrations) {
     public static final Snapshot NOTHING = new Snapshot(0, 0, 0, 0, 0, 0, 0);
 
-    /// The same numbers as the public API gives them.
+    /// The same numbers in the type of the public API.
     public Metrics.Holdings holdings() {
       return new Metrics.Holdings(
           openFiles, slabs, hostBytes, mappedBytes, pinnedBytes, deviceBytes, registrations);

@@ -5,8 +5,8 @@ import dev.gantry.core.Location;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.Libc;
 
-/// A file mapped as private, copy-on-write memory: bytes are read from disk when they are first
-/// touched, and changes never reach the file.
+/// A file mapped as private, copy-on-write memory: the kernel reads a page from disk when it is
+/// first touched, and changes never reach the file.
 ///
 /// The file must not shrink while it is mapped: touching a page past its new end is a bus error,
 /// which ends the process.
@@ -25,8 +25,8 @@ public final class MappedSlab extends CpuSlab {
     return map(file.toString(), descriptor, offset, size, false);
   }
 
-  /// Maps a memory file that other processes map too, and that none may write to. If this process writes to the
-  /// mapping, it changes a copy of the page.
+  /// Maps a memory file that other processes map too. No process may write to the slab's memory; a
+  /// write by this process would change a private copy of the page.
   public static MappedSlab readOnly(String name, int descriptor, long size) {
     return map(name, descriptor, 0, size, true);
   }

@@ -5,7 +5,8 @@ import dev.gantry.core.TransferException;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/// Page-locked host memory, which a GPU reads and writes by itself while the CPU does other work.
+/// Page-locked (pinned) host memory. A GPU copies from and to such memory by DMA while the CPU
+/// does other work.
 public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
   private final HugePages pages;
@@ -16,7 +17,7 @@ public final class PinnedSlab extends CpuSlab {
     this.pages = pages;
   }
 
-  /// Allocates a slab, in memory that an earlier slab had if there is some.
+  /// Allocates a slab, from the pool of idle memory if memory there fits.
   ///
   /// @param size in bytes
   /// @throws TransferException if there is too little memory, or the driver cannot pin that
@@ -32,7 +33,8 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  /// Does the same as [#allocate], out of the promise of `room`, which shrinks by the slab's size.
+  /// Does the same as [#allocate], out of the promise of the admission `room`, which shrinks by
+  /// the slab's size.
   static PinnedSlab allocate(CudaContext context, long size, Admission room) {
     checkSize(size);
     HugePages idle = context.idlePinned().take(size);
@@ -43,8 +45,9 @@ public final class PinnedSlab extends CpuSlab {
     return new PinnedSlab(context, pin(context, size, room), size);
   }
 
-  /// Pins memory for slabs that are allocated later, and keeps it idle. The kernel provides the memory before the device's
-  /// context is needed, which another thread may be opening.
+  /// Pins memory for slabs that are allocated later, and keeps it idle. The kernel first provides
+  /// the memory of all slabs, which needs no context, while another thread may be opening the
+  /// device's context.
   ///
   /// @param size in bytes, of each slab
   /// @throws TransferException as [#allocate] does; what was pinned before stays idle
@@ -80,13 +83,13 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  /// Maps and pins memory. The promise ends when the memory is mapped: pinning takes seconds for gigabytes, and the
-  /// memory must not count twice meanwhile.
+  /// Maps and pins memory. The promise ends as soon as the memory is mapped: pinning gigabytes
+  /// takes seconds, during which the memory must not count both as promised and as mapped.
   private static HugePages pin(CudaContext context, long size, Admission room) {
     return Cleanup.orUndo(
         () -> room.map(size),
         pages -> {
-          // Pinning would provide the pages too, but on one processor.
+          // Pinning would also make the kernel provide the pages, but on one processor only.
           pages.touch();
           pin(context, pages);
           return pages;
@@ -100,7 +103,7 @@ public final class PinnedSlab extends CpuSlab {
     }
   }
 
-  /// Gives the memory back. No copy from or into it may be running.
+  /// Gives the memory to the pool. No copy from or into it may be running.
   @Override
   void free() {
     context.idlePinned().keep(pages, pages.size());

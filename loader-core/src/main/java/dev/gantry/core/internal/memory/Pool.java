@@ -14,10 +14,11 @@ import java.util.function.LongSupplier;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps things of one kind that nothing uses now, such as memory, streams and buffers, for reuse: making them takes
-/// longer than using them.
+/// Keeps idle resources of one kind for reuse, such as memory, streams or buffers, because making
+/// a new one takes longer than using it.
 ///
-/// Bounded by the total size of the things. Each is kept for some seconds, which [IdleWatch] checks. Thread-safe.
+/// The total size of the kept resources is bounded. Each is kept for some seconds; then
+/// [IdleWatch] has it released. Thread-safe.
 public final class Pool<T> {
   private record Kept<T>(T thing, long size, long sinceNanos) {}
 
@@ -27,22 +28,25 @@ public final class Pool<T> {
   private final Consumer<T> release;
   private final BooleanSupplier look = this::look;
 
-  /// The things that are kept, the most recently used first.
+  /// The kept resources, the most recently used first.
   private final Deque<Kept<T>> all = new ArrayDeque<>();
 
   private long size;
 
-  /// Held while things are released that were kept, so that [#free] returns when they are.
+  /// The lock held while kept resources are released, so that [#free] returns only after their
+  /// release.
   private final ReentrantLock releasing = new ReentrantLock();
 
-  /// @param seconds how long a thing stays here
-  /// @param maxSize the most that all things together may have; asked whenever a thing comes, and now and then
-  /// @param release frees a thing
+  /// @param seconds how long an idle resource is kept
+  /// @param maxSize the largest total size of the kept resources; asked in each call of [#keep],
+  ///     and by [IdleWatch]
+  /// @param release releases a resource
   public Pool(long seconds, LongSupplier maxSize, Consumer<T> release) {
     this(null, TimeUnit.SECONDS.toNanos(seconds), maxSize, release);
   }
 
-  /// @param kind the kind as which [LiveResources] counts the things that are kept; null to count nothing
+  /// @param kind the kind under which [LiveResources] counts the kept resources; null to count
+  ///     nothing
   Pool(
       LiveResources.@Nullable Kind kind,
       long keptNanos,
@@ -54,8 +58,8 @@ public final class Pool<T> {
     this.release = release;
   }
 
-  /// Takes the best fitting thing: the smallest of `wanted` or up to a quarter more, and among equals the most recently
-  /// used. Null if there is none.
+  /// Takes the smallest kept resource whose size is between `wanted` and a quarter more; among
+  /// several of that size, the most recently used. Null if there is none.
   public synchronized @Nullable T take(long wanted) {
     Kept<T> best = null;
     for (Kept<T> kept : all) {
@@ -86,7 +90,8 @@ public final class Pool<T> {
     }
   }
 
-  /// Keeps a thing that nothing uses any more. Where there is no room, releases those that were idle longest.
+  /// Keeps a resource that nothing uses any more. If the total size exceeds the bound then,
+  /// releases the resources that were idle longest.
   public void keep(T thing, long thingSize) {
     long most = maxSize.getAsLong();
     if (thingSize > most) {
@@ -99,7 +104,7 @@ public final class Pool<T> {
       kept = new Kept<>(thing, thingSize, System.nanoTime());
       dropped = new ArrayList<>();
     } catch (OutOfMemoryError _) {
-      // There is no heap for the entry, so the thing is released instead of kept.
+      // The heap has no memory for the entry, so the resource is released instead of kept.
       release.accept(thing);
       return;
     }
@@ -116,8 +121,9 @@ public final class Pool<T> {
     release(dropped);
   }
 
-  /// Keeps a thing that nothing uses any more, also where there is no room: [IdleWatch] releases it soon then, since
-  /// releasing may wait for others.
+  /// Keeps a resource that nothing uses any more, even if the total size exceeds the bound then:
+  /// [IdleWatch] releases resources soon. The caller does not release any itself, because that may
+  /// wait for the device.
   void keepForNow(T thing, long thingSize) {
     synchronized (this) {
       all.push(new Kept<>(thing, thingSize, System.nanoTime()));
@@ -132,7 +138,7 @@ public final class Pool<T> {
     }
   }
 
-  /// Releases all things that are kept. Waits for those that another thread is releasing.
+  /// Releases all kept resources, and waits for those that another thread is releasing.
   public void free() {
     free(_ -> true);
   }
@@ -151,9 +157,9 @@ public final class Pool<T> {
     }
   }
 
-  /// Waits for what another thread is releasing.
+  /// Waits until another thread has released the resources that it is releasing.
   ///
-  /// @return whether there was something
+  /// @return whether another thread was releasing resources
   boolean awaitReleases() {
     boolean busy = releasing.isLocked();
     releasing.lock();
@@ -173,7 +179,7 @@ public final class Pool<T> {
     return size() > 0;
   }
 
-  /// The size of all things that are kept.
+  /// The total size of the kept resources.
   public synchronized long size() {
     return size;
   }

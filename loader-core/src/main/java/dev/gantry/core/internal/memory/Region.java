@@ -26,7 +26,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     return slab != null && slab.isReadOnly();
   }
 
-  /// Takes a share of the slab; running the result releases it.
+  /// Takes a share of the slab; running the returned action releases the share.
   public Runnable retain() {
     if (slab == null) {
       return () -> {};
@@ -36,7 +36,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     return release;
   }
 
-  /// A part of this region.
+  /// The `bytes` of this region from the offset `from` on.
   public Region slice(long from, long bytes) {
     Objects.checkFromIndexSize(from, bytes, length);
     return new Region(slab, offset + from, bytes);
@@ -53,7 +53,7 @@ public record Region(@Nullable Slab slab, long offset, long length) {
     }
   }
 
-  /// Copies all bytes to memory of the same device, and returns when they are there.
+  /// Copies all bytes to memory of the same device, and returns after the copy is complete.
   ///
   /// @param target memory of `length` bytes
   public void copyTo(Memory target) {

@@ -12,36 +12,39 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import org.slf4j.LoggerFactory;
 
-/// Counts how much of the page cache this user's processes have registered with the CUDA driver. The kernel goes on
-/// counting these pages as available, though it cannot reclaim them, and does not tell how many they are.
+/// Counts how much of the page cache this user's processes have registered with the CUDA driver.
+/// The kernel counts these pages as available, although it cannot reclaim them, and does not tell
+/// how many they are.
 ///
-/// The processes share a file that has a number of bytes for each process, at a place that the process locks. The
-/// kernel drops the lock when the process ends, so a number whose place is not locked does not count. Thread-safe.
+/// The processes share a file of 64-bit entries. Each process locks one entry and writes into it
+/// how many bytes it has registered. The kernel drops the lock when the process ends, so an entry
+/// that is not locked does not count. Thread-safe.
 public final class RegisteredPages {
   private static final int PLACES = 512;
   private static final int OWNER_ONLY = 0700;
 
-  /// The pages of all processes of this user that have the same `/dev/shm`: a container has its own.
+  /// The pages of all processes of this user that have the same `/dev/shm`; the processes of a
+  /// container have their own.
   public static final RegisteredPages OF_USER =
       new RegisteredPages(
           FileCalls.ofPlatform(), Path.of("/dev/shm", "gantry-" + FileCalls.ofPlatform().user()));
 
-  /// The lock of those who look at other processes' numbers, as long as they have a file open.
+  /// The lock to hold while a thread has the file open to read other processes' entries.
   public static final Object LOOKS = new Object();
 
   private final FileCalls calls;
   private final Path folder;
   private long ownBytes;
 
-  /// The descriptor that holds the lock on this process's place.
+  /// The descriptor through which this process's entry is locked.
   private int ownFile;
 
-  /// This process's place; negative while it has registered nothing.
+  /// The index of this process's entry; negative while this process has registered nothing.
   private int ownPlace = -1;
 
   private boolean told;
 
-  /// @param folder a folder on tmpfs, of this user alone; made when it is needed
+  /// @param folder a folder on tmpfs that belongs to this user alone; made when it is needed
   public RegisteredPages(FileCalls calls, Path folder) {
     this.calls = calls;
     this.folder = folder;
@@ -104,8 +107,8 @@ public final class RegisteredPages {
     }
   }
 
-  /// Opens the file as other processes find it. If that is no longer the file that has this process's number, as after
-  /// somebody deleted it, this process takes a place in the new one first.
+  /// Opens the file that other processes find under the path. If somebody has deleted the file
+  /// that has this process's entry, the process first takes an entry in the new file.
   private int openShared() {
     int opened = open(FileCalls.O_RDWR);
     if (ownPlace < 0 || hasOwnNumber(opened)) {
@@ -125,7 +128,7 @@ public final class RegisteredPages {
         : calls.stat(ownFile).isSameFile(calls.stat(opened));
   }
 
-  /// Whether the process of a place still runs; clears its number if not.
+  /// Whether the process that locked an entry still runs; sets the entry to 0 if it does not.
   private boolean isAlive(int opened, int place) {
     int locked = lock(opened, place, FileCalls.F_WRLCK);
     if (locked < 0) {
@@ -159,8 +162,8 @@ public final class RegisteredPages {
     tell("no place can be locked: " + Errno.failure(-locked).describe());
   }
 
-  /// Opens the file. Negative if it is not there, or belongs to another user: that user's numbers could make this
-  /// process refuse every load.
+  /// Opens the file. Negative if the file does not exist, or if it belongs to another user, whose
+  /// entries could make this process refuse every load.
   private int open(int flags) {
     if (calls.user() < 0) {
       // Only Linux has these locks; elsewhere nothing is registered.

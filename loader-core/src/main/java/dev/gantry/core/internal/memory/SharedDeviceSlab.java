@@ -3,7 +3,8 @@ package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.internal.natives.ipc.CudaSharing;
 
-/// Device memory that other processes map too. It is freed when the last process gives it up.
+/// Device memory that other processes map too. The driver frees it when the last process has
+/// unmapped it.
 public final class SharedDeviceSlab extends DeviceSlab {
   private final boolean writable;
 
@@ -12,7 +13,8 @@ public final class SharedDeviceSlab extends DeviceSlab {
     this.writable = writable;
   }
 
-  /// Maps the memory of a descriptor, which may be closed afterwards.
+  /// Maps the memory that a file descriptor stands for. The caller may close the descriptor
+  /// afterwards.
   ///
   /// @param size the size of the whole memory in bytes
   /// @throws dev.gantry.core.TransferException if the driver refuses
@@ -35,7 +37,7 @@ public final class SharedDeviceSlab extends DeviceSlab {
     free();
   }
 
-  /// Unmaps the memory, after the kernels that still read it.
+  /// Waits for the kernels that may still read the memory, then unmaps it.
   @Override
   void free() {
     context().synchronize();

@@ -18,7 +18,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// The alignment of a slab's address in bytes: a page, as `O_DIRECT` needs.
   public static final int ALIGNMENT_BYTES = 4096;
 
-  /// The address without a check, which `free` needs after the slab is closed.
+  /// The address, without the check of [#address()]: [#free] needs it after the slab is closed.
   final long address;
 
   private final long size;
@@ -28,8 +28,9 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   private final AtomicLong shares = new AtomicLong(1);
   private final Deque<Runnable> beforeFree = new ArrayDeque<>();
 
-  /// @param taken the bytes that count as taken of this kind of memory: `size` or more
-  /// @param kept whether the memory is given back when others need it, and so does not count as used
+  /// @param taken the bytes that [LiveResources] counts for this slab: `size` or more
+  /// @param kept whether the owner gives the memory back when others need memory; such memory does
+  ///     not count as used
   Slab(long address, long size, LiveResources.Kind kind, long taken, boolean kept) {
     this.address = address;
     this.size = size;
@@ -54,8 +55,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
   /// Frees the memory; called once.
   abstract void free();
 
-  /// Frees the memory; called once instead of [#free]. If this must wait for other work of the
-  /// device, another thread does it soon.
+  /// Frees the memory without waiting for other work of the device; called once, instead of
+  /// [#free]. If freeing has to wait, another thread frees the memory soon.
   void freeSoon() {
     free();
   }
@@ -97,7 +98,7 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     release(false);
   }
 
-  /// Does the same as [#release] by [#freeSoon].
+  /// Does the same as [#release], but frees the memory with [#freeSoon].
   final void releaseSoon() {
     release(true);
   }
@@ -110,8 +111,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     }
     if (left == 0) {
       runBeforeFree();
-      // Uncounts first: the next slab may get the memory before this call returns, and it would
-      // count twice.
+      // The memory is subtracted from the counts before it is freed: the next slab may get it
+      // before this call returns, and it would count twice.
       count(-taken);
       boolean freed = false;
       try {
@@ -135,8 +136,9 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     Cleanup.forEach(slabs, Slab::release);
   }
 
-  /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as suppressed. Does not wait
-  /// for other work of a device: whoever cancels a load waits for that load only.
+  /// Does the same as [#releaseAll(Collection)] after `failure`, and adds other failures to it as
+  /// suppressed. This does not wait for other work of a device, so that cancelling a load does not
+  /// wait for other loads.
   public static void releaseAll(Collection<? extends Slab> slabs, Throwable failure) {
     Cleanup.after(failure, all -> Cleanup.forEach(all, Slab::releaseSoon), slabs);
   }
@@ -156,9 +158,9 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
     return shares.get() <= 0;
   }
 
-  /// Runs `action` just before the memory is freed, in reverse order of these calls. A slab that is
-  /// registered with cuFile must be deregistered then: freeing registered device memory can deadlock
-  /// nvidia-fs.
+  /// Has `action` run just before the memory is freed. Several actions run in the reverse order of
+  /// these calls. A slab that is registered with cuFile is deregistered by such an action, since
+  /// freeing registered device memory can deadlock nvidia-fs.
   public final void beforeFree(Runnable action) {
     synchronized (beforeFree) {
       address();
@@ -172,7 +174,8 @@ public abstract sealed class Slab permits CpuSlab, DeviceSlab {
       actions = List.copyOf(beforeFree);
       beforeFree.clear();
     }
-    // The lock is not held here: actions take other locks, whose holders may wait for this one.
+    // The lock is not held here, because actions take other locks, whose holders may wait for this
+    // lock.
     Cleanup.runAll(actions);
   }
 

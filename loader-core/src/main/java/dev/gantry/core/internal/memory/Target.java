@@ -9,9 +9,10 @@ import org.jspecify.annotations.Nullable;
 
 /// The memory that reads fill.
 public sealed interface Target {
-  /// The stream for the copies of reads into memory that may still be in use: it runs them when the memory is free, and
-  /// the bytes have arrived when it has done so. Null for memory that nothing uses: the bytes have arrived when the
-  /// reader is drained.
+  /// The stream on which readers queue their copies into memory that may still be in use. The
+  /// stream runs the copies when the memory is free, and the bytes have arrived when the stream
+  /// has run them. Null for memory that nothing uses: its bytes have arrived when the reader is
+  /// drained.
   default CudaDriver.@Nullable Stream stream() {
     return null;
   }
@@ -19,12 +20,12 @@ public sealed interface Target {
   /// A slab.
   ///
   /// @param stream see [#stream]
-  /// @param free an event that fires when the memory is free, for transports that use no stream; null for memory that
-  ///     nothing uses
+  /// @param free an event that completes when the memory is free, for transports that use no
+  ///     stream; null for memory that nothing uses
   record InSlab(Slab slab, CudaDriver.@Nullable Stream stream, CudaDriver.@Nullable Event free)
       implements Target {}
 
-  /// The same place in slabs of several devices. Nothing uses the slabs now.
+  /// The same offset in one slab on each of several devices. Nothing uses the slabs now.
   ///
   /// @param slabs one for each device, in the devices' order
   record OnEach(List<Slab> slabs) implements Target {
@@ -35,7 +36,7 @@ public sealed interface Target {
 
   /// Memory that nothing uses now, on one device or several.
   ///
-  /// @param pieces the parts of a read that are wanted; the rest is dropped
+  /// @param pieces the parts of a read that go to memory; the other bytes of the read are dropped
   record Scattered(List<Piece> pieces) implements Target {
     public Scattered {
       pieces = List.copyOf(pieces);

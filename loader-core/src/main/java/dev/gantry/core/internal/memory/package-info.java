@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Slabs: allocations that are shared by counting, freed once, and accounted for.
+/// Slabs: allocations with counted shares, which are freed once and counted in [LiveResources].
 @NullMarked
 package dev.gantry.core.internal.memory;
 
