@@ -11,14 +11,16 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Reads of one file by cuFile, which go on where cuFile reads less than it is asked to. Thread-safe.
+/// Reads one file by cuFile. If cuFile reads fewer bytes than requested, the rest is requested
+/// again. Thread-safe.
 ///
-/// @param handle the registration of the descriptor that is read by
+/// @param handle the cuFile registration of the descriptor that serves the reads
 record CuFileReads(CuFile cuFile, SourceFile file, CuFileHandle handle) {
-  /// Reads up to `length` bytes, of which the file must have the first `required`.
+  /// Reads up to `length` bytes. The file must have the first `required` of them.
   ///
   /// @param to the context of the device that has the memory
-  /// @param base the registered region that has the memory, or the memory itself
+  /// @param base the registered region that contains the memory, or the memory itself if it is not
+  ///     registered
   void read(
       CudaContext to,
       MemorySegment base,
@@ -36,7 +38,8 @@ record CuFileReads(CuFile cuFile, SourceFile file, CuFileHandle handle) {
     }
   }
 
-  /// Fills pieces of one device's memory by one call.
+  /// Fills several pieces of one device's memory, in one call of cuFile unless it reads fewer
+  /// bytes than requested.
   ///
   /// @param pieces 2 to [CuFile#MAX_PIECES]
   void readTogether(CudaContext to, List<MemorySegment> pieces, long fileOffset) {
@@ -58,7 +61,8 @@ record CuFileReads(CuFile cuFile, SourceFile file, CuFileHandle handle) {
     }
   }
 
-  /// The memory behind the first `done` bytes of `pieces`, which have more.
+  /// The memory that follows the first `done` bytes of `pieces`; the pieces have more bytes than
+  /// that.
   static List<MemorySegment> behind(List<MemorySegment> pieces, long done) {
     int first = 0;
     long left = done;

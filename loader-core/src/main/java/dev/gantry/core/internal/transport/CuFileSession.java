@@ -34,10 +34,11 @@ public final class CuFileSession implements AutoCloseable {
   /// The open driver.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
-  /// @param registrations registered memory, from which only [Transport#GDS] gains
+  /// @param registrations the registered memory; only [Transport#GDS] gains from registration
   record Opened(CuFile cuFile, Transport kind, RegistrationCache registrations) {}
 
-  /// Why a transport has no driver, so that it is not tried again for every file.
+  /// The reason why the driver cannot serve a transport, kept so that opening it is not tried
+  /// again for every file.
   private final Map<Transport, String> refusals = new EnumMap<>(Transport.class);
 
   /// The session's settings; null for libcufile's own.
@@ -52,7 +53,8 @@ public final class CuFileSession implements AutoCloseable {
     this.settings = settings;
   }
 
-  /// Opens the driver unless it is open; absent with the reason if there is none.
+  /// Opens the driver unless it is open; absent with the reason if the driver cannot be opened for
+  /// this transport.
   ///
   /// @param kind [Transport#GDS] or [Transport#COMPAT]
   public synchronized Availability<CuFile> driver(Transport kind) {
@@ -195,11 +197,13 @@ public final class CuFileSession implements AutoCloseable {
     return Availability.absent(objection);
   }
 
-  /// Closes the driver, and restores libcufile's default for other users in this process.
+  /// Closes the driver, and restores libcufile's default configuration for other users in this
+  /// process.
   ///
-  /// Waits first for the end of Gantry's threads that called libcufile: when such threads ended some seconds after the
-  /// driver was closed, the C library aborted the process on an H200 host ("free(): invalid pointer"). Every file is
-  /// open until the job that uses it is over, so no other job runs then.
+  /// Waits first for the end of Gantry's threads that called libcufile: when such threads ended
+  /// some seconds after the driver was closed, the C library aborted the process on an H200 host
+  /// ("free(): invalid pointer"). No other job of Gantry uses libcufile then, because the driver
+  /// is closed only after all files are closed, and a job keeps its files open until it ends.
   private static void closeDriver(CuFile cuFile, Transport kind) {
     WorkerThreads.awaitCallersOfCuFile();
     try {

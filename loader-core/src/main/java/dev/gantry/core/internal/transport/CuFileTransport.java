@@ -28,7 +28,8 @@ import org.jspecify.annotations.Nullable;
 /// `gds` and `compat`: libcufile moves the bytes of one file between the file and device memory, directly or through
 /// the CPU.
 ///
-/// Owns the file's registrations with cuFile, and those of memory that is no slab. Thread-safe, except that [#close] may run only when no transfer does.
+/// Owns the registrations of the file with cuFile, and the registrations of memory that is not a
+/// slab. Thread-safe, except that [#close] may run only when no transfer runs.
 public final class CuFileTransport implements AutoCloseable {
   private final CuFileSession.Opened driver;
   private final CudaContext context;
@@ -40,9 +41,10 @@ public final class CuFileTransport implements AutoCloseable {
 
   private volatile String bounced = "";
 
-  /// @param handle the registration of the direct descriptor for [Transport#GDS], of the buffered one for
-  ///     [Transport#COMPAT]
-  /// @param direct the registration of the direct descriptor for [Transport#COMPAT], or null if the file has none
+  /// @param handle for [Transport#GDS], the registration of the direct descriptor; for
+  ///     [Transport#COMPAT], the registration of the buffered descriptor
+  /// @param direct for [Transport#COMPAT], the registration of the direct descriptor; null if the
+  ///     file has no direct descriptor
   CuFileTransport(
       CuFileSession.Opened driver,
       CudaContext context,
@@ -62,19 +64,20 @@ public final class CuFileTransport implements AutoCloseable {
     return driver.kind();
   }
 
-  /// Why some memory was not registered, so that cuFile filled it through a buffer; empty if all was registered.
+  /// The reason why some memory was not registered, so that cuFile filled it through a bounce
+  /// buffer; empty if all memory was registered.
   String bounced() {
     return bounced;
   }
 
-  /// Whether [#write] takes several pieces of memory.
+  /// Whether [#write] accepts several pieces of memory.
   public boolean writesTogether() {
     return driver.cuFile().hasVectors();
   }
 
-  /// Writes pieces of one device's memory to the file, one behind the other, past the page cache if the file has a direct
-  /// descriptor. Work that was queued on the device for that memory must be done. Goes on where cuFile writes less than
-  /// it is asked to.
+  /// Writes pieces of one device's memory to consecutive ranges of the file, past the page cache
+  /// if the file has a direct descriptor. Work that was queued on the device for that memory must
+  /// be done. If cuFile writes fewer bytes than requested, the rest is requested again.
   ///
   /// @param file the file's name in messages
   /// @param pieces up to [CuFile#MAX_PIECES]; one only if [#writesTogether] says no
@@ -128,7 +131,7 @@ public final class CuFileTransport implements AutoCloseable {
   /// Reads into device memory. The bytes have arrived when this returns.
   ///
   /// @param wantDirect whether to go past the page cache; `gds` always does
-  /// @param passed is told the bytes that a device gets from another one
+  /// @param passed is called with the number of bytes that a device gets from another device
   /// @return whether the bytes went past the page cache
   boolean read(
       SourceFile file,
@@ -166,8 +169,8 @@ public final class CuFileTransport implements AutoCloseable {
     return handle == direct || transport() == Transport.GDS;
   }
 
-  /// Whether cuFile brings these pieces to their places well, and all of the memory can be registered; if memory cannot
-  /// be, the report gets the reason.
+  /// Whether [PlacedRows] serves these pieces, and all of their memory can be registered. If some
+  /// memory cannot be registered, the file's report gets the reason.
   boolean suits(Target.Scattered target) {
     if (!PlacedRows.suit(target.pieces())) {
       return false;
@@ -200,7 +203,7 @@ public final class CuFileTransport implements AutoCloseable {
       throw new MisuseException("cuFile cannot fill this memory: it is no slab of a CUDA device");
     }
     if (transport() == Transport.GDS) {
-      // The slab keeps its registration after this.
+      // The slab stays registered after the use is closed.
       try (RegistrationCache.Use use = driver.registrations().use(slab)) {
         noteRefusal(use.refusal());
       }
@@ -217,7 +220,7 @@ public final class CuFileTransport implements AutoCloseable {
       if (direct != null) {
         actions.add(direct::close);
       }
-      // This comes last, since the driver may be closed from then on.
+      // This action comes last, since the driver may be closed as soon as it has run.
       actions.add(whenClosed);
       Cleanup.runAll(actions);
     }

@@ -25,14 +25,15 @@ import java.util.stream.Stream;
 public final class DevicePreparation {
   private static final Set<Thread> RUNNING = ConcurrentHashMap.newKeySet();
 
-  /// The folder in which NVIDIA's driver describes itself on Linux.
+  /// The folder that exists on Linux if NVIDIA's kernel driver is loaded.
   private static final Path DRIVER = Path.of("/proc/driver/nvidia");
 
   private static final AtomicBoolean DRIVER_BEGUN = new AtomicBoolean();
 
   private DevicePreparation() {}
 
-  /// Makes the JVM's exit wait for the preparations: libcuda must not be torn down while it starts.
+  /// Makes the JVM's exit wait for the preparations, because libcuda must not be torn down while
+  /// it starts.
   private static final class ExitHook {
     static {
       Runtime.getRuntime().addShutdownHook(new Thread(DevicePreparation::await));
@@ -41,8 +42,9 @@ public final class DevicePreparation {
     static void add() {}
   }
 
-  /// Begins to make what a load with default options needs on a device, and returns. Failures are ignored: the load
-  /// meets them again, and reports them.
+  /// Begins to make the context and buffers that a load with default options needs on a device,
+  /// and returns without waiting. Failures are ignored, because the load meets the same failure
+  /// and reports it.
   ///
   /// @param choice chooses the device; called in the background, since it may have to start libcuda
   public static void begin(Supplier<Device> choice) {
@@ -51,8 +53,8 @@ public final class DevicePreparation {
         device -> warmUp(device, ReaderRule.threads(device, TransferOptions.defaults(), false)));
   }
 
-  /// Begins to open the devices of a load that no load has opened yet, and makes the buffers of one reader for each. The
-  /// load is planned and opens its files meanwhile.
+  /// Begins to open those devices of a load that are not open yet, and makes the buffers of one
+  /// reader for each of them. Meanwhile the load is planned and opens its files.
   public static void beginLoad(List<Device> devices) {
     for (Device device : devices) {
       if (device instanceof Device.Cuda cuda && !CudaContext.isOpen(cuda)) {
@@ -61,21 +63,23 @@ public final class DevicePreparation {
     }
   }
 
-  /// Begins to load and initialise libcuda where the host has NVIDIA's driver, once a process: that takes a tenth of a
-  /// second, and no memory of a device.
+  /// Begins to load and initialise libcuda if the host has NVIDIA's driver; does nothing after the
+  /// first call in a process. Initialising takes a tenth of a second, and no device memory.
   public static void beginDriver() {
     if (Files.exists(DRIVER) && DRIVER_BEGUN.compareAndSet(false, true)) {
       start(CudaDriver::load);
     }
   }
 
-  /// Does the same as [#begin], but makes only the CUDA context, which is enough for mapping memory of other processes.
+  /// Does the same as [#begin], but makes only the CUDA context. Mapping memory of other processes
+  /// needs nothing else.
   public static void beginContext(Supplier<Device> choice) {
     begin(choice, device -> CudaContext.of(device).open());
   }
 
-  /// Makes the context, and pinned buffers for readers while the driver makes it. All of them are kept for the load. The
-  /// load's readers make their streams and events, as one reader does here, so that its classes are loaded.
+  /// Makes the context and, at the same time, pinned buffers for readers. The load finds all of
+  /// them in the pools. The streams and events of the load's readers are not made here; one reader
+  /// is opened only so that its classes are loaded.
   private static void warmUp(Device.Cuda device, int readers) {
     TransferOptions options =
         ReaderRule.ofLoad(List.of(device), Stream.empty(), TransferOptions.defaults());
@@ -110,7 +114,8 @@ public final class DevicePreparation {
               try {
                 work.run();
               } catch (DeviceUnavailableException | TransferException | OutOfMemoryError _) {
-                // The load meets the same failure, and reports it, or finds the heap that it needs.
+                // The load meets the same failure and reports it, unless the heap has enough
+                // memory by then.
               } finally {
                 RUNNING.remove(Thread.currentThread());
               }

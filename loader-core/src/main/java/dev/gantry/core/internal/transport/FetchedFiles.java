@@ -24,13 +24,15 @@ import org.jspecify.annotations.Nullable;
 /// the CPU from copies of the files.
 ///
 /// @param context the context of the kernels, or null for the CPU
-/// @param asked whether the caller asked for this transport, so that no other may serve
+/// @param asked whether the caller asked for `mapped`, so that no other transport may serve
 record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean asked) {
-  /// Reading a row shorter than this costs the CPU as much as reading this many bytes. If rows are longer on average,
-  /// the CPU reads them as fast as it would copy them, so it gathers nothing.
+  /// The cost in bytes of reading a short row: the CPU takes as long for any row shorter than this
+  /// as for a row of this length. If rows are longer on average, reading them is as fast as
+  /// copying them, so the CPU reads instead of gathering.
   private static final long SHORT_BYTES = 16 << 10;
 
-  /// Whether the next batches are likely to be gathered: files are kept for that.
+  /// Whether the next batches are likely to be gathered, because copies or mappings of files are
+  /// kept already.
   boolean isReady() {
     return mapped.keepsAny(context == null);
   }
@@ -77,7 +79,7 @@ record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean ask
         mapped, lease, plan.gathers(), context == null ? List.of() : plan.normalized());
   }
 
-  /// The cost of reading each file's rows, in bytes.
+  /// The cost of reading each file's rows, in bytes; see [#SHORT_BYTES].
   private long[] costs(Gathers gathers) {
     long least = context == null ? SHORT_BYTES : 0;
     long[] costs = new long[gathers.files().size()];

@@ -11,9 +11,9 @@ import dev.gantry.core.internal.threads.UseGate;
 import dev.gantry.core.internal.transport.FileTransport.OpenFile;
 import java.util.function.BiConsumer;
 
-/// Opens a session's files through their stores, and gives them their transports. Thread-safe.
+/// Opens a session's files through their stores, and chooses a transport for each. Thread-safe.
 ///
-/// @param cuFile the session's driver
+/// @param cuFile opens the session's cuFile driver
 record FileOpener(UseGate gate, Stores stores, CuFileSession cuFile) {
   SourceFile open(Location file, CachePolicy policy) {
     gate.requireOpen();
@@ -55,7 +55,7 @@ record FileOpener(UseGate gate, Stores stores, CuFileSession cuFile) {
             file.isCached()));
   }
 
-  /// Opens a remote file in the cache, which has all of it by now.
+  /// Opens the cache's local copy of a remote file, after the cache has got the whole file.
   OpenFile reopen(OpenFile filling, Device device, TransferOptions options) {
     return Cleanup.orUndo(
         () -> filling.source().local(options.cachePolicy()),

@@ -19,8 +19,9 @@ import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.slf4j.LoggerFactory;
 
-/// Knows the transport of one open file: asks the [TransportOracle], holds the file's registration with cuFile, and
-/// falls back if cuFile fails. Thread-safe, except that [#close] may run only when no transfer does.
+/// Decides the transport of one open file: asks the [TransportOracle], holds the file's
+/// registration with cuFile, and falls back to `staged` if cuFile fails. Thread-safe, except that
+/// [#close] may run only when no transfer runs.
 public final class FileTransport implements AutoCloseable {
   /// A file that is open for reading, and its transport.
   record OpenFile(SourceFile source, FileTransport transport) implements AutoCloseable {
@@ -35,7 +36,7 @@ public final class FileTransport implements AutoCloseable {
   private final CuFileSession cuFileSession;
   private final boolean fromCache;
 
-  /// The context of the device whose memory is used; null for host memory.
+  /// The context of the device whose memory is read into or written from; null for host memory.
   private final @Nullable CudaContext context;
 
   private volatile Question question;
@@ -44,9 +45,9 @@ public final class FileTransport implements AutoCloseable {
   /// still use it.
   private volatile @Nullable CuFileTransport cuFile;
 
-  /// The answer for bytes in the page cache. The answer for all other bytes, in `uncached`, is
-  /// found only when such bytes come, so that a file that is wholly in the page cache costs no
-  /// registration with cuFile.
+  /// The oracle's answer for bytes in the page cache. The oracle is asked for all other bytes,
+  /// whose answer is in `uncached`, only before the first read of such bytes. Thus a file that is
+  /// wholly in the page cache is not registered with cuFile.
   private volatile Answer cached;
 
   private volatile @Nullable Answer uncached;
@@ -55,8 +56,8 @@ public final class FileTransport implements AutoCloseable {
 
   /// @param only the only transport to use, or null to have the best one chosen
   /// @param fromCache whether this is a remote file that is wholly in the cache
-  /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or the only
-  ///     transport asked for cannot serve
+  /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device, or `only`
+  ///     cannot serve
   public FileTransport(
       Location file,
       Descriptors descriptors,
@@ -120,12 +121,12 @@ public final class FileTransport implements AutoCloseable {
     return decided;
   }
 
-  /// Whether the caller asked for one transport, which nothing may replace.
+  /// Whether the caller asked for one transport, which must not be replaced by another.
   boolean isAskedFor() {
     return question.only() != null;
   }
 
-  /// Whether cuFile carries the bytes that do not go through the page cache.
+  /// Whether cuFile moves the bytes that are not in the page cache.
   public boolean usesCuFile() {
     return isByCuFile(of(false));
   }
@@ -137,16 +138,19 @@ public final class FileTransport implements AutoCloseable {
     };
   }
 
-  /// The file's registration with cuFile. Callers must have got a transport from [#of] that uses cuFile.
+  /// The file's registration with cuFile. May be called only after [#of] has returned a transport
+  /// of cuFile.
   public synchronized CuFileTransport cuFile() {
     return Objects.requireNonNull(cuFile);
   }
 
-  /// Has the whole file staged from now on, if cuFile failed and the caller asked for no transport.
+  /// Has the whole file staged from now on, if cuFile has failed and the caller did not ask for
+  /// one transport.
   ///
   /// @param used the transport that failed
   /// @return whether this is the file's first failure
-  /// @throws TransferException `failed`, if there is nothing to fall back to
+  /// @throws TransferException `failed`, if the failed transport is not cuFile's, or the caller
+  ///     asked for one transport
   public synchronized boolean fallBack(Transport used, TransferException failed) {
     if (!isByCuFile(used) || question.only() != null) {
       throw failed;
@@ -163,19 +167,20 @@ public final class FileTransport implements AutoCloseable {
     return true;
   }
 
-  /// Reports the transport of the bytes that were not in the page cache, or of all if all were there.
+  /// Reports the transport of the bytes that were not in the page cache; if all bytes were in the
+  /// page cache, reports their transport.
   public TransferReport.FileReport report() {
     Answer decided = uncached;
     return report(decided == null ? cached : decided);
   }
 
-  /// Reports the transport that bytes which are not in the page cache would use.
+  /// Reports the transport that bytes outside the page cache would use.
   public TransferReport.FileReport prediction() {
     return report(uncached());
   }
 
-  /// Reads the beginning of the file by `gds`, if that would serve it, to see whether cuFile really does. Has the file
-  /// staged from then on if it does not.
+  /// Reads the first block of the file by `gds`, if the oracle chose `gds`, to check that cuFile
+  /// can read the file. If cuFile fails, the file is staged from then on.
   ///
   /// @param bytes the length of the file
   public void tryGds(long bytes) {

@@ -16,18 +16,19 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// `host`: reads into host memory. Slabs get whole blocks. Memory of the caller may be at any address: reads through
-/// the page cache need no alignment. Direct reads need whole blocks at aligned addresses, and go through a buffer
-/// otherwise. For one thread.
+/// `host`: reads into host memory. Slabs are filled in whole blocks. Memory of the caller may be
+/// at any address: reads through the page cache need no alignment, and direct reads that are not
+/// whole blocks at aligned addresses go through a buffer. Only one thread may use an instance.
 final class HostTransport implements AutoCloseable {
-  /// If the pieces of a read are shorter than this on average, one read brings them all, and they are copied out of it:
-  /// a copy costs less than a system call.
+  /// If the pieces of a read are shorter than this on average, one system call reads all of them
+  /// into a buffer, from which they are copied: a copy of this size takes less time than a system
+  /// call.
   private static final long SHORT_BYTES = 32 << 10;
 
   private final @Nullable KnownChecksums sums;
   private @Nullable HostSlab bounce;
 
-  /// @param sums adds the bytes that are read to checksums; null for none
+  /// @param sums adds the bytes that are read to checksums; null if no checksums are wanted
   HostTransport(@Nullable KnownChecksums sums) {
     this.sums = sums;
   }
@@ -46,8 +47,9 @@ final class HostTransport implements AutoCloseable {
     };
   }
 
-  /// Reads into memory of the read's length. If checksums are wanted, reads through the page cache go in steps, so that
-  /// each step is still in the processor's cache when it is added.
+  /// Reads into memory of the read's length. If checksums are wanted, a read through the page
+  /// cache is done in steps, so that the bytes of a step are still in the processor's cache when
+  /// they are added to the checksum.
   static boolean read(
       SourceFile file,
       Read read,
@@ -69,7 +71,7 @@ final class HostTransport implements AutoCloseable {
     return went;
   }
 
-  /// Adds the bytes of a read to checksums, in the memory that they were read into.
+  /// Adds the bytes of a read to the checksums, from the memory that the read filled.
   void sum(Read read, Target target) {
     KnownChecksums sums = this.sums;
     if (sums == null) {
@@ -79,7 +81,8 @@ final class HostTransport implements AutoCloseable {
       case Target.InSlab in ->
           sums.add(read.file(), read.fileOffset(), place(read, in).asSlice(0, read.required()));
       case Target.OnEach _ -> throw new IllegalStateException("what several devices get is staged");
-      // Checksums are of whole tensors, and a piece of several rows has only a part of one.
+      // A checksum covers a whole tensor. A piece of several rows has only a part of a tensor, so
+      // it is left out.
       case Target.Scattered(var pieces) ->
           pieces.stream()
               .filter(piece -> piece.rows().rows() == 1)
@@ -137,7 +140,8 @@ final class HostTransport implements AutoCloseable {
     };
   }
 
-  /// Whether a piece takes all of its read, and lies as direct reads need it.
+  /// Whether a piece begins where the read begins and is whole blocks at an aligned address, as
+  /// direct reads need.
   private static boolean isOnBlocks(Piece piece) {
     Copy2D rows = piece.rows();
     return rows.source() == 0 && (rows.width() | row(piece).address()) % BLOCK_BYTES == 0;
@@ -150,7 +154,7 @@ final class HostTransport implements AutoCloseable {
     return went;
   }
 
-  /// @param bytes the bytes of the read
+  /// @param bytes the bytes of the whole read
   static void scatter(MemorySegment bytes, List<Piece> pieces) {
     pieces.forEach(piece -> piece.rows().run(bytes, segment(piece)));
   }

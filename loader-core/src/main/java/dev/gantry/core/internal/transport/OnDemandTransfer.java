@@ -26,10 +26,11 @@ import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Does reads that are not known in advance, such as a ring's; a [PlannedTransfer] does the others. Opens each file
-/// when it is first read, and keeps the most recently used files open.
+/// Does reads that are not known in advance, such as those of a ring; [PlannedTransfer] does the
+/// reads of a load, which are known. Opens each file when it is first read, and keeps the most
+/// recently used files open.
 ///
-/// Thread-safe, except that [#close] may run only when every reader is closed.
+/// Thread-safe, except that [#close] may run only after every reader is closed.
 public final class OnDemandTransfer implements AutoCloseable {
   /// The least number of files that stay open, however few descriptors the process may have.
   private static final int FEWEST_FILES = 8;
@@ -75,8 +76,8 @@ public final class OnDemandTransfer implements AutoCloseable {
     return Math.clamp(mostDescriptors / 8, FEWEST_FILES, MAX_FILES);
   }
 
-  /// Makes a pool of buffers for the readers alone. Loads have another pool: a ring keeps its buffers for long, and
-  /// loads would have to wait for them.
+  /// Makes a pool of buffers for these readers only. Loads use another pool, because a ring keeps
+  /// its buffers for a long time and loads would wait for them.
   ///
   /// @return null if nothing is staged
   static @Nullable StagedTransport staging(Device device, TransferOptions options, int threads) {
@@ -103,7 +104,8 @@ public final class OnDemandTransfer implements AutoCloseable {
     };
   }
 
-  /// How many readers to open: the number in the options, or what suits the device and the machine.
+  /// The number of readers to open: the number in the options, or else the number that
+  /// [ReaderRule] chooses.
   public int threads() {
     return threads;
   }
@@ -113,8 +115,9 @@ public final class OnDemandTransfer implements AutoCloseable {
     return fetched != null && fetched.isReady();
   }
 
-  /// Prepares a batch to be gathered by a kernel or the CPU, without reads, if that can be done and is faster; empty
-  /// otherwise. The caller closes the gathering when it is done.
+  /// Prepares to gather a batch without reads, by a kernel or by the CPU, if that is possible and
+  /// faster than reading; empty otherwise. The caller closes the gathering when the batch is
+  /// complete.
   ///
   /// @throws dev.gantry.core.TransferException if a file cannot be opened, or is too short
   /// @throws dev.gantry.core.DeviceUnavailableException if [Transport#MAPPED] was asked for and cannot
@@ -125,18 +128,19 @@ public final class OnDemandTransfer implements AutoCloseable {
         : fetched.gathering(plan, files, counter);
   }
 
-  /// Opens a reader; at most [#threads] may be open at once.
+  /// Opens a reader. At most [#threads] readers may be open at once.
   public Reader openReader() {
     return new Reader();
   }
 
-  /// Reports what was read so far. It lists the files that are open now.
+  /// Reports the reads so far, and the files that are open now.
   public TransferReport report() {
     return counter.report(
         threads, List.copyOf(files.reports()), Duration.ofNanos(System.nanoTime() - start));
   }
 
-  /// Ends the running reads of remote files, and the opening of others, so that readers do not wait for a slow server.
+  /// Ends running reads of remote files and the opening of remote files, so that readers do not
+  /// wait for a slow server.
   public void endReads() {
     ended.cancel();
     files.endReads();
@@ -161,9 +165,9 @@ public final class OnDemandTransfer implements AutoCloseable {
 
     private Reader() {}
 
-    /// Begins a read into `target`, and returns without waiting for it if the file is remote. One of the two actions is
-    /// run once, on any thread, unless this throws. The bytes may not have arrived yet when `arrived` is run: see
-    /// [Target#ordered].
+    /// Begins a read into `target`; if the file is remote, returns without waiting for the bytes.
+    /// Unless this throws, either `arrived` or `failed` is run once, on any thread. The bytes may
+    /// not be in device memory yet when `arrived` is run: see [Target#stream].
     ///
     /// @param arrived must not throw
     /// @param failed must not throw
@@ -180,12 +184,14 @@ public final class OnDemandTransfer implements AutoCloseable {
       }
     }
 
-    /// @return whether the read goes on, and closes its use of the file by itself
+    /// @return whether the read goes on after this returns, and then closes its use of the file by
+    ///     itself
     private boolean begin(
         OpenFiles.Use use, Read read, Target target, Runnable arrived, Consumer<Throwable> failed) {
       SourceFile source = use.file().source();
       if (ended.isCancelled()) {
-        // The file may have been opened while [#endReads] ran, which did not see it then.
+        // If the file was opened while [#endReads] ran, that call may not have ended this file's
+        // reads.
         source.endReads();
       }
       source.checkHolds(read.fileOffset() + read.required());
@@ -210,7 +216,7 @@ public final class OnDemandTransfer implements AutoCloseable {
       return true;
     }
 
-    /// Waits for running copies, even after a failure, and frees the buffers.
+    /// Waits for running copies, even after a failure, and gives the buffers back.
     @Override
     public void close() {
       reader.close();

@@ -18,12 +18,13 @@ import java.util.function.Function;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps files open with their transports, and closes the least recently used ones to make room.
+/// Keeps files open with their transports, and closes the least recently used ones if too many are
+/// open.
 ///
-/// At most `mostFiles` are open, or as many as are in use at once if that is more. Thread-safe, except that [#close]
+/// At most `mostFiles` are open, unless more are in use at once. Thread-safe, except that [#close]
 /// may run only when no file is in use.
 final class OpenFiles implements AutoCloseable {
-  /// The errors that mean that the process, or the whole system, has no descriptor left.
+  /// The errors of a process or system that has no descriptor left.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final Function<Location, OpenFile> opener;
@@ -53,7 +54,8 @@ final class OpenFiles implements AutoCloseable {
       return now;
     }
 
-    /// Whether this is a remote file that was opened before the cache had all of it, and by now the cache has.
+    /// Whether this is a remote file that was opened before the cache had the whole file, and the
+    /// cache has it now.
     boolean isWhole() {
       OpenFile now = opened;
       return now != null && now.source().isWhole();
@@ -90,7 +92,7 @@ final class OpenFiles implements AutoCloseable {
   }
 
   /// @param opener opens a file; called by several threads at once
-  /// @param reopener opens a file in the cache, when the cache has all of it
+  /// @param reopener opens the cache's copy of a file, after the cache has got the whole file
   OpenFiles(Function<Location, OpenFile> opener, UnaryOperator<OpenFile> reopener, int mostFiles) {
     this.opener = opener;
     this.reopener = reopener;
@@ -128,13 +130,14 @@ final class OpenFiles implements AutoCloseable {
     return entry;
   }
 
-  /// Opens a file in the cache for the readers to come. Readers of the remote file finish with that.
+  /// Opens the cache's copy of a file for later reads. Reads of the remote file that are running
+  /// continue with the remote file.
   private Entry enterWhole(Entry filling) {
     Entry whole = new Entry(filling.file);
     try {
       OpenFile _ = whole.open(_ -> reopener.apply(filling.ifOpen().getFirst()));
     } catch (GantryException _) {
-      // The remote file goes on serving.
+      // If the copy cannot be opened, the remote file is still used.
       return filling;
     }
     boolean first;
@@ -154,11 +157,12 @@ final class OpenFiles implements AutoCloseable {
     close(leftOver(entry));
   }
 
-  /// Notes that a user left `entry`, and returns the entries to close. They are closed without the lock.
+  /// Notes that a user left `entry`, and returns the entries to close. The caller closes them
+  /// outside the lock.
   private synchronized List<Entry> leftOver(Entry entry) {
     entry.users--;
     if (entry.users == 0 && entry.ifOpen().isEmpty()) {
-      // The file could not be opened.
+      // The entry's file could not be opened.
       entries.remove(entry.file);
     }
     List<Entry> unused = removeUnused(mostFiles);

@@ -24,14 +24,17 @@ import java.util.PriorityQueue;
 import java.util.function.Function;
 import java.util.function.ObjIntConsumer;
 
-/// Has cuFile read the rows of one request to their places. Rows that are adjacent in the file and small are read
-/// together, where libcufile can: a disk is slow at small requests. Bytes that several pieces want are read to one of
-/// them, from which the device copies them to the others. For one thread.
+/// Has cuFile read the rows of one request directly into their memory. Small rows that are
+/// adjacent in the file are read by one call if libcufile has vectored reads, because a disk is
+/// slow at small requests. Bytes that several pieces want are read into one of them; the device
+/// copies them to the others. Only one thread may use an instance.
 final class PlacedRows implements AutoCloseable {
-  /// Larger rows are read by themselves, to their registered memory.
+  /// Rows of this size or larger are each read by a call of their own, into their registered
+  /// memory.
   private static final long TOGETHER_BYTES = 1 << 20;
 
-  /// Shorter rows that do not lie one behind the other are too small for requests to a disk.
+  /// The least length of the rows of a piece that has several: shorter rows are too small for
+  /// requests to a disk.
   private static final long MIN_ROW_BYTES = 64 << 10;
 
   private final CuFileReads reads;
@@ -39,22 +42,24 @@ final class PlacedRows implements AutoCloseable {
   private final Function<Target.Piece, RegistrationCache.Use> registered;
   private final List<RegistrationCache.Use> uses = new ArrayList<>();
 
-  /// Rows that were put off, all in memory of one device and adjacent in the file.
+  /// Small rows that are collected for one vectored read. All are in memory of one device and
+  /// adjacent in the file.
   private final List<Row> putOff = new ArrayList<>();
 
-  /// Rows that were read or put off, and whose bytes later rows may want again, in the order of
-  /// the file.
+  /// Rows that were read or put off and whose bytes later rows may want, too, in the order of
+  /// their file offsets.
   private final Deque<Row> had = new ArrayDeque<>();
 
   private final List<Copy> copies = new ArrayList<>();
 
-  /// The bytes that devices got from others.
+  /// The number of bytes that each device got from another device instead of the file.
   private final Map<Device, Long> passed = new HashMap<>();
 
-  /// A row, or a part of one.
+  /// A row of a piece, or a part of such a row.
   ///
-  /// @param base the registered region that has the place, or the place itself
-  /// @param begin where it begins in the file
+  /// @param base the registered region that contains `place`, or `place` itself if its memory is
+  ///     not registered
+  /// @param begin the offset of the row in the file
   private record Row(CudaContext device, MemorySegment place, MemorySegment base, long begin) {
     long end() {
       return begin + place.byteSize();
@@ -65,10 +70,10 @@ final class PlacedRows implements AutoCloseable {
     }
   }
 
-  /// A copy of bytes that come to two places; the parts have the same begin and end.
+  /// A copy of bytes that two rows want. Both parts have the same begin and end in the file.
   private record Copy(Row from, Row to) {}
 
-  /// The rows of a piece that are not taken yet, of which there is one at least.
+  /// The rows of a piece that are not taken yet; at least one.
   private record Left(int piece, Copy2D rows) {}
 
   /// @param registered begins a use of a piece's memory
@@ -85,8 +90,8 @@ final class PlacedRows implements AutoCloseable {
     };
   }
 
-  /// Whether cuFile brings pieces to their places well: all of them go to devices, no rows are too short, and devices
-  /// that want the same bytes reach one another's memory.
+  /// Whether this class serves the pieces: all of them go to devices, the rows of none are too
+  /// short, and devices that want the same bytes reach each other's memory.
   static boolean suit(List<Target.Piece> pieces) {
     return pieces.stream()
             .allMatch(piece ->
@@ -108,7 +113,8 @@ final class PlacedRows implements AutoCloseable {
     return overlap[0];
   }
 
-  /// Gives the rows of all pieces, in the order of their begins in the file, and the number of each one's piece.
+  /// Calls `consumer` with each row of all pieces and the index of its piece, in the order of the
+  /// rows' offsets.
   private static void inOrder(List<Target.Piece> pieces, ObjIntConsumer<Copy2D> consumer) {
     PriorityQueue<Left> all =
         new PriorityQueue<>(Comparator.comparingLong(left -> left.rows().source()));
@@ -132,10 +138,11 @@ final class PlacedRows implements AutoCloseable {
         .allMatch(from -> devices.stream().allMatch(to -> Replicas.refusal(from, to).isEmpty()));
   }
 
-  /// Reads all rows. Bytes that two devices want are read for each of them if these do not reach one another's memory.
+  /// Reads all rows. If devices that want the same bytes do not reach each other's memory, the
+  /// bytes are read once for each device.
   ///
-  /// @param at where the request begins in the file
-  /// @return the bytes that devices got from others
+  /// @param at the offset of the request in the file
+  /// @return the number of bytes that each device got from another device
   Map<Device, Long> read(List<Target.Piece> pieces, long at) {
     if (!overlap(pieces) || reachOneAnother(pieces)) {
       readOnce(pieces, at);
@@ -169,8 +176,9 @@ final class PlacedRows implements AutoCloseable {
         at + row.source());
   }
 
-  /// Reads what no row before this one had. Rows come in the order of their begins, so that those which end before this
-  /// one are not wanted again, and the others have all from its begin on to their end.
+  /// Reads those bytes of a row that no earlier row had. Rows come in the order of their offsets.
+  /// Therefore earlier rows that end before this row begins are not wanted any more, and each
+  /// other earlier row has all bytes from this row's begin to its own end.
   private void readRow(Row row) {
     while (!had.isEmpty() && had.getFirst().end() <= row.begin()) {
       had.removeFirst();
@@ -224,7 +232,7 @@ final class PlacedRows implements AutoCloseable {
     putOff.clear();
   }
 
-  /// Copies what was read to where else it is wanted, and waits until it is there.
+  /// Copies bytes that were read to the other pieces that want them, and waits for the copies.
   private void copy() {
     Map<CudaContext, CopyQueue> queues = new HashMap<>();
     try {

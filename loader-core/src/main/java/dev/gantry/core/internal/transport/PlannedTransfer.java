@@ -22,10 +22,11 @@ import java.util.Queue;
 import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// Does reads that are known in advance, with several reader threads. For one use, by one thread.
+/// Does reads that are known in advance, with several reader threads. One thread uses an instance
+/// once.
 ///
-/// The first failure, or a cancellation, stops all readers. [#run] returns or throws only when all of them have ended
-/// and nothing is running any more, so that the caller can then free the memory.
+/// The first failure, or a cancellation, stops all readers. [#run] returns or throws only after
+/// all readers, remote reads and copies have ended, so that the caller can free the memory then.
 public final class PlannedTransfer {
   /// One read, and the memory that it fills.
   ///
@@ -34,7 +35,7 @@ public final class PlannedTransfer {
 
   private final Map<Location, OpenFile> files;
 
-  /// The staging of each device; readers take these in turn.
+  /// The staging of each device. The readers are distributed over them round-robin.
   private final List<StagedTransport> staged;
 
   private final AtomicInteger started = new AtomicInteger();
@@ -42,8 +43,8 @@ public final class PlannedTransfer {
   private final TransferOptions options;
   private final WorkerThreads workers;
 
-  /// The reads that are left. A reader that finds no staging buffers returns its read and waits. At least the last
-  /// reader goes on waiting, until it gets buffers or another one takes the read.
+  /// The reads that no reader has taken. A reader that finds no staging buffers returns its read
+  /// and waits for buffers. It stops waiting when no reads are left.
   private final WorkQueue<Task> reads;
 
   private final long totalBytes;
@@ -51,12 +52,12 @@ public final class PlannedTransfer {
   private final TransferCounter counter;
   private final RemoteReads remote;
 
-  /// The tasks that are told when the copies of remote reads to a device are done.
+  /// The tasks whose `arrived` is run after the copies of remote reads to a device are done.
   private final Queue<Task> copied = new ConcurrentLinkedQueue<>();
 
   /// @param files the files of all tasks
   /// @param staged the staging of each device that is read to; empty if nothing is staged
-  /// @param growth how many readers read
+  /// @param growth decides how many readers read
   PlannedTransfer(
       List<Task> tasks,
       Map<Location, OpenFile> files,
@@ -113,9 +114,11 @@ public final class PlannedTransfer {
     done.forEach(task -> task.arrived().run());
   }
 
-  /// Reads until nothing is left. A failure is noted at once, since closing the reader may take a while.
+  /// Does reads until none is left. A failure is reported to the other readers at once, before
+  /// this reader is closed, since closing it may take a while.
   ///
-  /// @param done gets the tasks of local files whose bytes have arrived when the reader is closed
+  /// @param done receives the tasks of local files; their bytes have arrived when the reader is
+  ///     closed
   private void readAll(TransportReader reader, List<Task> done) {
     try {
       for (Task task = reads.take(); task != null; task = reads.take()) {
@@ -137,7 +140,8 @@ public final class PlannedTransfer {
       }
     } catch (RuntimeException | Error e) {
       if (e instanceof TransferException failed && failed.failure() instanceof Failure.Cuda) {
-        // The device does not tell which of the copies failed.
+        // The device does not report which copy failed, so no task is told that its bytes have
+        // arrived.
         done.clear();
         copied.clear();
       }

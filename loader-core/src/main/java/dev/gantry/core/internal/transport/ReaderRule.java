@@ -14,27 +14,32 @@ import java.util.Collection;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Decides how many readers a transfer has, and what its options mean for them. Pure.
+/// Decides how many readers a transfer has, and the size of their requests and buffers. All
+/// methods are pure functions.
 public final class ReaderRule {
-  /// Room in a reader's buffer behind the largest read: the small fields of a batch go into the buffer of a large one,
-  /// and need not wait for the other buffer.
+  /// The bytes of a reader's buffer beyond the largest read. Small fields of a batch fit into the
+  /// buffer of a large field then, and do not wait for the reader's other buffer.
   private static final long SMALL_READS_BYTES = 64 << 10;
 
-  /// The most readers of a load, and the most threads that stage at once in all loads and saves of a session to or from
-  /// one device. More have not been measured for one load, since the hosts at hand have 16 cores for each GPU. With 32 for
-  /// all, six loads took a sixth longer there, and a cancelled one 277 ms to return instead of 77.
+  /// The most readers of a load, and the most threads that stage at once in all loads and saves of
+  /// a session to or from one device. More readers for one load have not been measured, since the
+  /// hosts at hand have 16 cores for each GPU. With 32 staging threads for six concurrent loads,
+  /// the loads took a sixth longer there, and a cancelled load returned after 277 ms instead of
+  /// 77.
   static final int MAX_READERS = 16;
 
-  /// The size of requests to local files whose bytes the CPU brings to GPUs. Smaller buffers are copied from sooner, and
-  /// stay in the processor's cache: on an H200 host, loads of 1 GB by sixteen readers reached 48 GB/s by requests of 2 or
-  /// 4 MiB, 39 by 8 and 36 by 16.
+  /// The size of requests to local files whose bytes are staged for GPUs. The copy from a smaller
+  /// buffer begins sooner, and the buffer stays in the processor's cache: on an H200 host, loads
+  /// of 1 GB by sixteen readers reached 48 GB/s with requests of 2 or 4 MiB, 39 with 8 MiB and 36
+  /// with 16 MiB.
   private static final long STAGED_REQUEST_BYTES = 4L << 20;
 
   private ReaderRule() {}
 
-  /// How many readers to start: the number in the options, or else what suits the device and the machine.
+  /// How many readers to start: the number in the options, or else a number for the device and the
+  /// machine.
   ///
-  /// @param inMemory whether the file system keeps a file in memory
+  /// @param inMemory whether a file is on a file system in memory, such as tmpfs
   static int threads(Device device, TransferOptions options, boolean inMemory) {
     if (options.threads() > 0) {
       return options.threads();
@@ -51,9 +56,9 @@ public final class ReaderRule {
     };
   }
 
-  /// The most readers that a load may come to have for each device: see [ReaderGrowth].
+  /// The most readers to which [ReaderGrowth] may raise a load, for each device.
   ///
-  /// @param threads how many begin
+  /// @param threads the number of readers at the load's begin
   static int mostThreads(Device device, TransferOptions options, int threads) {
     if (options.threads() > 0 || !(device instanceof Device.Cuda cuda)) {
       return threads;
@@ -64,7 +69,8 @@ public final class ReaderRule {
     return threads + (more == 0 ? 0 : Admission.countOf(more, pair, cuda));
   }
 
-  /// Options for a load, with the size of requests that suits its files and devices if the caller chose none.
+  /// Options for a load. If the caller left the size of requests at the default, it is set to suit
+  /// the load's files and devices.
   ///
   /// @param files the files of the load; some may come several times
   public static TransferOptions ofLoad(
@@ -78,17 +84,18 @@ public final class ReaderRule {
         : options;
   }
 
-  /// Options for each of two loads onto a device that run at the same time, while a third thread uses what they loaded.
-  /// On an H200 host with 16 cores, two loads of eight readers each kept that thread from its core for up to 9 ms; two of
-  /// six fill the link as well.
+  /// Options for each of two loads onto a device that run at the same time, while a third thread
+  /// uses the tensors that they loaded. On an H200 host with 16 cores, two loads of eight readers
+  /// each kept that thread from its core for up to 9 ms; two loads of six readers each fill the
+  /// link as well.
   public static TransferOptions ofTwo(Device device, TransferOptions options) {
     return options.threads() == 0 && device instanceof Device.Cuda
         ? options.withThreads(Math.clamp(Runtime.getRuntime().availableProcessors() * 3L / 8, 2, 6))
         : options;
   }
 
-  /// Options for a ring onto a device whose batches the CPU writes for the most part: decoding takes more of its readers' time than reading,
-  /// so eight do not fill the link.
+  /// Options for a ring onto a device whose batches are mostly written by the CPU. Decoding takes
+  /// more of the readers' time than reading, so eight readers do not fill the link.
   public static TransferOptions ofWriters(Device device, TransferOptions options) {
     return options.threads() == 0 && device instanceof Device.Cuda
         ? options.withThreads(
@@ -96,7 +103,8 @@ public final class ReaderRule {
         : options;
   }
 
-  /// The transport that the options ask for, or null for none. Bytes whose checksum is wanted must pass the CPU.
+  /// The transport that the options ask for, or null if they leave the choice. If checksums are
+  /// wanted, the bytes must pass through the CPU.
   static @Nullable Transport transport(Device device, TransferOptions options) {
     Transport asked = options.transport();
     if (options.checksums() == null) {
@@ -111,7 +119,7 @@ public final class ReaderRule {
     return asked == null && device instanceof Device.Cuda ? Transport.STAGED : asked;
   }
 
-  /// Whether readers stage if this transport was asked for; null means none was.
+  /// Whether readers stage bytes if the caller asked for this transport, or for none (null).
   static boolean stages(@Nullable Transport asked) {
     return asked == null || asked == Transport.STAGED;
   }
@@ -121,7 +129,7 @@ public final class ReaderRule {
     return options.limits().requestBytes() + SMALL_READS_BYTES;
   }
 
-  /// The most memory that the readers of an on-demand transfer take for themselves.
+  /// The most memory that the readers of an on-demand transfer take for their buffers.
   public static MemoryUse onDemandUse(Device device, TransferOptions options) {
     boolean stages = device instanceof Device.Cuda && stages(options.transport());
     long pinned =

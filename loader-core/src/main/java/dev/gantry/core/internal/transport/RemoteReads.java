@@ -21,9 +21,10 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// The reads of remote files in one load or ring, whichever threads start them: as many are under way at once as the link
-/// needs, and those threads wait for none of them. Bytes for the host arrive in their places, those for a device in pinned
-/// buffers. Thread-safe.
+/// The reads of remote files in one load or ring. As many requests are under way at once as the
+/// link needs, and the threads that start reads do not wait for the bytes. Bytes for the host
+/// arrive in their destination; bytes for a device arrive in pinned buffers and are copied from
+/// there. Thread-safe.
 final class RemoteReads implements AutoCloseable {
   private final @Nullable RemoteStaging staging;
   private final TransferCounter counter;
@@ -31,8 +32,8 @@ final class RemoteReads implements AutoCloseable {
   private final @Nullable KnownChecksums sums;
   private final PendingReads pending = new PendingReads();
 
-  /// @param staged takes reads that are staged; null if none are
-  /// @param sums adds what comes to checksums; null for none
+  /// @param staged takes reads that are staged; null if nothing is staged
+  /// @param sums adds the bytes that arrive to checksums; null if no checksums are wanted
   RemoteReads(
       @Nullable StagedTransport staged, TransferCounter counter, @Nullable KnownChecksums sums) {
     this.staging = staged == null ? null : new RemoteStaging(staged);
@@ -41,8 +42,8 @@ final class RemoteReads implements AutoCloseable {
     this.sums = sums;
   }
 
-  /// Begins a read, when the link needs one more request. One of the two actions is run once, on any thread, unless this
-  /// throws.
+  /// Waits until the link needs one more request, and begins the read. Unless this throws, either
+  /// `arrived` or `failed` is run once, on any thread.
   ///
   /// @param arrived run when the bytes are in host memory, or their copies to a device are queued: see
   ///     [Target#ordered] and [#drain]. If it throws, the read has failed
@@ -158,8 +159,8 @@ final class RemoteReads implements AutoCloseable {
         });
   }
 
-  /// Waits until the reads that were started have ended, whether or not they failed, and all copies are done that were
-  /// queued on no given stream.
+  /// Waits until all started reads have ended, even if they failed, and until their copies are
+  /// done, except copies on the stream of a [Target].
   void drain() {
     pending.drain();
     if (staging != null) {
@@ -167,7 +168,7 @@ final class RemoteReads implements AutoCloseable {
     }
   }
 
-  /// Waits until the reads that were started have ended, whether or not they failed.
+  /// Waits until all started reads have ended, even if they failed.
   void awaitEnds() {
     pending.drain();
   }

@@ -18,24 +18,25 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Pinned buffers in which the bytes of remote files arrive on their way to a device. As soon as they have arrived, one
-/// queue of copies takes them on. There are as many buffers as the requests under way need, up to a bound in bytes, and
-/// fewer where the host has too little memory. Thread-safe.
+/// Pinned buffers in which the bytes of remote files arrive on their way to a device. As soon as
+/// they have arrived, they are copied on to the device. There are as many buffers as the requests
+/// under way need, up to a bound in bytes, and fewer if the host has too little memory.
+/// Thread-safe.
 final class RemoteStaging implements AutoCloseable {
   private static final int FEWEST_BUFFERS = 2;
 
-  /// How long to wait before asking again whether copies are done, if nothing else happens.
+  /// How long a waiting thread sleeps before it asks the device again whether copies are done.
   private static final long POLL_MILLIS = 1;
 
   private final StagedTransport staged;
   private final List<Buffer> buffers = new ArrayList<>();
 
-  /// Buffers from which copies are running, in the order in which these were queued.
+  /// Buffers from which copies are running, in the order in which their copies were queued.
   private final Deque<Buffer> copying = new ArrayDeque<>();
 
   private final Deque<Buffer> free = new ArrayDeque<>();
 
-  /// The buffer that takes the next reads; null before the first.
+  /// The buffer that the next reads share; null before the first read.
   private @Nullable Buffer filling;
 
   /// The copies; null before the first buffer.
@@ -43,10 +44,11 @@ final class RemoteStaging implements AutoCloseable {
 
   private int maxBuffers;
 
-  /// Buffers that are being allocated.
+  /// The number of buffers that threads are allocating now.
   private int coming;
 
-  /// How often a buffer was added, or something arrived.
+  /// Counts the changes that a waiting thread may wait for: a buffer was added, or a read has
+  /// ended.
   private long changes;
 
   /// Whether the device refused a copy or an event, so that events do not tell which copies are done.
@@ -63,7 +65,7 @@ final class RemoteStaging implements AutoCloseable {
     CudaDriver.@Nullable Stream stream;
     long used;
 
-    /// Reads whose bytes have not arrived yet.
+    /// The number of reads whose bytes have not arrived yet.
     int arriving;
 
     Buffer(int number, PinnedSlab slab) {
@@ -96,14 +98,15 @@ final class RemoteStaging implements AutoCloseable {
       RemoteStaging.this.arrived(this);
     }
 
-    /// Gives the place back, since its bytes will not arrive; does nothing after [#arrived], even if that failed.
+    /// Gives this part of the buffer back, since its bytes will not arrive. Does nothing after
+    /// [#arrived], even if [#arrived] failed.
     void failed() {
       leave(this);
     }
   }
 
-  /// Takes the place of a read, and waits for one if all buffers are in use. Reads share a buffer if their copies are
-  /// queued on the same stream.
+  /// Takes the part of a buffer for a read; waits if all buffers are in use and no more may be
+  /// added. Reads share a buffer if their copies are queued on the same stream.
   ///
   /// @throws TransferException if no buffer can be pinned, the device fails, or the caller is interrupted
   Place take(Read read, Target target) {
@@ -126,7 +129,7 @@ final class RemoteStaging implements AutoCloseable {
     }
   }
 
-  /// The buffer that has room for a read now; null if there is none.
+  /// The buffer that has enough free bytes for a read now; null if there is none.
   private @Nullable Buffer room(Read read, CudaDriver.@Nullable Stream stream) {
     Buffer buffer = filling;
     if (buffer != null
@@ -154,7 +157,8 @@ final class RemoteStaging implements AutoCloseable {
     }
   }
 
-  /// Marks the end of a buffer's copies if all of its reads have arrived and no other comes.
+  /// Marks the end of a buffer's copies, if all of its reads have ended and the buffer gets no
+  /// more reads.
   private void finish(Buffer buffer) {
     if (buffer.arriving > 0 || buffer.equals(filling)) {
       return;
@@ -185,7 +189,8 @@ final class RemoteStaging implements AutoCloseable {
     }
   }
 
-  /// Adds a buffer. This pins it without the lock, since bytes arrive meanwhile.
+  /// Adds a buffer. The buffer is pinned outside the lock, since bytes of other reads arrive
+  /// meanwhile.
   private void grow() {
     PinnedSlab slab = null;
     TransferException failure = null;
@@ -201,7 +206,7 @@ final class RemoteStaging implements AutoCloseable {
     }
   }
 
-  /// Whether there is no buffer and none is coming: other threads may be adding theirs.
+  /// Whether there is no buffer, and no other thread is adding one.
   private synchronized boolean hasNone() {
     return buffers.isEmpty() && coming == 0;
   }
@@ -256,14 +261,16 @@ final class RemoteStaging implements AutoCloseable {
     }
   }
 
-  /// Waits until all copies are done that were queued on no given stream. Nothing may be arriving.
+  /// Waits until all copies are done, except copies on the stream of a [Target]. No read may be
+  /// under way.
   synchronized void drain() {
     if (copies != null) {
       copies.drain();
     }
   }
 
-  /// Waits for running copies, even after a failure, and frees the buffers. Nothing may be arriving.
+  /// Waits for running copies, even after a failure, and frees the buffers. No read may be under
+  /// way.
   @Override
   public synchronized void close() {
     TargetCopies closing = copies;
@@ -275,8 +282,8 @@ final class RemoteStaging implements AutoCloseable {
       actions.add(closing::close);
     }
     actions.add(() -> {
-      // Copies that could not be awaited may still read the buffers, which then stay allocated for
-      // good.
+      // If waiting for the copies failed, they may still read the buffers, which then stay
+      // allocated for good.
       if (awaited[0] || (closing != null && closing.comesToRest())) {
         Slab.releaseAll(buffers.stream().map(buffer -> buffer.slab).toList());
       }
@@ -289,7 +296,7 @@ final class RemoteStaging implements AutoCloseable {
     Cleanup.runAll(actions);
   }
 
-  /// @return whether the events told that all copies are done
+  /// @return whether the events showed that all copies are done
   private boolean awaitCopies(TargetCopies closing) {
     Buffer last = filling;
     filling = null;

@@ -10,8 +10,9 @@ import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.store.SourceFile;
 import org.jspecify.annotations.Nullable;
 
-/// Reads by cuFile whose places in a slab are no whole blocks. cuFile would bring these through bounce buffers of its own, of
-/// 1 MiB; so it reads into a slab beside, from which the device copies. For one thread.
+/// Reads by cuFile whose destination in a slab is not aligned to blocks. cuFile would move such
+/// bytes through its own bounce buffers of 1 MiB; instead, it reads into an aligned temporary
+/// slab, from which the device copies. Only one thread may use an instance.
 final class ShiftedReads implements AutoCloseable {
   private @Nullable DeviceSlab beside;
 

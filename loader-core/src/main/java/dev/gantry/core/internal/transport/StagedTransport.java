@@ -22,8 +22,9 @@ import org.jspecify.annotations.Nullable;
 /// @param context the context of the device that the slabs are on
 /// @param buffers the share of a pool that the buffers come from
 /// @param bufferBytes the size of a buffer: at least that of the largest read
-/// @param sleepers whether readers sleep while they wait for a buffer, because its copies may wait long for their slab
-/// @param replicas all devices that get the same bytes; null if no two do
+/// @param sleepers whether readers sleep, instead of spinning, while they wait for a buffer,
+///     because its copies may wait long for the slab that they fill
+/// @param replicas the devices that get the same bytes; null if no two devices do
 public record StagedTransport(
     CudaContext context,
     StagingPool.Share buffers,
@@ -32,16 +33,17 @@ public record StagedTransport(
     @Nullable Replicas replicas) {
   /// Opens the buffers of one reader thread.
   ///
-  /// @param wanted whether to wait if all buffers are in use, as for [StagingPool.Share#take]
-  /// @param growth is told how often the reader waits for the device
+  /// @param wanted asked while all buffers are in use: whether to go on waiting, as for
+  ///     [StagingPool.Share#take]
+  /// @param growth counts how often the reader waits for the device
   /// @return null if the caller would have to wait and `wanted` is false
   @Nullable Reader openReader(BooleanSupplier wanted, ReaderGrowth growth) {
     StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
     return pair == null ? null : new Reader(pair, growth);
   }
 
-  /// One thread's two buffers. Reads that are smaller than a buffer share it if their copies are queued on the same
-  /// stream. For one thread.
+  /// The two buffers of one reader thread, which alone may use an instance. Reads that are smaller
+  /// than a buffer share it if their copies are queued on the same stream.
   final class Reader implements AutoCloseable {
     final StagingPool.Pair pair;
     private final TargetCopies copies;
@@ -59,18 +61,20 @@ public record StagedTransport(
               () -> new TargetCopies(StagedTransport.this), () -> buffers.giveBack(pair));
     }
 
-    /// Turns to the other buffer, after waiting for its copies, if this buffer has no room for the read.
+    /// Switches to the other buffer, after waiting for its copies, if the read does not fit this
+    /// buffer or its copies go to another stream.
     void makeRoom(Read read, Target target) {
       if (used + read.length() > bufferBytes || target.stream() != stream) {
         turnToTheOther(target);
       }
     }
 
-    /// Reads into a buffer and queues the copy into `target`. The bytes may not have arrived yet when this returns: see
-    /// [Target#ordered] and [#drain].
+    /// Reads into a buffer and queues the copy into `target`. The copy may still be running when
+    /// this returns: see [Target#stream] and [#drain].
     ///
     /// @param direct whether to go past the page cache
-    /// @param sums adds the bytes to checksums while they are in the buffer; null for none
+    /// @param sums adds the bytes to checksums while they are in the buffer; null if no checksums
+    ///     are wanted
     /// @return whether the bytes went past the page cache
     boolean read(
         SourceFile file, Read read, Target target, boolean direct, @Nullable KnownChecksums sums) {
@@ -84,8 +88,8 @@ public record StagedTransport(
       return went;
     }
 
-    /// Marks the end of this buffer's copies, waits for the other buffer's copies, and then turns to it; does not turn
-    /// if the wait fails.
+    /// Marks the end of this buffer's copies, waits for the other buffer's copies, and then
+    /// switches to the other buffer; does not switch if the wait fails.
     private void turnToTheOther(Target target) {
       copies.record(turn);
       copies.passOn();

@@ -18,15 +18,16 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Copies reads from pinned buffers to their targets: has a queue of copies for each device that they go to, and an event
-/// in each for every buffer. For one thread at a time.
+/// Copies the bytes of reads from pinned buffers to their targets. It has a queue of copies for
+/// each target device, and each queue has an event for every buffer. Only one thread may use an
+/// instance at a time.
 final class TargetCopies implements AutoCloseable {
   /// The queue to the transport's own device.
   private final CopyQueue own;
 
   private final boolean sleepers;
 
-  /// All queues, [#own] first; the others are opened when they are needed.
+  /// All queues, [#own] first. The queues to other devices are opened when they are needed.
   private final List<CopyQueue> queues = new ArrayList<>(1);
 
   private final Replicas.@Nullable Copies replicated;
@@ -70,12 +71,13 @@ final class TargetCopies implements AutoCloseable {
     }
   }
 
-  /// The slab of the transport's own device, among those of all devices.
+  /// The slab on the transport's own device, out of `slabs`.
   Slab own(List<Slab> slabs) {
     return Objects.requireNonNull(replicated).own(slabs);
   }
 
-  /// Queues the copies of a read's bytes from the own device's slab, which has them, to the other devices' slabs.
+  /// Queues copies of a read's bytes from the slab of the transport's own device to the slabs of
+  /// the other devices.
   void passOn(List<Slab> slabs, Read read) {
     Objects.requireNonNull(replicated).pass(slabs, read);
     passOn();
@@ -99,12 +101,13 @@ final class TargetCopies implements AutoCloseable {
     }
   }
 
-  /// Marks all copies so far as those of `buffer`.
+  /// Records `buffer`'s event after all copies so far, which are the copies from this buffer.
   void record(int buffer) {
     queues.forEach(queue -> queue.record(buffer));
   }
 
-  /// Queues what the transport's own device passes on to others. This does not use the buffers.
+  /// Queues the copies from the transport's own device to the other devices. These copies do not
+  /// use the buffers.
   void passOn() {
     if (replicated != null) {
       replicated.queuePassed(own);
@@ -121,7 +124,7 @@ final class TargetCopies implements AutoCloseable {
     return queues.stream().allMatch(queue -> queue.isDone(buffer));
   }
 
-  /// Waits until all copies are done that were queued on no given stream.
+  /// Waits until all copies are done, except copies on the stream of a [Target].
   void drain() {
     passOn();
     queues.forEach(CopyQueue::drain);
@@ -129,13 +132,13 @@ final class TargetCopies implements AutoCloseable {
 
   /// Waits for all work on the devices, after another wait has failed.
   ///
-  /// @return whether they could be waited for; if not, copies may still be running
+  /// @return whether the wait succeeded on all devices; if not, copies may still be running
   boolean comesToRest() {
     return queues.stream().map(queue -> queue.context().comesToRest()).toList().stream()
         .allMatch(Boolean::booleanValue);
   }
 
-  /// Gives back streams and events. Copies on given streams must be done before.
+  /// Gives back streams and events. Copies on the streams of [Target]s must be done before.
   @Override
   public void close() {
     CopyQueue.closeAll(queues);

@@ -46,10 +46,10 @@ import java.util.function.BiFunction;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Does a session's transfers, and has what they share: stores, the cuFile driver, staging buffers, kept files.
-/// Thread-safe.
+/// Does a session's transfers, and owns the stores, the cuFile driver, the staging buffers and the
+/// kept files that they share. Thread-safe.
 public final class TransferEngine implements AutoCloseable {
-  /// The most bytes of the buffers of the threads that stage to or from one device.
+  /// The most bytes of staging buffers for one device.
   private static final long MAX_STAGING_BYTES = 1L << 30;
 
   /// How many files are opened at the same time.
@@ -71,7 +71,7 @@ public final class TransferEngine implements AutoCloseable {
 
   private final FileOpener opener;
 
-  /// The last steps of [#close]. They are made before there is anything to free.
+  /// The last steps of [#close]. The constructor makes this list before there is anything to free.
   private final List<Runnable> closing;
 
   private final Runnable free = this::free;
@@ -80,8 +80,8 @@ public final class TransferEngine implements AutoCloseable {
     this(calls, List.of(), null);
   }
 
-  /// @param given stores besides the registered ones; closed with this
-  /// @param settings settings of libcufile; null for its own
+  /// @param given stores besides the registered ones; the engine closes them
+  /// @param settings settings for libcufile; null for libcufile's own
   public TransferEngine(FileCalls calls, List<Store> given, @Nullable CuFileConfig settings) {
     this.cuFile = new CuFileSession(settings);
     this.calls = calls;
@@ -132,7 +132,7 @@ public final class TransferEngine implements AutoCloseable {
     return calls;
   }
 
-  /// Counts what this session has done; each operation adds to it.
+  /// The session's counters, to which each operation adds.
   public SessionCounters counters() {
     return counters;
   }
@@ -144,19 +144,19 @@ public final class TransferEngine implements AutoCloseable {
 
   /// The devices that get the bytes of a read.
   public enum Spread {
-    /// One device gets them.
+    /// One device gets all bytes.
     ONE_DEVICE,
-    /// Each of several devices gets all of them.
+    /// Each of several devices gets all bytes.
     EACH_DEVICE,
-    /// Devices get parts of them.
+    /// Each of several devices gets a part of the bytes.
     PARTS
   }
 
   /// Does reads. Each byte is read once, even if several devices get it.
   ///
   /// @param devices the devices, each once
-  /// @param tasks makes the reads with the memory that each fills; called once, after all files were found to be long
-  ///     enough
+  /// @param tasks makes the tasks: each read with the memory that it fills. Called once, after all
+  ///     files were found to be long enough
   /// @throws MisuseException if a device is named twice
   /// @throws DeviceUnavailableException if a transport was asked for that does not serve these devices
   public TransferReport transfer(
@@ -207,8 +207,9 @@ public final class TransferEngine implements AutoCloseable {
     }
   }
 
-  /// @param staging gives the staging of each device that is read to, that of `device` first; empty for the host. Called
-  ///     when the files are open: meanwhile another thread may be making the device's context
+  /// @param staging gives the staging of each device that is read to, the staging of `device`
+  ///     first; empty for the host. Called after the files are open, so that another thread can
+  ///     make the device's context while they are opened
   private TransferReport transfer(
       List<Read> reads,
       Device device,
@@ -229,7 +230,8 @@ public final class TransferEngine implements AutoCloseable {
       int threads = ReaderRule.threads(device, options, inMemory);
       if (device instanceof Device.Cuda cuda
           && ReaderRule.stages(ReaderRule.transport(device, options))) {
-        // Requests to remote files take more buffers only where there is memory for them.
+        // For remote files, one pair of buffers is required here; more are added later if there is
+        // memory for them.
         Admission.requirePinned(
             stagingPool(cuda)
                 .mostBytes(
@@ -268,8 +270,9 @@ public final class TransferEngine implements AutoCloseable {
     return new ReaderGrowth(Math.max(begin, readers.getOrDefault(device, 0)), most);
   }
 
-  /// Waits until each device has room for a staging pair, so that a load takes memory only when it can go on. All loads
-  /// wait for devices in the same order, so that none waits for another one in a circle.
+  /// Waits until a pair of staging buffers is free for each device, so that a load allocates its
+  /// memory only when it can begin to read. All loads wait for devices in the same order, so that
+  /// they cannot deadlock.
   private static void awaitTurn(List<StagedTransport> staged, TransferOptions options) {
     Cancellation cancellation = options.cancellation();
     staged.stream()
@@ -286,16 +289,18 @@ public final class TransferEngine implements AutoCloseable {
         });
   }
 
-  /// Opens the files of all reads: remote ones at the same time, since each waits for its server. The first failure ends
-  /// the opening of the others.
+  /// Opens the files of all reads. Remote files are opened concurrently, since opening waits for a
+  /// server. The first failure ends the opening of the other files.
   ///
-  /// @param opened gets each file as soon as it is open; the caller closes them, also after a failure
+  /// @param opened receives each file as soon as it is open; the caller closes the files, also
+  ///     after a failure
   /// @return the files in the order of the reads
   private Map<Location, OpenFile> open(
       List<Read> reads, Device device, TransferOptions options, Map<Location, OpenFile> opened) {
     Map<Location, Long> ends = new LinkedHashMap<>();
     for (int i = 0; i < reads.size(); i++) {
-      // All reads of one file come one after the other, in the order of their offsets.
+      // The reads of one file are consecutive, in the order of their offsets, so its last read
+      // ends last.
       if (i + 1 == reads.size() || !reads.get(i + 1).file().equals(reads.get(i).file())) {
         Read last = reads.get(i);
         ends.merge(last.file(), last.fileOffset() + last.required(), Math::max);
@@ -320,7 +325,7 @@ public final class TransferEngine implements AutoCloseable {
     return files;
   }
 
-  /// Opens remote files through `cache` from now on; it is closed with this.
+  /// Opens remote files through `cache` from now on. The engine closes the cache.
   public void use(FileCache cache) {
     using(() -> {
       stores.use(cache);
@@ -343,8 +348,8 @@ public final class TransferEngine implements AutoCloseable {
         opener, mapped, device, options, opened, calls.mostDescriptors(), counters);
   }
 
-  /// Frees streams, events and memory of devices, pinned memory and host memory that nothing uses now. Also gives up
-  /// registrations of mapped files.
+  /// Frees idle streams, events, device memory, pinned memory and host memory, and the
+  /// registrations of kept files.
   public void freeIdle() {
     DevicePreparation.await();
     Cleanup.runAll(List.of(mapped::freeIdle, CudaContext::freeIdle, HostSlab::freeIdle));
@@ -366,14 +371,17 @@ public final class TransferEngine implements AutoCloseable {
     });
   }
 
-  /// @throws dev.gantry.core.MisuseException if a transfer's listener calls this: [#close] would wait for itself
+  /// @throws dev.gantry.core.MisuseException if a transfer's listener calls this, because [#close]
+  ///     would then wait for its own caller
   public void requireMayClose() {
     gate.requireMayClose();
   }
 
-  /// Waits for the running transfers, then frees what is idle and closes the cuFile driver.
+  /// Waits for the running transfers, then frees idle resources and closes the kept files, the
+  /// cuFile driver and the stores.
   ///
-  /// @throws MisuseException if a transfer's listener calls this: it would wait for itself
+  /// @throws MisuseException if a transfer's listener calls this, because the call would wait for
+  ///     its own caller
   @Override
   public void close() {
     gate.close(free);

@@ -10,21 +10,22 @@ import dev.gantry.core.internal.checksum.KnownChecksums;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
-/// How bytes are read.
+/// The options of a load's or a ring's reads.
 ///
-/// @param threads the number of reader threads, or 0 for what suits the device and the machine. A reader that stages
-///     has two buffers of a request's size; in a ring each has 64 KiB more. At most 16 threads of all loads and saves
-///     of a session stage at once on a device; the loads and saves share these evenly, and a reader without buffers
-///     leaves its reads to the others
-/// @param transport the only transport to use, or null to have the best one chosen for each file. It is an error if the
-///     only one cannot serve
+/// @param threads the number of reader threads, or 0 to have a number chosen for the device and
+///     the machine. A reader that stages has two buffers of a request's size; in a ring, each
+///     buffer has 64 KiB more. At most 16 threads of all loads and saves of a session stage at
+///     once on a device. The loads and saves share these 16 evenly, and a reader without buffers
+///     leaves its reads to the readers that have some
+/// @param transport the only transport to use, or null to have the best one chosen for each file.
+///     If this transport cannot serve, the load or ring fails
 /// @param cachePolicy whether reads go through the page cache
 /// @param progress called with the number of bytes that have been read
-/// @param cancellation ends the transfer early
+/// @param cancellation ends the transfer early when it is cancelled
 /// @param slabCapacity the least memory that a load's slab takes on a device, in bytes, so that later slabs fit the
 ///     same memory
-/// @param checksums compared with the bytes that the CPU sees; bytes are then staged instead of read by cuFile. Null to
-///     compare nothing
+/// @param checksums the checksums to compare with the bytes; the bytes then pass through the CPU
+///     and are staged instead of read by cuFile. Null to compare nothing
 public record TransferOptions(
     PlanLimits limits,
     int threads,

@@ -11,14 +11,14 @@ import dev.gantry.core.internal.mapped.KeptFiles;
 import dev.gantry.core.internal.plan.PlanLimits;
 import org.jspecify.annotations.Nullable;
 
-/// Decides which transport moves the bytes of a file, and says why not a better one. Loads, rings, saves and
-/// `gantry doctor` all ask it. Pure; thread-safe.
+/// Decides which transport moves the bytes of a file, and gives the reason why no better transport
+/// serves. Loads, rings, saves and `gantry doctor` all ask it. Pure; thread-safe.
 ///
 /// Bytes for host memory go by `host`. Between a file and a CUDA device:
 ///
 /// - Bytes in the page cache are `staged`, which is faster than any transport that bypasses the cache.
-/// - Other bytes go by `gds` if the file can be opened past the page cache and libcufile takes it;
-///   else they are `staged`.
+/// - Other bytes go by `gds` if the file can be opened with `O_DIRECT` and libcufile accepts it;
+///   otherwise they are `staged`.
 /// - Batches whose files are read repeatedly are `mapped`; [KeptFiles] decides that for each batch.
 /// - `compat` serves only if it was asked for: it copies through the CPU as `staged` does, and more slowly.
 /// - Once cuFile has failed for a file, all of its bytes are `staged`.
@@ -30,8 +30,9 @@ public final class TransportOracle {
   /// @param file the file, for messages
   /// @param device the device whose memory the bytes are read into or written from
   /// @param only the only transport to use, or null to have the best one chosen
-  /// @param descriptorAbsence why the file has no descriptor; empty if it has one
-  /// @param directAbsence why the file cannot be used past the page cache; empty if it can
+  /// @param descriptorAbsence the reason why the file has no descriptor; empty if it has one
+  /// @param directAbsence the reason why the file cannot be read or written past the page cache;
+  ///     empty if it can
   /// @param failure the failure after which cuFile is no longer used for the file; empty if there was none
   public record Question(
       Location file,
@@ -45,15 +46,15 @@ public final class TransportOracle {
     }
   }
 
-  /// @param reason why not a better transport; empty if this is the best
+  /// @param reason the reason why no better transport serves; empty if this is the best
   public record Answer(Transport transport, String reason) {}
 
-  /// Asks cuFile whether it takes the file. The question costs a registration, so the oracle asks
-  /// only if its answer depends on it.
+  /// Asks cuFile whether it accepts the file. Asking registers the file, which takes time, so the
+  /// oracle asks only if its decision depends on the answer.
   @FunctionalInterface
   public interface CuFileProbe {
     /// @param transport either `gds` or `compat`
-    /// @return why cuFile does not take the file by this transport; empty if it does
+    /// @return the reason why cuFile does not accept the file for this transport; empty if it does
     String refusal(Transport transport);
   }
 
@@ -106,7 +107,8 @@ public final class TransportOracle {
         : new Answer(Transport.STAGED, "no gds: " + refusal);
   }
 
-  /// Asks why a transport by cuFile cannot serve. Only `gds` needs a file that is open past the page cache.
+  /// Finds the reason why a transport of cuFile cannot serve; empty if it can. Only `gds` needs a
+  /// direct descriptor.
   private static String refusal(Question question, Transport transport, CuFileProbe cuFile) {
     if (!question.descriptorAbsence().isEmpty()) {
       return question.descriptorAbsence();

@@ -22,8 +22,9 @@ import java.util.Objects;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Reads ranges of local files into slabs, each range by its transport; [RemoteReads] has the others. Takes staging
-/// buffers for the first read that is staged. For one thread.
+/// Reads ranges of local files into slabs, each range by its transport; [RemoteReads] reads remote
+/// files. Takes staging buffers before the first read that is staged. Only one thread may use an
+/// instance.
 final class TransportReader implements AutoCloseable {
   private final @Nullable StagedTransport staged;
   private final TransferCounter counter;
@@ -34,12 +35,13 @@ final class TransportReader implements AutoCloseable {
 
   private StagedTransport.@Nullable Reader staging;
 
-  /// Passes on to other devices what cuFile has read; null before the first such read.
+  /// Copies bytes that cuFile has read from this reader's device to other devices; null before the
+  /// first such read.
   private @Nullable TargetCopies passing;
 
-  /// @param staged takes reads that are staged; null if none are
-  /// @param sums adds what the CPU reads to checksums; null for none
-  /// @param growth is told how often this reader waits for the device
+  /// @param staged takes reads that are staged; null if nothing is staged
+  /// @param sums adds the bytes that the CPU reads to checksums; null if no checksums are wanted
+  /// @param growth counts how often this reader waits for the device
   TransportReader(
       @Nullable StagedTransport staged,
       TransferCounter counter,
@@ -52,7 +54,8 @@ final class TransportReader implements AutoCloseable {
     this.host = new HostTransport(sums);
   }
 
-  /// Does one read. The bytes may not have arrived yet when this returns: see [Target#ordered] and [#drain].
+  /// Does one read. Copies to the device may still be running when this returns: see
+  /// [Target#stream] and [#drain].
   ///
   /// @return false if the read was not done, because all staging buffers are in use: see [#awaitBuffers]
   boolean read(OpenFile file, Read read, Target target) {
@@ -65,7 +68,8 @@ final class TransportReader implements AutoCloseable {
       if (staging == null) {
         return false;
       }
-      // Makes room before the read's time is taken.
+      // A wait for a buffer must not count as time of the read, so the buffer is made free before
+      // the clock starts.
       staging.makeRoom(read, target);
     }
     TimedEvent event = TimedEvent.begun(EventKind.READ);
@@ -95,7 +99,7 @@ final class TransportReader implements AutoCloseable {
     return true;
   }
 
-  /// Does a read, and measures it if it goes past the page cache.
+  /// Does a read, and measures the disk's speed if the read goes past the page cache.
   private boolean watched(SourceFile source, Read read, boolean direct, BooleanSupplier reading) {
     if (!direct
         || read.length() < DiskSpeeds.LEAST_BYTES
@@ -129,10 +133,10 @@ final class TransportReader implements AutoCloseable {
     counter.addRead(transport, read.length(), direct, residency);
   }
 
-  /// Returns the transport of a read. Reads are staged if cuFile cannot bring their bytes to
-  /// their places: if it cannot register the memory, unless the caller asked for cuFile; if the
-  /// rows are too short for a disk; and if the host gets the bytes, or a device that the others
-  /// cannot reach.
+  /// Returns the transport of a read. Although the file's transport is cuFile's, a read is staged
+  /// if cuFile cannot register the memory and the caller did not ask for cuFile, if the rows are
+  /// too short for requests to a disk, or if some bytes go to the host or to a device that the
+  /// others cannot reach.
   private Transport transport(OpenFile file, Target target, boolean direct) {
     Transport transport = file.transport().of(!direct);
     return switch (transport) {
@@ -156,7 +160,8 @@ final class TransportReader implements AutoCloseable {
     return staged == null ? null : staged.replicas();
   }
 
-  /// Has cuFile read a range. If several devices get it, it comes to this reader's own; see [#passOn].
+  /// Has cuFile read a range. If several devices get the range, it is read to this reader's own
+  /// device; see [#passOn].
   private boolean byCuFile(OpenFile file, Read read, Target target, boolean direct) {
     Target own =
         target instanceof Target.OnEach(var slabs) ? Target.of(passing().own(slabs)) : target;
@@ -169,7 +174,8 @@ final class TransportReader implements AutoCloseable {
     return wentDirectly;
   }
 
-  /// Has this reader's device pass on to the others what cuFile has read for all of them.
+  /// Has this reader's device copy the bytes that cuFile has read to the other devices that get
+  /// them.
   private void passOn(Read read, Target target, Transport transport) {
     boolean byCuFile = transport == Transport.GDS || transport == Transport.COMPAT;
     if (byCuFile && target instanceof Target.OnEach(var slabs)) {
@@ -186,7 +192,8 @@ final class TransportReader implements AutoCloseable {
 
   /// Waits for staging buffers, unless this reader has some.
   ///
-  /// @param wanted whether to wait, as for [dev.gantry.core.internal.copies.StagingPool.Share#take]
+  /// @param wanted asked whether to go on waiting, as for
+  ///     [dev.gantry.core.internal.copies.StagingPool.Share#take]
   void awaitBuffers(BooleanSupplier wanted) {
     if (staging == null && staged != null) {
       staging = staged.openReader(wanted, growth);
