@@ -118,7 +118,7 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     try {
       return open.next();
     } catch (MalformedFileException fault) {
-      throw first(before, fault);
+      throw first(before, before.size(), (_, _) -> {}, fault);
     }
   }
 
@@ -126,15 +126,18 @@ final class StreamSource implements BatchPlanSource<BatchView> {
     try {
       dataset.buffers().read(buffer, from, to, sink);
     } catch (MalformedFileException fault) {
-      throw first(buffer, fault);
+      throw first(buffer, from, sink, fault);
     }
   }
 
-  /// Returns the error of the batch's first record with a wrong checksum, which may come before the record
-  /// that has failed.
-  private MalformedFileException first(RecordBuffer buffer, MalformedFileException found) {
+  /// Returns the fault of the batch's first faulty record: a record that another thread has still to read may come before
+  /// the record that has failed.
+  ///
+  /// @param before how many of the batch's records come before those that the calling thread reads
+  private MalformedFileException first(
+      RecordBuffer buffer, int before, RecordSink sink, MalformedFileException found) {
     try {
-      dataset.buffers().read(buffer, 0, buffer.size(), (_, _) -> {});
+      dataset.buffers().read(buffer, 0, before, sink);
       return found;
     } catch (MalformedFileException fault) {
       return fault;

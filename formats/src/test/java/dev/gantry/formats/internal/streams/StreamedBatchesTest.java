@@ -188,6 +188,23 @@ class StreamedBatchesTest {
     }
   }
 
+  /// The writers of a batch run last to first here, so a later record fails before the first one is decoded.
+  @Test
+  void theFirstRecordThatIsNotAsItsFeaturesSayIsTheFault() {
+    Path file = folder.resolve("others");
+    try (TfRecordWriter writer = TfRecordWriter.create(session, file, Compression.NONE)) {
+      for (int i = 0; i < 8; i++) {
+        writer.write(new ExampleBuilder().int64s(i == 0 ? "id" : "other", i).toBytes());
+      }
+      writer.commit();
+    }
+    try (StreamedBatches batches = open(List.of(file), OrderOptions.of(8), OPTIONS)) {
+      assertThatThrownBy(() -> Streams.run(batches, batches.start()))
+          .isInstanceOf(MalformedFileException.class)
+          .hasMessageContaining("missing-feature: record 1: feature 'id'");
+    }
+  }
+
   @Test
   void memoryOfRecordsIsUsedAgainAndGivenBack() {
     Path file = write(0, 64);
