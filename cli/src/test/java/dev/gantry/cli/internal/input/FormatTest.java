@@ -121,7 +121,18 @@ class FormatTest {
   }
 
   @ParameterizedTest
-  @ValueSource(strings = {"x", "x.bin", "x.pt", "x.gguf", "x.jsonl", "x.parquet", "x.png"})
+  @ValueSource(
+      strings = {
+        "x",
+        "x.bin",
+        "x.pt",
+        "x.gguf",
+        "x.jsonl",
+        "x.parquet",
+        "x.png",
+        "x.safetensors",
+        "x.tar"
+      })
   void anEmptyFileIsCalledEmpty(String name) throws IOException {
     Path file = Files.createFile(temporary.resolve(name));
     assertThat(TestSamples.fail(65, "inspect", file).err())

@@ -41,6 +41,7 @@ final class HeaderParser {
 
   /// Reads the header's length in bytes, and checks it before it is used.
   private long headerLength() {
+    OtherFormats.refuseEmpty(bytes);
     if (bytes.length() < LENGTH_BYTES) {
       throw malformed(
           0, "header-too-small", "the file has " + bytes.length() + " bytes, not even 8");

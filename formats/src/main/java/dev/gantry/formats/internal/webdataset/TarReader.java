@@ -193,6 +193,9 @@ public final class TarReader implements AutoCloseable {
 
   private TarHeader header(long at) {
     int have = require(TarHeader.BYTES);
+    if (have == 0 && at == 0) {
+      throw fault(at, "empty-file", "the file is empty");
+    }
     if (have < TarHeader.BYTES) {
       throw fault(
           at,

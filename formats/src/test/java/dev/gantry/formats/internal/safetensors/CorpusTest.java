@@ -72,7 +72,7 @@ class CorpusTest {
     "duplicate-dtype, duplicate-field, 28",
     "duplicate-metadata, duplicate-metadata, 34",
     "duplicate-tensor-name, duplicate-tensor, 61",
-    "empty-file, header-too-small, 0",
+    "empty-file, empty-file, 0",
     "end-before-start, end-before-start, 55",
     "fractional-dimension, fractional-dimension, 37",
     "hole-at-start, hole, 63",

@@ -184,7 +184,7 @@ class SampleReaderTest {
     }
     byte[] one = {1};
     return Stream.of(
-        Arguments.of("empty", NOTHING, "truncated", 0),
+        Arguments.of("empty", NOTHING, "empty-file", 0),
         Arguments.of("no end", Arrays.copyOf(good, 1024), "truncated", 1024),
         Arguments.of("half a header", Arrays.copyOf(good, 500), "truncated", 0),
         Arguments.of("no data", Arrays.copyOf(good, 512), "truncated", 0),
