@@ -210,7 +210,7 @@ public final class GantryCommand {
     String message =
         switch (e) {
           case GantryException known -> known.getMessage();
-          case UnmatchedArgumentException more when !more.isUnknownOption() -> inWords(more);
+          case UnmatchedArgumentException more -> inWords(more);
           case ParameterException usage -> usage.getMessage();
           case WrongBytesException wrong -> wrong.getMessage();
           case CheckFailedException failed -> failed.getMessage();
@@ -224,6 +224,10 @@ public final class GantryCommand {
   private static String inWords(UnmatchedArgumentException more) {
     CommandLine command = more.getCommandLine();
     String first = more.getUnmatched().getFirst();
+    if (more.isUnknownOption()) {
+      // Picocli would call what follows it options, too.
+      return "Unknown option: '" + first + "'";
+    }
     return command.getSubcommands().isEmpty()
         ? command.getCommandName() + " takes no more arguments (was '" + first + "')"
         : "there is no command '" + first + "'";

@@ -91,6 +91,7 @@ class GantryCommandTest {
         "fly | there is no command 'fly'; ./gantry --help lists the commands",
         "inspect FILE FILE | inspect takes no more arguments (was '",
         "inspect --fly FILE | Unknown option: '--fly'",
+        "inspect --fly FILE ANOTHER | Unknown option: '--fly'",
         "checkpoints | ; ./gantry checkpoints --help lists the commands",
         "checkpoints show FILE | ; ./gantry checkpoints --help lists the commands"
       })
