@@ -20,8 +20,11 @@ import dev.gantry.core.Transport;
 import dev.gantry.core.internal.session.GantrySession;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Map;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeEach;
@@ -179,10 +182,23 @@ class WeightsErrorsTest {
     Weights weights = shards();
     NDManager closed = NDManager.newBaseManager();
     closed.close();
-    assertThatThrownBy(() -> weights.load(closed)).isInstanceOf(IllegalStateException.class);
+    assertThatThrownBy(() -> weights.load(closed))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("the manager is closed: it takes no arrays");
     NDManager capped = manager.newSubManager();
     capped.cap();
     assertThatThrownBy(() -> weights.load(capped)).isInstanceOf(IllegalStateException.class);
+  }
+
+  @Test
+  void aPathOfAJavaFileSystemIsNotTakenForOneOnTheDisk() throws IOException {
+    Map<String, String> create = Map.of("create", "true");
+    try (FileSystem zip = FileSystems.newFileSystem(folder.resolve("a.zip"), create)) {
+      assertThatThrownBy(() -> Weights.open(zip.getPath("/model.safetensors")))
+          .isInstanceOf(MisuseException.class)
+          .hasMessageEndingWith(
+              "a.zip!/model.safetensors is in a file system of Java, and not on a disk");
+    }
   }
 
   @ParameterizedTest

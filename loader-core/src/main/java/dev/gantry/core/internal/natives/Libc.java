@@ -7,11 +7,13 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
+import dev.gantry.core.MisuseException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandle;
+import java.nio.file.FileSystems;
 import java.nio.file.Path;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -270,6 +272,9 @@ public final class Libc implements FileCalls {
   /// The address of a path's bytes for the kernel. They may differ from the path's text, since a name need not be valid
   /// in the locale's encoding; the path's URI has every byte.
   private static long name(Arena arena, Path path) {
+    if (!path.getFileSystem().equals(FileSystems.getDefault())) {
+      throw new MisuseException(path.toUri() + " is in a file system of Java, and not on a disk");
+    }
     String text = path.toString();
     if (text.chars().allMatch(c -> c < 0x80)) {
       return arena.allocateFrom(text).address();
