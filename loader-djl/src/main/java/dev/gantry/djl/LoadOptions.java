@@ -233,7 +233,13 @@ public final class LoadOptions {
     }
 
     /// The options as they are set now.
+    ///
+    /// @throws dev.gantry.core.MisuseException if both `optLazy` and `optTransport` are set
     public LoadOptions build() {
+      if (lazy && transfer.transport() != null) {
+        throw new MisuseException(
+            "optTransport says how a load reads, and optLazy reads nothing: choose one of them");
+      }
       return new LoadOptions(
           new LoadSettings(
               Optional.ofNullable(device), types, partial, skipMismatched, lazy, transfer, report),

@@ -2,6 +2,7 @@
 package dev.gantry.djl;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import ai.djl.Device;
 import ai.djl.ndarray.NDArray;
@@ -10,6 +11,8 @@ import ai.djl.ndarray.NDManager;
 import ai.djl.ndarray.index.NDIndex;
 import ai.djl.ndarray.types.DataType;
 import dev.gantry.core.DType;
+import dev.gantry.core.MisuseException;
+import dev.gantry.core.Transport;
 import dev.gantry.core.internal.memory.LiveResources;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -83,6 +86,14 @@ class LazyLoadTest {
     assertThat(rows.size()).isEqualTo(1000);
     assertThat(LiveResources.snapshot().mappedBytes()).isLessThanOrEqualTo(2 * 4096);
     assertThat(NoLeaks.held().hostBytes()).isZero();
+  }
+
+  @Test
+  void aTransportIsRefusedSinceNothingIsRead() {
+    LoadOptions.Builder both = LoadOptions.builder().optLazy(true).optTransport(Transport.GDS);
+    assertThatThrownBy(both::build)
+        .isInstanceOf(MisuseException.class)
+        .hasMessageStartingWith("optTransport says how a load reads, and optLazy reads nothing");
   }
 
   @Test
