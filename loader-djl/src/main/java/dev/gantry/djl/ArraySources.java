@@ -55,7 +55,9 @@ public final class ArraySources implements AutoCloseable {
     MisuseException.requireGiven("arrays", arrays);
     ArraySources sources = new ArraySources();
     Cleanup.orUndo(
-        () -> arrays.forEach((name, array) -> sources.memories.put(name, ArrayMemory.of(array))),
+        () ->
+            arrays.forEach((name, array) ->
+                sources.memories.put(name, ArrayMemory.named(name, array, ArrayMemory::of))),
         sources::close);
     return sources;
   }

@@ -20,6 +20,7 @@ import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// The memory of an array, dense and in C order: the array's own if it is like that, else a copy. It lives
@@ -67,6 +68,18 @@ public record ArrayMemory(
         && torch.dtype(handle).filter(dtype::equals).isPresent()
         && torch.shape(handle).equals(shape)
         && isDense(torch, handle);
+  }
+
+  /// Takes one of several arrays, and has an error say which it was.
+  public static ArrayMemory named(
+      String name, NDArray array, Function<NDArray, ArrayMemory> taken) {
+    String subject = "the array for '" + name + "'";
+    MisuseException.requireGiven(subject, array);
+    try {
+      return taken.apply(array);
+    } catch (MisuseException e) {
+      throw new MisuseException(subject + ": " + e.getMessage());
+    }
   }
 
   private static ArrayMemory of(NDArray array, boolean own) {
@@ -158,6 +171,6 @@ public record ArrayMemory(
 
   private static String described(NDArray array) {
     String name = array.getName();
-    return name == null ? "an array without a name" : "the array '" + name + "'";
+    return name == null ? "the array" : "the array '" + name + "'";
   }
 }

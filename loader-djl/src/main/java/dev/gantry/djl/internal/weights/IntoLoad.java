@@ -34,8 +34,7 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       SequencedMap<String, Memory> memory = new LinkedHashMap<>();
       arrays.forEach((name, array) -> {
         StoredTensor tensor = tensor(tensors, name);
-        MisuseException.requireGiven("the array for '" + name + "'", array);
-        ArrayMemory own = inPlace(name, array);
+        ArrayMemory own = ArrayMemory.named(name, array, ArrayMemory::inPlace);
         memories.put(name, own);
         requireSame(tensor, own);
         memory.put(name, own.memory());
@@ -43,14 +42,6 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
       return memory(tensors, memory);
     } finally {
       memories.values().forEach(ArrayMemory::close);
-    }
-  }
-
-  private static ArrayMemory inPlace(String name, NDArray array) {
-    try {
-      return ArrayMemory.inPlace(array);
-    } catch (MisuseException e) {
-      throw new MisuseException("the array for '" + name + "': " + e.getMessage());
     }
   }
 
