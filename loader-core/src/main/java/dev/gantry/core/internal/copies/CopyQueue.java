@@ -14,8 +14,9 @@ import java.util.Collection;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Queues copies between a device and pinned buffers, on its own stream or a given one. An event for each buffer tells
-/// when the copies from or into it are done. For one thread at a time.
+/// Queues copies between a device and pinned buffers, on its own stream or on a stream that the
+/// caller gives. For each buffer it has an event, which tells when the copies from or into the
+/// buffer are done. Only one thread may use an instance at a time.
 public final class CopyQueue implements AutoCloseable {
 
   private final CudaContext context;
@@ -24,21 +25,21 @@ public final class CopyQueue implements AutoCloseable {
   private CudaDriver.Stream stream;
   private final List<Mark> marks = new ArrayList<>();
 
-  /// The flight recorder's event of the copies that were queued since the last [#record].
+  /// The JFR event of the copies that were queued since the last [#record].
   private CopyEvent queued = new CopyEvent();
 
-  /// How many copies were queued.
+  /// How many copies were queued so far.
   private long count;
 
   /// The end of the copies of one buffer.
   private static final class Mark {
     final CudaDriver.Event event;
 
-    /// How many copies had been queued at the last [#record] of the buffer. If there were none since, the queue need not
-    /// ask the driver.
+    /// The value of [#count] at the buffer's last [#record]. If it is still the same, no copies
+    /// were queued since, and there is nothing to mark.
     long recorded;
 
-    /// Whether [#record] marked copies that nothing has awaited yet.
+    /// Whether [#record] marked copies that are not known to be done yet.
     boolean running;
 
     CopyEvent copies = new CopyEvent();
@@ -48,12 +49,13 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Opens a queue whose waits are short: a thread that waits keeps a processor busy.
+  /// Opens a queue for short waits: a thread that waits spins, which keeps a processor busy.
   public CopyQueue(CudaContext context) {
     this(context, false);
   }
 
-  /// @param sleepers whether threads sleep while they wait for a buffer, because its copies may take long to begin
+  /// @param sleepers whether threads sleep, instead of spinning, while they wait for a buffer,
+  ///     because its copies may take long to begin
   public CopyQueue(CudaContext context, boolean sleepers) {
     this.context = context;
     this.sleepers = sleepers;
@@ -174,7 +176,8 @@ public final class CopyQueue implements AutoCloseable {
     queued.add(where, bytes);
   }
 
-  /// Marks all copies so far as those of `buffer`; does nothing if none were queued since it was last marked.
+  /// Records `buffer`'s event after all copies so far, which are the copies from or into this
+  /// buffer. Does nothing if no copies were queued since the buffer's last mark.
   public void record(int buffer) {
     if (count == (buffer < marks.size() ? marks.get(buffer).recorded : 0)) {
       return;
@@ -200,8 +203,8 @@ public final class CopyQueue implements AutoCloseable {
     }
   }
 
-  /// Waits for all copies on the queue's own stream, and gives back the stream and the events. Copies on given streams
-  /// must be done before.
+  /// Waits for all copies on the queue's own stream, and gives back the stream and the events.
+  /// Copies on streams that the caller gave must be done before.
   @Override
   public void close() {
     Cleanup.orUndo(

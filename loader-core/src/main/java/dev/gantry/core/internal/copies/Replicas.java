@@ -22,17 +22,18 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Devices that get the same bytes in one load. Each byte is read once, by a reader of one of the
-/// devices. This device passes it on to the devices whose memory it can reach; the reader copies
-/// it to the others from its buffer. Thread-safe.
+/// devices, and copied to that device. That device copies it on to the devices whose memory it can
+/// reach; the reader copies it from its buffer to the remaining devices. Thread-safe.
 public final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);
 
-  /// The reasons that were logged: each is logged once a process.
+  /// The reasons that were logged, since each is logged only once in a process.
   private static final Set<String> TOLD = ConcurrentHashMap.newKeySet();
 
   private final List<Device> devices;
 
-  /// Why a device does not pass bytes on to another, by both devices' places; empty where it does.
+  /// The reason why a device does not copy bytes on to another device, by the indices of both in
+  /// `devices`; empty if it does.
   private final List<List<String>> refusals;
 
   private final List<LongAdder> fromHost;
@@ -45,7 +46,7 @@ public final class Replicas {
     this.fromDevices = devices.stream().map(_ -> new LongAdder()).toList();
   }
 
-  /// Lets the devices reach one another's memory where the driver allows it.
+  /// Enables access of each device to the memory of the other devices, if the driver allows it.
   ///
   /// @throws MisuseException if a device is named twice, or none is named
   /// @throws dev.gantry.core.DeviceUnavailableException if there is no such device
@@ -76,7 +77,8 @@ public final class Replicas {
     }
   }
 
-  /// Why `from` cannot pass bytes on to `to`; empty if it can, or if they are not two GPUs.
+  /// The reason why `from` cannot copy bytes to `to`; empty if it can, or if the two are not
+  /// different GPUs.
   public static String refusal(Device from, Device to) {
     return from instanceof Device.Cuda source
             && to instanceof Device.Cuda target
@@ -85,7 +87,8 @@ public final class Replicas {
         : "";
   }
 
-  /// Why no device can pass on all bytes to all others; empty if each can.
+  /// A reason why some device cannot copy all bytes to all other devices; empty if every device
+  /// can.
   public String refusal() {
     return devices.stream().anyMatch(Device.Host.class::isInstance)
         ? "the host gets all bytes, too"
@@ -96,7 +99,7 @@ public final class Replicas {
             .orElse("");
   }
 
-  /// The GPUs among the devices, which have readers.
+  /// The GPUs among the devices. Only GPUs have readers of their own.
   public static List<Device.Cuda> cudaDevices(List<Device> devices) {
     return devices.stream()
         .filter(Device.Cuda.class::isInstance)
@@ -120,23 +123,25 @@ public final class Replicas {
         .toList();
   }
 
-  /// The copies of one reader. For one thread.
+  /// The copies of one reader, whose thread alone may use an instance.
   public final class Copies {
     private final int place;
     private final Function<Device.Cuda, CopyQueue> queues;
 
-    /// Queue the copies by which this reader's device passes bytes on, when its own stream has copied them to it. Each
-    /// copies within one slab: slabs may be adjacent, but the driver refuses a copy across two allocations.
+    /// Actions that queue copies from this reader's device to other devices. They run after the
+    /// bytes' copies to this device are queued. Each action copies within one slab: slabs may be
+    /// adjacent, but the driver refuses a copy across two allocations.
     private final List<Consumer<CopyQueue>> passed = new ArrayList<>();
 
-    /// @param own the device whose reader this is
-    /// @param queues gives the reader's queue of copies to a device
+    /// @param own the device of this reader
+    /// @param queues returns the reader's queue of copies to a device
     public Copies(Device.Cuda own, Function<Device.Cuda, CopyQueue> queues) {
       this.place = devices.indexOf(own);
       this.queues = queues;
     }
 
-    /// Copies a read's bytes from a buffer to devices, and notes what the reader's own device passes on.
+    /// Queues copies of a read's bytes from a buffer to devices, and notes the copies that the
+    /// reader's own device does for [#queuePassed].
     ///
     /// @param at offset of the bytes in the buffer
     public void copy(List<Slab> slabs, Read read, PinnedSlab buffer, long at) {
@@ -162,7 +167,8 @@ public final class Replicas {
       }
     }
 
-    /// Notes that this reader's device passes on a read's bytes, which came into its slab past the CPU.
+    /// Notes that this reader's device copies a read's bytes to other devices. cuFile has read the
+    /// bytes into the device's slab, so no buffer has them.
     public void pass(List<Slab> slabs, Read read) {
       for (int to = 0; to < slabs.size(); to++) {
         Slab slab = slabs.get(to);
@@ -188,7 +194,8 @@ public final class Replicas {
       fromDevices.get(to).add(read.required());
     }
 
-    /// Queues what the device passes on, after the copies to the device. This does not use the buffers.
+    /// Queues the noted copies from this device to others, after the copies to the device. They do
+    /// not use the buffers.
     public void queuePassed(CopyQueue own) {
       passed.forEach(copy -> copy.accept(own));
       passed.clear();

@@ -19,14 +19,17 @@ import java.util.concurrent.locks.Condition;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Pairs of pinned buffers for threads that stage: they read files into them, and the device copies from there.
+/// Pairs of pinned buffers for threads that stage: a thread reads files into the buffers, and the
+/// device copies from them.
 ///
-/// At most `maxPairs` pairs exist at once, with at most `maxBytes` together (one pair may be larger); a thread that
-/// finds no room waits. Each load or save has a [Share] of the pairs. A free pair goes to the waiting share that has
-/// the fewest, and a share that has at least two more than a waiting one is asked to give one back. So every load gets
-/// a pair within the time of a request, as long as there are no more loads than pairs. Thread-safe.
+/// At most `maxPairs` pairs exist at once, with at most `maxBytes` together (a single pair may be
+/// larger). A thread waits if one more pair would exceed these limits. Each load or save has a
+/// [Share] of the pairs. A free pair goes to the waiting share that has the fewest pairs, and a
+/// share that has at least two pairs more than a waiting share is asked to give one back. Thus
+/// every load gets a pair within the time of a request, as long as there are no more loads than
+/// pairs. Thread-safe.
 public final class StagingPool {
-  /// Two buffers: one fills while the other empties.
+  /// Two buffers: a thread reads into one while the device copies from the other.
   public record Pair(PinnedSlab first, PinnedSlab second) {
     void free() {
       Slab.releaseAll(List.of(first, second));
@@ -37,12 +40,13 @@ public final class StagingPool {
     private final Share share;
     private final long pairBytes;
 
-    /// Wakes this waiter alone: a crowd of loads has a hundred.
+    /// The condition that wakes this waiter alone, since concurrent loads may have a hundred
+    /// waiters.
     private final Condition told;
 
     private boolean served;
 
-    /// Whether the waiter must ask again what it still wants.
+    /// Whether the waiter must evaluate again whether it still wants a pair.
     private boolean again;
 
     Waiter(Share share, long pairBytes, Condition told) {
@@ -56,7 +60,8 @@ public final class StagingPool {
   private final int maxPairs;
   private final long maxBytes;
 
-  /// The threads that wait, in order of arrival. All of them are served unless there is no room for the next.
+  /// The threads that wait, in order of arrival. As soon as the limits allow another pair, the
+  /// waiter that [#next] returns is served.
   private final List<Waiter> waiters = new ArrayList<>();
 
   private int pairsInUse;
@@ -75,7 +80,7 @@ public final class StagingPool {
     return new Share();
   }
 
-  /// The most bytes that `threads` threads take at once.
+  /// The most bytes of pairs that `threads` threads take at once.
   ///
   /// @param bufferBytes the size of each of their buffers
   public long mostBytes(int threads, long bufferBytes) {
@@ -95,16 +100,17 @@ public final class StagingPool {
   public final class Share {
     private int held;
 
-    /// The bytes of a pair that counts as held and that no thread has taken yet; 0 for none.
+    /// The size in bytes of the pair that [#awaitTurn] reserved and no thread has taken yet; 0 if
+    /// none is reserved.
     private long turnBytes;
 
     private Share() {}
 
-    /// Waits for this share's turn: until there is room for a pair, which the next [#take] gets at once. A load waits so
-    /// before it takes memory.
+    /// Waits until a pair is free for this share, and reserves it for the next [#take], which then
+    /// does not wait. A load calls this before it allocates memory for tensors.
     ///
-    /// @param bytes the size of each buffer, as of [#take]
-    /// @param wanted as for [#take]
+    /// @param bytes the size of each buffer, as in [#take]
+    /// @param wanted as in [#take]
     /// @return false if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the caller is interrupted while it waits
     public boolean awaitTurn(long bytes, BooleanSupplier wanted) {
@@ -118,7 +124,7 @@ public final class StagingPool {
       return entered;
     }
 
-    /// Gives the room of [#awaitTurn] back if no thread has taken it.
+    /// Ends the reservation of [#awaitTurn] if no thread has taken the pair.
     public void endTurn() {
       long left = takeTurn();
       if (left > 0) {
@@ -136,8 +142,8 @@ public final class StagingPool {
 
     /// Takes a pair of buffers of at least `bytes` each, which only the caller uses until it gives it back.
     ///
-    /// @param wanted whether to wait if there is no room. The caller's thread evaluates it, without the pool's lock,
-    ///     and again after each [#wake]
+    /// @param wanted whether to wait if no pair is free. The caller's thread evaluates it outside
+    ///     the pool's lock, and again after each [#wake]
     /// @return null if the caller would have to wait and `wanted` is false
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
@@ -161,15 +167,16 @@ public final class StagingPool {
       }
     }
 
-    /// Whether this share should give a pair back soon, because another load waits and has at least two fewer.
+    /// Whether this share should give a pair back soon, because the next waiting share has at
+    /// least two pairs fewer.
     public boolean owesOne() {
       try (var _ = lock.taken()) {
         return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
       }
     }
 
-    /// Does `work` with a pair, then gives the pair back. If the work fails and a device cannot be waited for, abandons
-    /// the pair.
+    /// Does `work` with a pair, then gives the pair back. If the work fails and waiting for a
+    /// device fails, too, the pair is abandoned.
     ///
     /// @param devices the devices that copy from and into the pair
     public void use(Pair pair, Collection<CudaContext> devices, Runnable work) {
@@ -190,8 +197,8 @@ public final class StagingPool {
       Cleanup.runAll(List.of(pair::free, () -> abandon(pair)));
     }
 
-    /// Gives up a pair because a copy from or into it may still be running. Its memory stays allocated
-    /// for good, and another pair may take its place.
+    /// Gives up a pair because a copy from or into it may still be running. Its memory stays
+    /// allocated for good but no longer counts, so a new pair may be allocated instead.
     public void abandon(Pair pair) {
       leave(this, 2 * pair.first().size());
     }
@@ -227,7 +234,7 @@ public final class StagingPool {
     }
   }
 
-  /// @return whether there is room at once; if not, the waiter waits from now on
+  /// @return whether the waiter gets a pair at once; if not, it is in the list of waiters now
   private boolean arrive(Waiter waiter) {
     try (var _ = lock.taken()) {
       waiter.served = next().isEmpty() && hasRoom(waiter.pairBytes);
@@ -240,7 +247,7 @@ public final class StagingPool {
     }
   }
 
-  /// Waits until the waiter is served, or must ask again.
+  /// Waits until the waiter is served, or must evaluate `wanted` again.
   private boolean isServed(Waiter waiter) throws InterruptedException {
     try (var _ = lock.taken()) {
       while (!waiter.served && !waiter.again) {
@@ -257,7 +264,7 @@ public final class StagingPool {
       if (waiter.served && !taken) {
         leave(waiter.share, waiter.pairBytes);
       } else {
-        // This thread may have kept others waiting that need less.
+        // Waiters behind this thread may need smaller pairs, which are free already.
         serve();
       }
     }
@@ -282,8 +289,9 @@ public final class StagingPool {
     }
   }
 
-  /// Serves the threads that wait, as long as there is room. A smaller pair never overtakes a larger one, which would
-  /// otherwise wait for ever.
+  /// Serves waiting threads as long as the limits allow another pair. A waiter for a small pair
+  /// never overtakes the next waiter, which would otherwise wait forever if it needs a larger
+  /// pair.
   private void serve() {
     Optional<Waiter> next = next();
     while (next.isPresent() && hasRoom(next.get().pairBytes)) {
@@ -295,7 +303,8 @@ public final class StagingPool {
     }
   }
 
-  /// The waiter that gets the next pair: the first one of the share that has the fewest pairs.
+  /// The waiter that gets the next pair: the first waiter of the share that holds the fewest
+  /// pairs.
   private Optional<Waiter> next() {
     return waiters.stream()
         .filter(waiter -> !waiter.served)

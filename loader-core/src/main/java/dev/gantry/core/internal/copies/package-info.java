@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Pairs of pinned buffers, and the copies between them and devices, on streams of their own.
+/// Pairs of pinned buffers, and queues of copies between these buffers and devices.
 @NullMarked
 package dev.gantry.core.internal.copies;
 
