@@ -9,19 +9,20 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
-/// Closes files that were given up. The driver takes a while for that, so no thread does it while it holds the
-/// lock under which files are given up. Thread-safe.
+/// Closes files that were given up. The driver takes long to unregister a file, so threads close
+/// files only outside the lock of [KeptFiles]. Thread-safe.
 final class ClosingFiles {
   private final Queue<KeptFile> files = new ConcurrentLinkedQueue<>();
 
-  /// Held for reading by the threads that close files, and for writing by those that wait for them.
+  /// Threads that close files hold the read lock; a thread that waits for them takes the write
+  /// lock.
   private final ReadWriteLock closing = new ReentrantReadWriteLock();
 
   void add(KeptFile file) {
     files.add(file);
   }
 
-  /// Closes all files that were given up. If the driver does not give up one, the others are still closed.
+  /// Closes all files that were given up. If closing one fails, the others are still closed.
   void closeAll() {
     closing.readLock().lock();
     try {
@@ -35,8 +36,8 @@ final class ClosingFiles {
     }
   }
 
-  /// Waits until other threads have closed their files, also if the caller is interrupted; then closes what was
-  /// given up since.
+  /// Waits until other threads have closed their files, also if the caller is interrupted; then
+  /// closes the files that were given up since.
   void await() {
     closing.writeLock().lock();
     try {

@@ -13,8 +13,8 @@ import dev.gantry.core.spi.Residency;
 import java.lang.foreign.MemorySegment;
 import java.util.function.BooleanSupplier;
 
-/// A copy of a whole file in host memory, from which the CPU gathers short rows without a system call
-/// for each. It stays as it is when the file changes.
+/// A copy of a whole file in host memory. The CPU gathers short rows from it without a system call
+/// for each row. The copy does not change when the file does.
 final class CopiedFile implements KeptFile {
   private static final long STEP_BYTES = 8L << 20;
 
@@ -22,12 +22,14 @@ final class CopiedFile implements KeptFile {
   private final Object identity;
   private final HostSlab slab;
 
-  /// Reads the file, and closes it.
+  /// Reads the whole file into memory, and closes the file.
   ///
-  /// @param file a local file that is not empty; this closes it, unless this throws
-  /// @param isEnded is asked between two pieces; if it says true, the copy is given up
-  /// @throws TransferException if there is no room, the file cannot be read, or the copy is given up
-  /// @throws dev.gantry.core.MalformedFileException if the file was changed meanwhile
+  /// @param file a local file that is not empty; if this constructor throws, the caller closes the
+  ///     file
+  /// @param isEnded asked before each piece of the file is read; true ends the copying
+  /// @throws TransferException if the host has too little memory, the file cannot be read, or
+  ///     `isEnded` has ended the copying
+  /// @throws dev.gantry.core.MalformedFileException if the file was changed while it was copied
   CopiedFile(SourceFile file, BooleanSupplier isEnded) {
     location = file.file();
     identity = file.identity();
@@ -78,7 +80,7 @@ final class CopiedFile implements KeptFile {
     return slab.segment();
   }
 
-  /// The copy does not change.
+  /// Does nothing, since the copy does not change.
   @Override
   public void requireUnchanged() {}
 

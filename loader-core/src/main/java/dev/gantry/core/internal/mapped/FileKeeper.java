@@ -6,7 +6,8 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import org.slf4j.LoggerFactory;
 
-/// Registers or copies files one after the other in the background. Thread-safe.
+/// Runs the jobs that register or copy files, one after another, on a background thread.
+/// Thread-safe.
 final class FileKeeper {
   private final ExecutorService thread =
       Executors.newSingleThreadExecutor(
@@ -35,7 +36,7 @@ final class FileKeeper {
     last().handle((_, _) -> true).join();
   }
 
-  /// Lets the thread end. No job is started any more.
+  /// Lets the thread end. No job may be started after this call.
   void close() {
     thread.shutdown();
   }

@@ -14,23 +14,24 @@ import java.util.function.BiFunction;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Registers a file with the driver, or copies it, if nothing speaks against it. Thread-safe.
+/// Registers a file with the driver, or copies it, unless there is a reason against it.
+/// Thread-safe.
 ///
 /// @param opener opens a file
 /// @param registered counts the pages that all sessions and processes have registered
-/// @param isEnded says whether to give up
+/// @param isEnded whether the session is being closed, so that registering or copying should stop
 record FileMaker(
     FileCalls calls,
     BiFunction<Location, CachePolicy, SourceFile> opener,
     RegisteredPages registered,
     Room room,
     BooleanSupplier isEnded) {
-  /// Gives up kept files until another one fits the memory that may be kept.
+  /// Gives up kept files until another file fits the memory that kept files may take.
   @FunctionalInterface
   interface Room {
-    /// @param bytes the size of the other file
-    /// @param counted how many of its bytes count as registered already
-    /// @return why there is no room; empty if there is
+    /// @param bytes the size of the new file
+    /// @param counted how many of the new file's bytes count as registered already
+    /// @return the reason why the new file does not fit; empty if it does
     String make(long bytes, long counted);
   }
 
@@ -38,7 +39,8 @@ record FileMaker(
   ///
   /// @param context the device whose driver registers the file; null to copy the file for the CPU
   /// @param identity the identity that the file must have
-  /// @param asked whether the caller uses the file at once; it is then registered even if it is not in the page cache
+  /// @param asked whether the caller uses the file at once; the file is then registered even if it
+  ///     is not in the page cache
   Availability<KeptFile> make(
       @Nullable CudaContext context, Location location, Object identity, boolean asked) {
     try {
@@ -100,7 +102,8 @@ record FileMaker(
     long bytes = MappedFile.bytes(calls, file);
     boolean counts = false;
     try {
-      // Counts the pages first: of two processes that make room at once, the second sees both.
+      // The pages are counted before memory is made free: if two processes do this at once, the
+      // second counts both files.
       registered.add(bytes);
       String reason = room.make(file.size(), bytes);
       if (reason.isEmpty()) {

@@ -10,12 +10,13 @@ import java.lang.foreign.ValueLayout;
 
 /// The kernel of `gather.cu` on one device. Thread-safe.
 final class GatherKernel implements AutoCloseable {
-  // These numbers are the same in `gather.cu`.
+  // These numbers must be the same as in `gather.cu`.
   static final int PIECE_BYTES = 3 * Long.BYTES;
   private static final int THREADS = 256;
 
-  /// A block has fewer bytes of shorter pieces on their way at a time, so that twice as many blocks are needed: samples of 4
-  /// KiB reached 41 GB/s on an H200 with 264 blocks, and 39 with 128.
+  /// If pieces are shorter than this on average, the kernel gets twice as many thread blocks,
+  /// because a block has fewer bytes of short pieces in flight: samples of 4 KiB reached 41 GB/s
+  /// on an H200 with 264 blocks, and 39 with 128.
   private static final long SHORT_BYTES = 16 << 10;
 
   private final CudaContext context;
@@ -39,8 +40,9 @@ final class GatherKernel implements AutoCloseable {
 
   /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table the address of the pieces, in pinned memory that stays until the kernel has run
-  /// @param bytes of all pieces
+  /// @param table the address of the table of pieces, in pinned memory that stays allocated until
+  ///     the kernel has run
+  /// @param bytes the bytes of all pieces together
   void launch(long table, int pieces, long bytes, CudaDriver.Stream stream) {
     int most = CudaKernel.FETCHING_BLOCKS * (bytes / pieces < SHORT_BYTES ? 2 : 1);
     try (Arena arena = Arena.ofConfined()) {

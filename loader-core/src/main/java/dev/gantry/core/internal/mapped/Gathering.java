@@ -11,29 +11,32 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 
-/// A batch whose rows a kernel or the CPU copies out of kept files. The files stay kept until this is closed,
-/// which must happen after the kernel has run. One thread at a time may use this, but several may call [#copy] at once.
+/// A batch whose rows a kernel or the CPU copies out of kept files. The files stay kept until the
+/// gathering is closed, which must happen after the kernel has run. Only one thread may use an
+/// instance at a time, except that several may call [#copy] at once.
 public final class Gathering implements AutoCloseable {
-  /// The most bytes that one thread block copies; larger rows have several blocks.
+  /// The most bytes that one thread block copies; a larger row is split into pieces for several
+  /// blocks.
   private static final long PIECE_BYTES = 64 << 10;
 
   private final KeptFiles files;
   private final KeptFiles.Lease lease;
   private final Gathers gathers;
 
-  /// The kept file of each of the gathers' files, since samples in random order change the file with nearly every row.
+  /// The kept file for each index of a file in `gathers`. Nearly every row of samples in random
+  /// order has another file than the row before, so a lookup by index must be fast.
   private final List<KeptFile> kept;
 
   private final List<Fused> fused;
   private final int pieces;
 
-  /// Samples that another kernel fetches, which also normalises them.
+  /// Samples that the normalising kernel fetches itself, so that [#launch] leaves them out.
   ///
-  /// @param first the index of the first gather that brings them
-  /// @param end the index after the last gather that brings them
+  /// @param first the index of the first gather of these samples
+  /// @param end the index after the last gather of these samples
   public record Fused(NormalizedRows rows, int first, int end) {}
 
-  /// Takes gathers one by one.
+  /// Receives gathers one by one.
   @FunctionalInterface
   public interface Sink {
     /// @param source the address of the first byte in the kept file
@@ -41,8 +44,9 @@ public final class Gathering implements AutoCloseable {
     void gather(long source, long slotOffset, long bytes);
   }
 
-  /// @param lease the kept files; closed with this
-  /// @param normalized the samples to normalise; where that can be done, another kernel fetches them
+  /// @param lease the kept files; [#close] closes the lease
+  /// @param normalized the samples to normalise; if possible, the normalising kernel fetches them
+  ///     itself
   /// @throws ArithmeticException if the batch has more pieces than a kernel can have blocks
   public Gathering(
       KeptFiles files, KeptFiles.Lease lease, Gathers gathers, List<NormalizedRows> normalized) {
@@ -72,8 +76,9 @@ public final class Gathering implements AutoCloseable {
     return all;
   }
 
-  /// Looks for gathers, from `first` on, that together bring exactly these samples, and of which each brings
-  /// whole samples. Returns the index after the last of them, or 0 if there are none.
+  /// Looks for consecutive gathers, from `first` on, that together are exactly these samples and
+  /// each are whole samples. Returns the index after the last of them, or 0 if there are no such
+  /// gathers.
   private int endOfSamples(NormalizedRows rows, int first) {
     long rowBytes = rows.what().fromBytes();
     long at = rows.from();
@@ -88,7 +93,7 @@ public final class Gathering implements AutoCloseable {
     return rows.isDense() && at == end ? next : 0;
   }
 
-  /// Hands over all gathers that this batch's kernel does.
+  /// Calls `sink` with all gathers that the gathering kernel does.
   private void forEachPlain(Sink sink) {
     int at = 0;
     for (Fused each : fused) {
@@ -98,7 +103,7 @@ public final class Gathering implements AutoCloseable {
     forEach(at, gathers.count(), sink);
   }
 
-  /// Hands over the gathers that another kernel does.
+  /// Calls `sink` with the gathers that the normalising kernel does.
   public void forEach(Fused samples, Sink sink) {
     forEach(samples.first, samples.end, sink);
   }
@@ -117,7 +122,7 @@ public final class Gathering implements AutoCloseable {
     return fused.stream().filter(each -> each.rows.equals(rows)).findFirst();
   }
 
-  /// Returns how many bytes are fetched.
+  /// Returns how many bytes are gathered.
   public long bytes() {
     return gathers.bytes();
   }
@@ -129,7 +134,8 @@ public final class Gathering implements AutoCloseable {
 
   /// Writes the kernel's table of pieces.
   ///
-  /// @param table memory of [#tableBytes] or more, pinned, which stays until the kernel has run
+  /// @param table pinned memory of [#tableBytes] or more, which stays allocated until the kernel
+  ///     has run
   /// @param slot the address of the slot on the device
   public void prepare(MemorySegment table, long slot) {
     long[] index = {0};
@@ -147,7 +153,7 @@ public final class Gathering implements AutoCloseable {
 
   /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table the address of what [#prepare] wrote
+  /// @param table the address of the table that [#prepare] wrote
   /// @throws dev.gantry.core.MalformedFileException if a file was changed in place
   public void launch(CudaContext context, long table, CudaDriver.Stream stream) {
     if (gathers.count() > 0) {
@@ -163,7 +169,7 @@ public final class Gathering implements AutoCloseable {
     return gathers.count();
   }
 
-  /// Copies some rows on this thread, out of files that were copied for the CPU.
+  /// Copies some rows on the calling thread, out of files that were copied for the CPU.
   ///
   /// @param slot the memory of the whole slot
   /// @param first the index of the first row
@@ -175,9 +181,11 @@ public final class Gathering implements AutoCloseable {
     }
   }
 
-  /// Checks that no file was changed in place. Call it when the kernel has run, before the batch is handed over.
+  /// Checks that no file was changed in place. The ring calls this after the kernel has run,
+  /// before the consumer gets the batch.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a file was changed in place meanwhile
+  /// @throws dev.gantry.core.MalformedFileException if a file was changed in place since it was
+  ///     registered
   public void requireUnchanged() {
     lease.requireUnchanged();
   }

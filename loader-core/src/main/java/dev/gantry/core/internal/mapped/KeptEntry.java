@@ -11,7 +11,8 @@ final class KeptEntry {
   final Object identity;
   final long size;
 
-  /// How many bytes batches have read since the file was first used, last kept, or given up.
+  /// How many bytes batches have read from the file since it was first used, last kept, or last
+  /// given up.
   long readBytes;
 
   /// How many batches use the file now.
@@ -19,10 +20,10 @@ final class KeptEntry {
 
   long usedNanos;
 
-  /// Whether the file is being registered or copied.
+  /// Whether a thread is registering or copying the file.
   boolean underWay;
 
-  /// Whether the log says already that the file is remote.
+  /// Whether it was logged that the file is remote.
   private boolean toldRemote;
 
   /// Whether the file is given up as soon as no batch uses it; no other batch gets it.
@@ -36,8 +37,8 @@ final class KeptEntry {
     size = file.size();
   }
 
-  /// Returns why a remote file is not kept, and logs that once. When a cache has all of the file, it is local
-  /// and can be kept.
+  /// Returns why a remote file is not kept, and logs the reason once. After a cache has got the
+  /// whole file, the file is local and can be kept.
   Availability<KeptFile> remote(SourceFile file) {
     String reason = "not kept: " + file.descriptors().absence();
     if (!toldRemote) {

@@ -18,15 +18,15 @@ sealed interface KeptFile extends AutoCloseable permits MappedFile, CopiedFile {
   /// Returns the address of a byte of the file, for kernels.
   long address(long offset);
 
-  /// Returns the file's bytes for the CPU. A mapped file has none: if the file is truncated meanwhile, reading
-  /// the mapping would end the process.
+  /// Returns the file's bytes for the CPU. A mapped file does not give them: if the file were
+  /// truncated, reading the mapping would end the process.
   MemorySegment segment();
 
   /// @throws MalformedFileException of kind `changed-meanwhile` if the file was changed in place, so that the
   ///     bytes in memory may have changed, too
   void requireUnchanged();
 
-  /// Frees the memory. Nothing may gather from it any more.
+  /// Frees the memory. No kernel or thread may gather from it any more.
   @Override
   void close();
 }

@@ -26,24 +26,26 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.LoggerFactory;
 import org.slf4j.event.Level;
 
-/// Keeps files of a session in memory, so that batches are gathered from them: registered with the CUDA driver
-/// for its kernels, or copied for the CPU.
+/// Keeps files of a session in memory, so that batches are gathered from them. Files for kernels
+/// are registered with the CUDA driver; files for the CPU are copied.
 ///
-/// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), and copying it takes
-/// memory. So a file is kept only if it is read again: once batches have read as many bytes as it has. To be
-/// registered, a file must be in the page cache as a whole. A thread in the background registers and copies;
-/// meanwhile, batches are read as before.
+/// Registering a file takes 27 ms a GB and pins its pages (measured on an H200 host), and copying
+/// it takes memory. Therefore a file is kept only if it is read again: after batches have read as
+/// many bytes as the file has. To be registered, a file must be wholly in the page cache. A
+/// background thread registers and copies files; meanwhile, batches are read as before.
 ///
-/// A session's kept files, together with what all processes of the user have registered, take at most half of
-/// the available memory. The least recently used files are given up when others need the room. An [IdleWatch]
-/// gives up files that were not used for a minute, and files whose memory the machine needs. Thread-safe.
+/// A session's kept files, together with what all processes of the user have registered, take at
+/// most half of the available memory. The least recently used files are given up when other files
+/// need the memory. An [IdleWatch] gives up files that were not used for a minute, and files whose
+/// memory the machine needs. Thread-safe.
 public final class KeptFiles implements AutoCloseable {
   private static final long IDLE_NANOS = 60_000_000_000L;
 
-  /// How many files are remembered, with how much of each was read. Kept files are remembered beyond this, too.
+  /// How many files are remembered, with the number of bytes that were read of each. Kept files
+  /// are remembered even beyond this number.
   private static final int MAX_ENTRIES = 16_384;
 
-  /// The answer if keeping a file throws; made in advance, since there may be no memory then.
+  /// The answer if keeping a file throws. It is made in advance, since the heap may be full then.
   private static final Availability<KeptFile> FAILED = Availability.absent("keeping it failed");
 
   private final FileMaker maker;
@@ -64,7 +66,8 @@ public final class KeptFiles implements AutoCloseable {
   private final AtomicBoolean toldKept = new AtomicBoolean();
   private boolean closed;
 
-  /// @param copied whether the file is copied for the CPU, and not registered for kernels
+  /// @param copied true for a file that is copied for the CPU, false for one that is registered
+  ///     for kernels
   private record Key(Location file, boolean copied) {}
 
   /// @param opener opens a file
@@ -78,7 +81,7 @@ public final class KeptFiles implements AutoCloseable {
   }
 
   /// @param registered counts the pages that all sessions and processes have registered
-  /// @param availableBytes gives the bytes of available memory, including those that are registered
+  /// @param availableBytes returns the bytes of available memory, including registered pages
   KeptFiles(
       FileCalls calls,
       BiFunction<Location, CachePolicy, SourceFile> opener,
@@ -91,7 +94,8 @@ public final class KeptFiles implements AutoCloseable {
     this.mostEntries = mostEntries;
   }
 
-  /// Files that stay kept until this is closed, so that a kernel or the CPU may copy from them.
+  /// Files that stay kept until the lease is closed, so that a kernel or the CPU may copy from
+  /// them.
   public final class Lease implements AutoCloseable {
     private final Map<Key, KeptFile> files = new LinkedHashMap<>();
 
@@ -124,7 +128,7 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// @param outdated whether the file may serve no other batch
+  /// @param outdated whether no other batch may use the kept file
   private synchronized void leave(Key key, boolean outdated) {
     KeptEntry entry = entries.get(key);
     if (entry != null) {
@@ -138,17 +142,19 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Whether any file is kept.
   ///
-  /// @param copied whether to look for files copied for the CPU, and not for those registered for kernels
+  /// @param copied true for files that are copied for the CPU, false for files that are registered
+  ///     for kernels
   public synchronized boolean keepsAny(boolean copied) {
     return entries.entrySet().stream()
         .anyMatch(entry -> entry.getKey().copied() == copied && entry.getValue().kept != null);
   }
 
-  /// Returns the files of a batch, if all of them are kept; else why not.
+  /// Returns a lease of a batch's files if all of them are kept; otherwise absent with the reason.
   ///
   /// @param context the device whose kernels gather, or null for the CPU
-  /// @param files the open files, and how many bytes of each the batch wants
-  /// @param now whether to keep the other files at once, instead of when they are read again
+  /// @param files the open files, and how many bytes the batch reads of each
+  /// @param now whether to keep files that are not kept yet at once, instead of when they are read
+  ///     again
   public Availability<Lease> lease(
       @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     Lease lease = new Lease(context == null);
@@ -160,7 +166,7 @@ public final class KeptFiles implements AutoCloseable {
     return Availability.absent(absence);
   }
 
-  /// @return why not all of the files are kept; empty if they are
+  /// @return the reason why some file is not kept; empty if all are
   private String add(
       Lease lease, @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     String absence = "";
@@ -170,7 +176,7 @@ public final class KeptFiles implements AutoCloseable {
         case Availability.Present<KeptFile>(KeptFile present) -> {
           lease.files.put(key, present);
           if (lease.copied && !file.getKey().isUnchanged()) {
-            // The copy is outdated, so the batch is read: reads bring what is in the file now.
+            // The copy is outdated, so this batch is read from the file, as it is now.
             lease.files.remove(key);
             leave(key, true);
             absence = present.location() + " was modified since it was copied";
@@ -235,7 +241,7 @@ public final class KeptFiles implements AutoCloseable {
         () -> endKeeping(entry));
   }
 
-  /// Forgets the least recently used files that are not kept, until there is room for one more.
+  /// Forgets the least recently used files that are not kept, until one more may be remembered.
   private synchronized void forgetOne() {
     Iterator<KeptEntry> all = entries.values().iterator();
     while (entries.size() >= mostEntries && all.hasNext()) {
@@ -251,7 +257,7 @@ public final class KeptFiles implements AutoCloseable {
     notifyAll();
   }
 
-  /// Waits until a file is kept or refused.
+  /// Waits until the thread that registers or copies a file has ended.
   ///
   /// @return false if the caller is interrupted
   private synchronized boolean awaitEnd(KeptEntry entry) {
@@ -268,7 +274,8 @@ public final class KeptFiles implements AutoCloseable {
 
   /// Registers or copies a file.
   ///
-  /// @param asked whether the caller uses the file at once: then the caller counts as one of its users
+  /// @param asked whether the caller uses the file at once; the caller then counts as a user of
+  ///     the file
   private Availability<KeptFile> keep(
       @Nullable CudaContext context, Key key, KeptEntry entry, boolean asked) {
     Availability<KeptFile> result = FAILED;
@@ -289,7 +296,7 @@ public final class KeptFiles implements AutoCloseable {
       case Availability.Absent<KeptFile>(String reason) ->
           LoggerFactory.getLogger(KeptFiles.class).info("{}: {}", key.file, reason);
       case Availability.Present<KeptFile> _ ->
-          // A dataset has many files, so only the first one that is kept is logged as news.
+          // A dataset has many files, so only the first kept file is logged at level INFO.
           LoggerFactory.getLogger(KeptFiles.class)
               .atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
               .log(
@@ -323,8 +330,8 @@ public final class KeptFiles implements AutoCloseable {
     return result;
   }
 
-  /// @param counted how many of the bytes count as registered already
-  /// @return why there is no room; empty if there is
+  /// @param counted how many of these bytes count as registered already
+  /// @return the reason why the bytes do not fit; empty if they do
   private String makeRoom(long bytes, long counted) {
     long most = mostBytes() + counted;
     dropUnused(most - bytes);
@@ -339,7 +346,8 @@ public final class KeptFiles implements AutoCloseable {
             + " may be kept now, which leaves half of the available memory free";
   }
 
-  /// Returns the most bytes that this session may keep: half of what is available, less what others have registered.
+  /// Returns the most bytes that this session may keep: half of the available memory, less the
+  /// bytes that other sessions and processes have registered.
   private long mostBytes() {
     return availableBytes.getAsLong() / 2 - registered.bytes() + registeredHere();
   }
@@ -391,8 +399,8 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// Marks used files that must go when their batches are done. Batches in random order use all files all the
-  /// time, so no file would ever be unused.
+  /// Marks files in use that must be given up when their current batches are done. Batches in
+  /// random order use all files all the time, so without the marks no file would ever be unused.
   private synchronized void letUsedLeave(long most) {
     long staying = keptBytes;
     for (KeptEntry entry : entries.values()) {
@@ -412,11 +420,13 @@ public final class KeptFiles implements AutoCloseable {
     }
   }
 
-  /// Gives up all files that no batch uses, after waiting for those that are being registered or copied.
+  /// Waits for files that are being registered or copied, then gives up all files that no batch
+  /// uses.
   public void freeIdle() {
     awaitKept();
     dropUnused(0);
-    // Batches that close files do not wait for these, as they would for those that await closes.
+    // The files are closed here first, under the read lock: [ClosingFiles#await] would close them
+    // under the write lock, and batches that close files would have to wait.
     dropped.closeAll();
     dropped.await();
   }

@@ -19,13 +19,14 @@ import java.util.concurrent.locks.LockSupport;
 /// A file that is mapped whole and registered with the CUDA driver, so that kernels of every device read
 /// it from the page cache. Its pages are pinned until [#close].
 ///
-/// The CPU never reads through the mapping: if the file is truncated meanwhile, that would end the process,
-/// while a kernel still reads the old bytes (measured on an H200 host).
+/// The CPU never reads through the mapping: if the file were truncated, such a read would end the
+/// process, whereas a kernel still reads the old bytes (measured on an H200 host).
 final class MappedFile implements KeptFile {
-  /// How many bytes one call registers. It takes 2 ms, in which the driver does nothing else.
+  /// How many bytes one call registers. A call takes 2 ms, in which the driver serves no other
+  /// thread.
   private static final long PART_BYTES = 64L << 20;
 
-  /// The pause between two such calls, for threads that wait for the driver.
+  /// The pause between two such calls, which lets other threads call the driver.
   private static final long PAUSE_NANOS = 100_000;
 
   private final CudaContext context;
@@ -37,7 +38,8 @@ final class MappedFile implements KeptFile {
 
   /// Maps and registers a file. Pages that are not in the page cache are read now.
   ///
-  /// @param counted already counts the file's pages; [#close] subtracts them
+  /// @param counted the counter to which the caller has added the file's pages; [#close] subtracts
+  ///     them
   /// @param file a local file that is not empty; [#close] closes it. If this throws, the caller closes it
   /// @throws TransferException if the kernel or the driver refuses
   MappedFile(CudaContext context, RegisteredPages counted, FileCalls calls, SourceFile file) {
@@ -54,7 +56,7 @@ final class MappedFile implements KeptFile {
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
-  /// Returns the bytes of the file's pages.
+  /// Returns the size of the file in whole pages, in bytes.
   static long bytes(FileCalls calls, SourceFile file) {
     long page = calls.pageBytes();
     return Math.ceilDiv(file.size(), page) * page;
@@ -71,7 +73,8 @@ final class MappedFile implements KeptFile {
     }
   }
 
-  /// Unregisters all parts. If the driver does not give up one, the others are still unregistered.
+  /// Unregisters all parts. If the driver fails to unregister one, the others are still
+  /// unregistered.
   private void unregister() {
     List<Runnable> actions = new ArrayList<>();
     for (long part = 0; part < registered; part += PART_BYTES) {
@@ -114,8 +117,8 @@ final class MappedFile implements KeptFile {
     file.requireUnchanged();
   }
 
-  /// Unregisters and unmaps the file. If a part stays registered, all stays mapped, so that no other memory
-  /// gets its addresses.
+  /// Unregisters and unmaps the file. If a part stays registered, the whole file stays mapped, so
+  /// that no other memory gets the part's addresses.
   private void unmap() {
     unregister();
     Errno.check(Libc.INSTANCE.munmap(address, bytes), "munmap", bytes + " bytes");

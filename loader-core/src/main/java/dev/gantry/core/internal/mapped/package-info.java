@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps files in memory, so that a GPU or the CPU gathers the rows of a batch from them: mapped and registered
-/// with the CUDA driver, or copied.
+/// Keeps files in memory, so that a GPU or the CPU gathers the rows of a batch from them. Files
+/// for GPUs are mapped and registered with the CUDA driver; files for the CPU are copied.
 @NullMarked
 package dev.gantry.core.internal.mapped;
 
