@@ -33,9 +33,13 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.extension.ExtendWith;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.MethodSource;
 
 /// Long values are read straight to the batch, wherever records have them.
 @ExtendWith(NoLeaks.class)
@@ -271,18 +275,35 @@ class StraightValueTest {
         .hasMessageContaining("offset " + offset + ": data-crc: record 3:");
   }
 
-  @Test
-  void aRecordWithoutTheValueIsToldAsElsewhere() throws IOException {
+  /// Each of these records has something else where the value lies in the records before it.
+  static Stream<Arguments> others() {
+    byte[] image = pixels(new Random(4));
+    ExampleBuilder without = example().bytes("other", image);
+    ExampleBuilder floats = example().floats("image", new float[PIXELS / Float.BYTES]);
+    ExampleBuilder two = example().bytes("image", image, image);
+    ExampleBuilder shorter = example().bytes("image", Arrays.copyOf(image, PIXELS - 1));
+    ExampleBuilder longer = example().bytes("image", Arrays.copyOf(image, PIXELS + 1));
+    return Stream.of(
+        Arguments.of(without, "missing-feature: record 5: feature 'image' is not there"),
+        Arguments.of(floats, "wrong-kind: record 5: feature 'image': is of kind FLOAT, not BYTES"),
+        Arguments.of(two, "wrong-length: record 5: feature 'image': 2 strings, not one"),
+        Arguments.of(shorter, "wrong-length: record 5: feature 'image': length 69999, not 70000"),
+        Arguments.of(longer, "wrong-length: record 5: feature 'image': length 70001, not 70000"));
+  }
+
+  @ParameterizedTest
+  @MethodSource("others")
+  void aRecordWithAnotherValueIsToldAsElsewhere(ExampleBuilder other, String fault)
+      throws IOException {
     Random random = new Random(4);
     List<byte[]> records = new ArrayList<>();
     for (int i = 0; i < BATCH; i++) {
       records.add(record(random, 0));
     }
-    records.set(
-        5, parts(example().bytes("other", pixels(random)).int64s("label", 1).floats("score", 1)));
+    records.set(5, parts(other.int64s("label", 1).floats("score", 1)));
     Location file = write(records);
     assertThatThrownBy(() -> batches(file))
         .isInstanceOf(MalformedFileException.class)
-        .hasMessageContaining("missing-feature: record 5: feature 'image' is not there");
+        .hasMessageContaining(fault);
   }
 }
