@@ -5,8 +5,9 @@ import dev.gantry.core.internal.natives.FileCalls;
 import java.nio.file.Path;
 import org.jspecify.annotations.Nullable;
 
-/// The entries of files that become others' when they are whole: nothing bounds them, and they take room on the disk only
-/// for the blocks that came, since often a header is all that is wanted.
+/// The entries of files that a [BlobPlace] publishes for other programs when they are whole. Their
+/// total size has no bound. The files are sparse: they take disk space only for the blocks that
+/// were fetched, since often only a header is read.
 record BlobFolder(FileCalls calls, BlobPlace place) implements EntryFolder {
   @Override
   public String key(WholeFile.Version version) {

@@ -6,22 +6,23 @@ import java.nio.file.Path;
 
 /// Names the files that a [RemoteCache] fills, so that other programs find them. Thread-safe.
 public interface BlobPlace {
-  /// The file that has a version's bytes while some are missing. Its folder is there.
+  /// The file that has the bytes of a version while some are missing. Its folder exists.
   ///
-  /// @param version as the file's store says it
+  /// @param version the version as the file's store names it
   Path incomplete(Location.Remote file, String version);
 
   /// A file that processes lock while they begin an incomplete file.
   Path lock(Path incomplete);
 
-  /// Whether a file was published, so that it is not begun again.
+  /// Whether the file was published already, so that the cache does not begin it again.
   boolean isPublished(Path incomplete);
 
-  /// Publishes a file whose bytes are all on the disk. The incomplete file must stay until [#closed].
+  /// Publishes a file after all its bytes are on the disk. The incomplete file must stay under its
+  /// name until [#closed] is called.
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails
   void whole(Path incomplete);
 
-  /// Runs when this process has closed an incomplete file.
+  /// The cache calls this after this process has closed an incomplete file.
   void closed(Path incomplete);
 }

@@ -23,17 +23,19 @@ import java.util.OptionalInt;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// One cached file, which is two files on the disk: `KEY.data` has the blocks at the same offsets as the remote
-/// file, and `KEY.blocks` has the CRC32C of each block that is there.
+/// One cached file, which is two files on the disk. `KEY.data` has the blocks at the same offsets
+/// as the remote file. `KEY.blocks` has the CRC32C of each block that was written.
 ///
-/// A block is written before its checksum, and neither is synchronised. So after a crash of the machine a
-/// checksum may be there without its block; comparing them shows that. Once all blocks are there, the file is
-/// synchronised and sealed: the seal holds the inode and the modification time of `KEY.data`, so a sealed file
-/// that nothing has touched since needs no checks.
+/// A block is written before its checksum, and neither is synchronised. After a crash of the
+/// machine, a checksum may therefore be on the disk without its block; the bytes of the block do
+/// not match the checksum then. After all blocks are written, the file is synchronised and sealed:
+/// the seal holds the inode and the modification time of `KEY.data`, so a sealed file that was not
+/// modified since is read without comparing checksums.
 ///
-/// Locks on ranges of `KEY.blocks` keep processes apart. All users of the file share a lock on the first byte,
-/// and the process that removes the file locks that byte exclusively. The process that fetches a block locks
-/// the entry of its checksum. The kernel frees the locks of a process that ends. Thread-safe.
+/// Locks on ranges of `KEY.blocks` keep processes apart. All processes that use the file hold a
+/// shared lock on the first byte, and a process that removes the file locks that byte exclusively.
+/// A process that fetches a block locks the block's checksum. The kernel frees the locks of a
+/// process that ends. Thread-safe.
 final class CacheEntry implements AutoCloseable {
   static final int BLOCK_BYTES = 1 << 20;
 
@@ -73,7 +75,7 @@ final class CacheEntry implements AutoCloseable {
 
   /// Opens the entry of a file.
   ///
-  /// @return null if there is none, or it is not usable, or it is being removed
+  /// @return null if the entry does not exist, is not usable, or is being removed
   /// @throws MisuseException if another user could have written its files
   static @Nullable CacheEntry open(FileCalls calls, Path blocks, Path data, long size) {
     Optional<CacheEntry> found =
@@ -117,11 +119,11 @@ final class CacheEntry implements AutoCloseable {
         && has(header(size), 0);
   }
 
-  /// Makes an entry without any block. Neither of its files may exist, and no other process may make it
-  /// at the same time.
+  /// Makes an entry without blocks. Neither of its files may exist; the caller holds a lock, so
+  /// that no other process makes the entry at the same time.
   ///
-  /// @param allocate whether to take room on the disk for the whole file now
-  /// @throws TransferException if the disk has no room
+  /// @param allocate whether to allocate disk space for the whole file now
+  /// @throws TransferException if the disk is full
   static CacheEntry create(FileCalls calls, Path blocks, Path data, long size, boolean allocate) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT | FileCalls.O_EXCL;
     return Cleanup.orUndo(
@@ -132,7 +134,7 @@ final class CacheEntry implements AutoCloseable {
                   ? FileCalls.retried(() -> calls.fallocate(dataFile, 0, 0, size))
                   : -Errno.EOPNOTSUPP.code();
           if (allocated < 0 && allocated != -Errno.ENOSPC.code()) {
-            // This file system cannot allocate in advance, so the file is sparse.
+            // This file system cannot allocate space in advance, so the file is sparse.
             allocated = calls.ftruncate(dataFile, size);
           }
           Errno.check(allocated, "fallocate", data);
@@ -156,7 +158,8 @@ final class CacheEntry implements AutoCloseable {
         });
   }
 
-  /// Removes an entry, unless a process uses it, another user could have written it, or the disk does not say.
+  /// Removes an entry, unless a process uses it, another user could have written it, or the disk
+  /// fails.
   ///
   /// @return whether the entry is gone
   static boolean remove(FileCalls calls, Path blocks, Path data) {
@@ -199,7 +202,7 @@ final class CacheEntry implements AutoCloseable {
     return checked(MAGIC, size, BLOCK_BYTES);
   }
 
-  /// Returns some numbers and their checksum, as they are written.
+  /// Returns the bytes of some numbers, followed by their checksum.
   private static byte[] checked(long... numbers) {
     ByteBuffer bytes =
         ByteBuffer.allocate((numbers.length + 1) * Long.BYTES).order(ByteOrder.nativeOrder());
@@ -208,7 +211,7 @@ final class CacheEntry implements AutoCloseable {
     return bytes.putLong(Crc32c.of(before)).array();
   }
 
-  /// Whether the checksums' file has these bytes at an offset.
+  /// Whether `KEY.blocks` has these bytes at an offset.
   private boolean has(byte[] bytes, long offset) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment found = arena.allocate(bytes.length);
@@ -228,7 +231,7 @@ final class CacheEntry implements AutoCloseable {
     return Math.min(BLOCK_BYTES, size - (long) block * BLOCK_BYTES);
   }
 
-  /// Returns the checksum of a block, or empty if the block is not there.
+  /// Returns the checksum of a block, or empty if the block was not written.
   OptionalInt sum(int block) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment entry = arena.allocate(ENTRY_BYTES);
@@ -245,13 +248,14 @@ final class CacheEntry implements AutoCloseable {
     return HEADER_BYTES + (long) ENTRY_BYTES * block;
   }
 
-  /// Makes the entry of a block: the upper half checks the lower one, so zeros and half-written entries do not count.
+  /// Makes the entry of a block's checksum. The upper half is computed from the lower half, so
+  /// that zeros and half-written entries are not taken for checksums.
   private static long entry(int block, int sum) {
     int check = ~sum ^ (block + 1) * 0x9E3779B9;
     return (long) check << 32 | Integer.toUnsignedLong(sum);
   }
 
-  /// Locks a block, so that only this process fetches it until [#unlock].
+  /// Locks a block, so that no other process fetches it before [#unlock].
   ///
   /// @return false if another process has locked it
   boolean tryLock(int block) {
@@ -268,32 +272,33 @@ final class CacheEntry implements AutoCloseable {
   void put(int block, MemorySegment bytes) {
     long from = (long) block * BLOCK_BYTES;
     boolean _ = dataFile.write(bytes, from);
-    // Starts the writeback now, so that synchronising the whole file is quick later.
+    // The kernel begins to write the block to the disk now, so that synchronising the whole file
+    // is quick later.
     int _ = calls.startWriteback(dataFile.descriptor(), from, bytes.byteSize());
     byte[] entry = new byte[ENTRY_BYTES];
     MemorySegment.ofArray(entry).set(JAVA_LONG_UNALIGNED, 0, entry(block, Crc32c.of(bytes)));
     write(entry, at(block));
   }
 
-  /// Fills `target` with bytes of blocks that are there.
+  /// Fills `target` with bytes of blocks that were written.
   ///
-  /// @return false if the disk did not give them
+  /// @return false if the disk did not return them
   boolean read(MemorySegment target, long offset) {
     return read(dataFile, target, offset);
   }
 
-  /// Whether the file is whole and on the disk, and was not changed since it was sealed.
+  /// Whether the file was sealed and was not modified since.
   boolean isSealed() {
     FileCalls.StatResult stat = calls.stat(dataFile.descriptor());
     return has(seal(stat.inode(), stat.modifiedNanos()), SEAL);
   }
 
-  /// Whether an open file was sealed as it is.
+  /// Whether the seal has the inode and modification time of an open file.
   boolean isSealedAs(SourceFile.Identity file) {
     return has(seal(file.inode(), file.modifiedNanos()), SEAL);
   }
 
-  /// Synchronises a file that is whole, and seals it.
+  /// Synchronises the file, which must be whole, and seals it.
   ///
   /// @throws TransferException if the disk fails
   void seal() {
@@ -343,7 +348,8 @@ final class CacheEntry implements AutoCloseable {
     return true;
   }
 
-  /// Closes the files, which also frees the locks. Errors are ignored: the checksums show which blocks were lost.
+  /// Closes the files, which also frees the locks. Errors are ignored, because the checksums show
+  /// which blocks were lost.
   @Override
   public void close() {
     boolean _ = dataFile.close();

@@ -34,21 +34,22 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// The folder of a cache: knows which files are in it, and bounds how much they take together.
+/// The folder of a cache: knows which files are in the folder, and bounds their total size.
 ///
-/// A file has all its room on the disk, and counts with its whole size, before its first block is there. So it
-/// can always become whole, and the bound always holds. When a new file needs room, the least recently used
-/// files are removed, but none that a process uses.
+/// Disk space for the whole file is allocated, and its whole size counts, before its first block
+/// is written. Therefore every file can become whole, and the bound always holds. When a new file
+/// exceeds the bound, the least recently used files are removed, except files that a process uses.
 ///
-/// Processes lock the file `lock` while they make a file or make room for it. The file `lock` also holds the
-/// total size of all cached files. This total may be too high after a crash; whoever makes room next counts
-/// anew. Thread-safe.
+/// Processes lock the file `lock` while they make a file or remove files for it. The file `lock`
+/// also holds the total size of all cached files. This total may be too high after a crash; the
+/// next process that removes files counts them anew. Thread-safe.
 final class CacheFolder implements EntryFolder {
   private static final Pattern NAME = Pattern.compile("([0-9a-f]{64})\\.(blocks|data)");
   private static final FileTime NEVER = FileTime.fromMillis(0);
   private static final long LOCK_PAUSE_NANOS = 1_000_000;
 
-  /// As long as for a block that another process fetches: a process that was stopped keeps its locks.
+  /// How long to wait for another process's lock, which is the same as for a block that another
+  /// process fetches. The wait is bounded, since a stopped process keeps its locks.
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
   private final FileCalls calls;
@@ -77,7 +78,7 @@ final class CacheFolder implements EntryFolder {
     return folder.resolve(key + ".data");
   }
 
-  /// Returns a hash, since a URI may hold a secret.
+  /// The key is a hash, since a URI may contain a secret.
   @Override
   public String key(WholeFile.Version version) {
     try {
@@ -89,7 +90,7 @@ final class CacheFolder implements EntryFolder {
     }
   }
 
-  /// Also marks the file as used now.
+  /// Also sets the time of the file's last use to now.
   @Override
   public @Nullable CacheEntry find(String key, long size) {
     return Cleanup.orUndo(
@@ -103,7 +104,7 @@ final class CacheFolder implements EntryFolder {
         CacheEntry::closeIfThere);
   }
 
-  /// There may be no room beside the files in use.
+  /// Null also if the new file and the files in use would exceed the bound.
   @Override
   public @Nullable CacheEntry open(String key, long size) {
     CacheEntry present = find(key, size);
@@ -131,16 +132,17 @@ final class CacheFolder implements EntryFolder {
     return CacheEntry.create(calls, blocks(key), data(key), size, true);
   }
 
-  /// Marks a file as used now.
+  /// Sets the time of a file's last use to now.
   private void touch(String key) {
     try {
       Files.setLastModifiedTime(blocks(key), FileTime.from(Instant.now()));
     } catch (IOException _) {
-      // The file is removed earlier than it should be.
+      // Without the time, the file is removed earlier than it should be, which loses nothing.
     }
   }
 
-  /// Marks a file as used now; removes it if it failed, unless another process uses it.
+  /// Sets the time of a file's last use to now. If the disk failed, removes the file instead,
+  /// unless another process uses it.
   @Override
   public void closed(String key, boolean failed) {
     if (failed) {
@@ -156,7 +158,7 @@ final class CacheFolder implements EntryFolder {
     }
   }
 
-  /// Counts what is in the folder now.
+  /// Counts the files that are in the folder now.
   ///
   /// @throws TransferException if the folder cannot be listed
   RemoteCache.Use use() {
@@ -172,8 +174,8 @@ final class CacheFolder implements EntryFolder {
         Matcher name = NAME.matcher(file.getFileName().toString());
         if (name.matches()) {
           try {
-            // A crash leaves data files without checksums: they count as never used, and are
-            // removed first.
+            // A crash may leave a data file without its checksums; such a file counts as never
+            // used and is removed first.
             FileTime used =
                 name.group(2).equals("blocks") ? Files.getLastModifiedTime(file) : NEVER;
             Found one = new Found(name.group(1), used, Files.size(file));
@@ -189,7 +191,8 @@ final class CacheFolder implements EntryFolder {
     return found.values().stream().sorted(Comparator.comparing(Found::used)).toList();
   }
 
-  /// Removes the least recently used files until at most `most` bytes are left, or only files in use.
+  /// Removes the least recently used files until at most `most` bytes are left, or only files in
+  /// use are left.
   ///
   /// @return the bytes that are left
   private long makeRoom(long most) {
@@ -210,10 +213,11 @@ final class CacheFolder implements EntryFolder {
     return folder.resolve("lock");
   }
 
-  /// Does `work` while no other process does any under the same lock.
+  /// Does `work` while this process holds an exclusive lock on a file.
   ///
-  /// @throws TransferException if another process has the lock for some seconds, or this thread is interrupted
-  /// @param work gets the descriptor of the lock's file
+  /// @throws TransferException if another process holds the lock for some seconds, or this thread
+  ///     is interrupted
+  /// @param work receives the descriptor of the lock's file
   static <T extends @Nullable Object> T locked(
       FileCalls calls, Path lockFile, IntFunction<T> work) {
     int flags = FileCalls.O_RDWR | FileCalls.O_CREAT;
@@ -237,7 +241,7 @@ final class CacheFolder implements EntryFolder {
     }
   }
 
-  /// @return the bytes of all files, or -1 if they are not known
+  /// @return the total size of all files in bytes, or -1 if it is not known
   private long readSum(int file) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment sum = arena.allocate(ValueLayout.JAVA_LONG);

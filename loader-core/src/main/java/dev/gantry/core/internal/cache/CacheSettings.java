@@ -20,10 +20,11 @@ public record CacheSettings(Path folder, long mostBytes) {
   /// The system property that names the folder of a cache for all sessions.
   public static final String PROPERTY = "gantry.cache";
 
-  /// The environment variable of the same meaning; the system property wins.
+  /// The environment variable with the same meaning. The system property has precedence.
   public static final String VARIABLE = "GANTRY_CACHE";
 
-  /// The system property with the most bytes that this cache may take; half of the file system by default.
+  /// The system property for the most bytes that this cache may take. The default is half of the
+  /// file system.
   public static final String BYTES_PROPERTY = "gantry.cache.bytes";
 
   public static final String BYTES_VARIABLE = "GANTRY_CACHE_BYTES";

@@ -13,18 +13,20 @@ import java.util.OptionalInt;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/// The state of a cached file in this process: which blocks are good, and which are in hand. A block is in hand
-/// while one reader checks or fetches it. All readers of the file in a session share this. Thread-safe.
+/// The state of a cached file in this process: which blocks are good, and which are in hand. A
+/// block is good if its bytes on the disk match its checksum; it is in hand while one reader
+/// checks or fetches it. All readers of the file in a session share an instance. Thread-safe.
 final class CachedFile implements AutoCloseable {
-  /// Says how a reader gets a block.
+  /// How a reader gets a block.
   enum Turn {
     /// Read the block from the disk.
     GOOD,
     /// Read the block from the disk, compare its checksum, then call [#settle].
     CHECK,
-    /// Fetch the block from its store, put it into the cache, then call [#settle]. No other process fetches it.
+    /// Fetch the block from its store, put it into the cache, then call [#settle]. The block is
+    /// locked, so no other process fetches it.
     FETCH,
-    /// Fetch the block from its store, and do not put it into the cache.
+    /// Fetch the block from its store without putting it into the cache.
     PASS,
     /// Try again when the reader that has the block in hand has settled it: see [#settled].
     WAIT,
@@ -32,7 +34,7 @@ final class CachedFile implements AutoCloseable {
     WAIT_FOR_OTHERS
   }
 
-  /// How long to wait for another process: as long as a server may take for a block.
+  /// How long to wait for another process, which is as long as a server may take for a block.
   private static final long PATIENCE_NANOS = 5_000_000_000L;
 
   private final String key;
@@ -44,20 +46,22 @@ final class CachedFile implements AutoCloseable {
   /// The blocks on the disk that do not match their checksums.
   private final BitSet wrong = new BitSet();
 
-  /// The blocks in hand, each with what is completed when it is settled.
+  /// The blocks in hand, each with the future that is completed when the block is settled.
   private final Map<Integer, CompletableFuture<Void>> inHand = new HashMap<>();
 
-  /// When this process first saw that another process fetches a block, by block and in [System#nanoTime].
+  /// For each block, the [System#nanoTime] at which this process first saw that another process
+  /// fetches it.
   private final Map<Integer, Long> othersSince = new HashMap<>();
 
-  /// Whether another process took too long for a block; this one waits for no other process then.
+  /// Whether another process took too long for a block. This process does not wait for other
+  /// processes any more then.
   private boolean othersAreLate;
 
   private int users = 1;
   private boolean sealed;
   private boolean failed;
 
-  /// @param entry closed with this
+  /// @param entry the entry on the disk; [#close] closes it
   CachedFile(String key, EntryFolder folder, CacheEntry entry) {
     this.key = key;
     this.folder = folder;
@@ -74,13 +78,13 @@ final class CachedFile implements AutoCloseable {
     return entry;
   }
 
-  /// Whether all bytes are there and known to be right.
+  /// Whether all blocks are good.
   synchronized boolean isWhole() {
     return !failed && (sealed || good.cardinality() == blocks);
   }
 
-  /// Whether an open file is this one's data, with the bytes that are known to be right: a file that was modified after it
-  /// was sealed is not.
+  /// Whether an open file is this file's data and is known to be right. It is not if it was
+  /// modified after it was sealed.
   boolean isDataOf(SourceFile.Identity file) {
     boolean known;
     synchronized (this) {
@@ -125,7 +129,7 @@ final class CachedFile implements AutoCloseable {
     if (!mayBeRight(block)) {
       return Turn.FETCH;
     }
-    // Another process has fetched the block meanwhile.
+    // Another process fetched the block before this process got the lock.
     entry.unlock(block);
     return Turn.CHECK;
   }
@@ -139,7 +143,8 @@ final class CachedFile implements AutoCloseable {
     return entry.sum(block).isPresent();
   }
 
-  /// Whether the bytes of a block in hand match its checksum. If they do not, the block is fetched anew.
+  /// Whether the bytes of a block in hand match its checksum. If they do not, the block is marked
+  /// as wrong and the next [#take] has it fetched.
   ///
   /// @param bytes all bytes of the block
   boolean isRight(int block, MemorySegment bytes) {
@@ -154,21 +159,22 @@ final class CachedFile implements AutoCloseable {
     return right;
   }
 
-  /// Says whether to wait for the process that fetches a block. The wait has an end, since a stopped process
-  /// keeps its locks.
+  /// Decides whether to wait for the process that fetches a block. The wait is bounded, since a
+  /// stopped process keeps its locks.
   private synchronized Turn others(int block) {
     long now = System.nanoTime();
     othersAreLate |= now - othersSince.computeIfAbsent(block, _ -> now) > PATIENCE_NANOS;
     return othersAreLate ? Turn.PASS : Turn.WAIT_FOR_OTHERS;
   }
 
-  /// Returns what is completed when a block is not in hand any more. The caller may complete it earlier.
+  /// Returns a future that is completed when a block is not in hand any more. The caller may
+  /// complete it earlier.
   synchronized CompletableFuture<Void> settled(int block) {
     CompletableFuture<Void> present = inHand.get(block);
     return present == null ? CompletableFuture.completedFuture(null) : present.copy();
   }
 
-  /// Ends the time that a reader has a block in hand.
+  /// Notes that a reader does not have a block in hand any more, and unlocks the block.
   ///
   /// @return whether the file has just become whole
   boolean settle(int block, boolean isGood) {
@@ -212,13 +218,13 @@ final class CachedFile implements AutoCloseable {
     failed = !done;
   }
 
-  /// Counts one more user.
+  /// Adds a user.
   synchronized CachedFile share() {
     users++;
     return this;
   }
 
-  /// Counts one user less.
+  /// Removes a user.
   ///
   /// @return whether that was the last user, who must call [#close]
   synchronized boolean leave() {
@@ -226,11 +232,12 @@ final class CachedFile implements AutoCloseable {
     return users == 0;
   }
 
-  /// Closes the entry, and tells its folder, which removes it if the disk failed to seal it.
+  /// Closes the entry, and tells its folder, which removes the entry if the disk failed.
   @Override
   public synchronized void close() {
     entry.close();
-    // The entry can be removed only after this process has given up its own lock.
+    // The folder is told last: the entry can be removed only after this process has given up its
+    // own lock.
     folder.closed(key, failed);
   }
 }

@@ -6,8 +6,9 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.CompletableFuture;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks in hand that come from their store by one request. Each is put into the cache as soon as it is there, while the
-/// others come: the request's memory is wanted for the next one. The cache's threads do that, since a store's threads must
+/// Blocks in hand that one request fetches from their store. Each block is put into the cache as
+/// soon as it has arrived, while the later blocks arrive, so that the request's memory is free
+/// soon after the last block. The cache's threads write the blocks, since a store's threads must
 /// not wait for a disk. Thread-safe.
 final class ComingBlocks {
   private final RemoteCache cache;
@@ -16,10 +17,10 @@ final class ComingBlocks {
   private final int end;
   private final CompletableFuture<Void> settled = new CompletableFuture<>();
 
-  /// The first block that has not come yet.
+  /// The first block that has not arrived yet.
   private int next;
 
-  /// How many blocks are still in hand.
+  /// How many of the blocks are not settled yet.
   private int inHand;
 
   ComingBlocks(RemoteCache cache, CachedFile cached, int first, int end) {
@@ -36,17 +37,18 @@ final class ComingBlocks {
     return settled;
   }
 
-  /// Puts the blocks that have come whole.
+  /// Puts the blocks into the cache that have arrived whole.
   ///
-  /// @param bytes where all of the blocks go
-  /// @param count how many bytes have come
+  /// @param bytes the memory of all of the blocks
+  /// @param count how many bytes have arrived so far
   void arrived(MemorySegment bytes, long count) {
     settleUntil(bytes, first + (int) (count / CacheEntry.BLOCK_BYTES));
   }
 
-  /// Ends the request.
+  /// Settles the remaining blocks after the request has ended.
   ///
-  /// @param bytes all of the blocks; null if the rest did not come
+  /// @param bytes the memory of all of the blocks; null if the request failed, so that the
+  ///     remaining blocks did not arrive
   void end(@Nullable MemorySegment bytes) {
     settleUntil(bytes, end);
   }
@@ -80,7 +82,7 @@ final class ComingBlocks {
         cache.settle(cached, block, good);
       }
     } catch (OutOfMemoryError _) {
-      // The reader has the block, and the cache gets it another time.
+      // The reader has the block nevertheless; a later read puts it into the cache.
     } finally {
       noteSettled();
     }

@@ -16,17 +16,17 @@ interface EntryFolder {
 
   /// Opens the entry of a file, or makes an empty one.
   ///
-  /// @return null if there is no room for it
+  /// @return null if the folder has no space for it
   /// @throws dev.gantry.core.TransferException if the disk fails, or is full
   @Nullable CacheEntry open(String key, long size);
 
-  /// Runs when all bytes of a file are on the disk.
+  /// The cache calls this after all bytes of a file are on the disk.
   ///
   /// @throws dev.gantry.core.TransferException if the disk fails
   default void sealed(String key) {}
 
-  /// Runs when this process has closed an entry.
+  /// The cache calls this after this process has closed an entry.
   ///
-  /// @param failed whether the disk failed to take the file
+  /// @param failed whether the disk failed while the file was written
   void closed(String key, boolean failed);
 }

@@ -24,10 +24,10 @@ import java.util.function.LongConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A remote file of which the cache has some blocks: reads fetch the missing blocks, each once, and write them
-/// to the disk. Thread-safe.
+/// A remote file of which the cache has some blocks. Reads fetch each missing block once and write
+/// it to the disk. Thread-safe.
 final class FillingFile implements FileCache.Filling {
-  /// How long to wait before a block is tried again that another process fetches.
+  /// How long to wait before trying again to take a block that another process fetches.
   private static final long RETRY_MILLIS = 2;
 
   private static final CompletableFuture<Void> DONE = CompletableFuture.completedFuture(null);
@@ -39,8 +39,8 @@ final class FillingFile implements FileCache.Filling {
   private final WholeFile.Version version;
   private final Supplier<StoredFile> open;
 
-  /// @param remote the file in its store; closed with this
-  /// @param cached the blocks in the cache; [#close] ends this use of them
+  /// @param remote the file in its store; [#close] closes it
+  /// @param cached the file's state in the cache; [#close] ends this use of it
   /// @param open opens the remote file again
   FillingFile(
       RemoteCache cache,
@@ -137,9 +137,10 @@ final class FillingFile implements FileCache.Filling {
       this.to = from + request.target().byteSize();
     }
 
-    /// Brings the wanted bytes of some blocks.
+    /// Fills the target with the wanted bytes of some blocks.
     ///
-    /// @return is completed, also by a failure, when nothing touches the read's target any more
+    /// @return a future that is completed, also by a failure, when nothing touches the read's
+    ///     target any more
     CompletableFuture<Void> bring(int first, int end) {
       List<CompletableFuture<Void>> parts = new ArrayList<>();
       Turn[] turns = new Turn[end - first];
@@ -155,8 +156,8 @@ final class FillingFile implements FileCache.Filling {
             }
             return DONE;
           }));
-      // Requests what is missing first, so that it is under way while this thread reads the rest
-      // from the disk.
+      // Missing blocks are requested first, so that they are under way while this thread reads the
+      // other blocks from the disk.
       for (int i = 0; i < turns.length; ) {
         Turn turn = turns[i];
         int begin = first + i;
@@ -189,13 +190,14 @@ final class FillingFile implements FileCache.Filling {
       }
     }
 
-    /// Whether one request brings a block and the one before, which has the same turn. Blocks are fetched together
-    /// only if this read wants all of each.
+    /// Whether one request may fetch a block together with the block before it, which has the same
+    /// turn. Blocks that go into the cache are fetched together only if this read wants both of
+    /// them whole.
     private boolean isOneRequest(Turn turn, int block) {
       return turn == Turn.PASS || (turn == Turn.FETCH && isWithin(block - 1) && isWithin(block));
     }
 
-    /// @param parts gets what brings the block later if this read has to wait for it
+    /// @param parts receives the future of a later attempt if this read has to wait for the block
     private Turn turn(int block, List<CompletableFuture<Void>> parts) {
       Turn turn = Turn.PASS;
       try {
@@ -224,7 +226,8 @@ final class FillingFile implements FileCache.Filling {
           block);
     }
 
-    /// Tries a block again at some time, or when this read is cancelled or the cache closed.
+    /// Tries a block again when `time` is completed, which also happens when this read is
+    /// cancelled or the cache is closed.
     private CompletableFuture<Void> bringAfter(CompletableFuture<Void> time, int block) {
       Runnable forget = request.cancellation().whenCancelled(() -> time.complete(null));
       Runnable forgetClosing = cache.whenClosing(() -> time.complete(null));
@@ -252,8 +255,8 @@ final class FillingFile implements FileCache.Filling {
       return request.target().asSlice(begin - from, Math.min(to, end(end - 1)) - begin);
     }
 
-    /// Returns where all bytes of some blocks go: the read's target, or the buffer of a block of which the read
-    /// wants a part.
+    /// Returns the memory for all bytes of some blocks: the read's target, or the buffer of a
+    /// block of which the read wants only a part.
     private MemorySegment whole(int first, int end, @Nullable MemorySegment buffer) {
       return buffer == null ? target(first, end) : buffer.asSlice(0, entry.bytesOf(first));
     }
@@ -287,12 +290,13 @@ final class FillingFile implements FileCache.Filling {
       return right ? DONE : bring(block, block + 1);
     }
 
-    /// Reads the wanted bytes of some blocks from the store, past the cache.
+    /// Reads the wanted bytes of some blocks from the store without putting them into the cache.
     private CompletableFuture<Void> pass(int first, int end) {
       return ask(target(first, end), Math.max(from, start(first)), _ -> {});
     }
 
-    /// Fetches blocks in hand, and puts them into the cache: one block, or several that this read wants whole.
+    /// Fetches blocks in hand and puts them into the cache. If there are several blocks, this read
+    /// wants all of them whole.
     private CompletableFuture<Void> fetch(int first, int end) {
       return Cleanup.orUndo(
           () -> new ComingBlocks(cache, cached, first, end),
@@ -303,8 +307,8 @@ final class FillingFile implements FileCache.Filling {
     private CompletableFuture<Void> fetch(int first, int end, ComingBlocks coming) {
       MemorySegment buffer = isWithin(first) ? null : cache.takeBuffer();
       MemorySegment bytes = whole(first, end, buffer);
-      // These are made before the read begins: it touches the target until it has ended, so a
-      // failure behind it would come too soon.
+      // Both lambdas are made before the read begins: if the heap were full afterwards, this read
+      // would fail while the store still writes to the target.
       LongConsumer arrived = count -> coming.arrived(bytes, count);
       BiConsumer<Void, @Nullable Throwable> ended =
           (_, failure) -> {

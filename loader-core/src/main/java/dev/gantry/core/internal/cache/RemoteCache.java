@@ -37,38 +37,40 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`. A store that keeps its files where
-/// other programs find them has one of its own, with a [BlobPlace].
+/// A cache of remote files in a folder on a disk of this machine: see `docs/cache.md`. A store
+/// that keeps its files where other programs find them has a cache of its own, with a [BlobPlace].
 ///
-/// A cached file is identified by its location and version, so a file that has changed is another one. If the
-/// disk is full or fails, reads go on past the cache, and the log says so once. Thread-safe.
+/// A cached file is identified by its location and version, so a changed remote file becomes a new
+/// cached file. If the disk is full or fails, reads go on without the cache, which is logged once.
+/// Thread-safe.
 public final class RemoteCache implements FileCache {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteCache.class);
 
-  /// How many threads checksum and write what was fetched. One handles a GB/s or two.
+  /// How many threads compute checksums and write fetched blocks to the disk. One thread handles 1
+  /// to 2 GB/s.
   private static final int THREADS = Math.clamp(Runtime.getRuntime().availableProcessors(), 4, 16);
 
   private static final long IDLE_SECONDS = 10;
   private static final long MAX_BUFFERS_BYTES = 32L << 20;
   private static final int MAX_KNOWN = 65_536;
 
-  /// The errors that say that the process, or the whole system, has no descriptor left.
+  /// The errors of a process or system that has no descriptor left.
   private static final Set<String> NO_DESCRIPTOR = Set.of("EMFILE", "ENFILE");
 
   private final FileCalls calls;
 
-  /// Null if a [BlobPlace] says where the files are.
+  /// The folder and its bound; null if a [BlobPlace] names the files.
   private final @Nullable CacheSettings settings;
 
   private final @Nullable EntryFolder files;
 
-  /// Buffers for blocks of which a read wants a part only. The garbage collector frees them.
+  /// Buffers for blocks of which a read wants only a part. The garbage collector frees them.
   private final Pool<MemorySegment> buffers =
       new Pool<>(IDLE_SECONDS, () -> MAX_BUFFERS_BYTES, _ -> {});
 
   private final ThreadPoolExecutor threads = threads("gantry-cache-", THREADS);
 
-  /// Waits for the disk, which takes what was written at its own speed, so that no read does.
+  /// The thread that synchronises whole files, so that no read waits for the disk.
   private final ThreadPoolExecutor syncing = threads("gantry-cache-sync-", 1);
 
   private final Map<String, CachedFile> open = new HashMap<>();
@@ -89,11 +91,11 @@ public final class RemoteCache implements FileCache {
             }
           });
 
-  /// The size of a cache's folder, and its limit.
+  /// The files of a cache's folder, their size, and its bound.
   ///
-  /// @param files how many files are in it
-  /// @param bytes how many bytes they take; each counts whole
-  /// @param mostBytes how many bytes they may take
+  /// @param files how many files are in the folder
+  /// @param bytes how many bytes the files take; each counts with its whole size
+  /// @param mostBytes how many bytes the files may take
   public record Use(Path folder, long files, long bytes, long mostBytes) {}
 
   public RemoteCache(FileCalls calls, CacheSettings settings) {
@@ -124,7 +126,7 @@ public final class RemoteCache implements FileCache {
     return made;
   }
 
-  /// Whether this was made with these settings.
+  /// Whether this cache was made with these settings.
   public boolean isOf(CacheSettings chosen) {
     return chosen.equals(settings);
   }
@@ -138,7 +140,7 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Counts what is in the folder, including files of other processes.
+  /// Counts the files in the folder, including those of other processes.
   ///
   /// @throws dev.gantry.core.TransferException if the folder cannot be listed
   public Use use() {
@@ -184,8 +186,8 @@ public final class RemoteCache implements FileCache {
 
   /// Opens a file out of the cache.
   ///
-  /// @param remote the file in its store, which brings the blocks that are missing; null if only a file that the
-  ///     cache has as a whole is wanted
+  /// @param remote the file in its store, from which missing blocks are fetched; null if only a
+  ///     whole cached file is wanted
   /// @param openRemote opens the remote file again
   /// @return null if the cache does not serve the file
   private @Nullable StoredFile cached(
@@ -221,7 +223,8 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// The bound may have been given in another unit than was meant.
+  /// Warns if a file is larger than the cache's bound: the user may have given the bound in a
+  /// wrong unit.
   private void warnOfSize(WholeFile.Version version) {
     long bytes = CacheEntry.cost(version.size());
     if (settings != null
@@ -236,7 +239,8 @@ public final class RemoteCache implements FileCache {
   }
 
   /// @param make whether to make an entry if there is none
-  /// @return null if there is no entry, or no room for one; otherwise the caller must [#leave] it
+  /// @return null if there is no entry, or no space for one; otherwise the caller must call
+  ///     [#leave] with the file
   private synchronized @Nullable CachedFile acquire(
       EntryFolder folder, String key, long size, boolean make) {
     CachedFile shared = open.get(key);
@@ -276,7 +280,7 @@ public final class RemoteCache implements FileCache {
     file.close();
   }
 
-  /// Opens a file that the cache has as a whole.
+  /// Opens a whole cached file.
   ///
   /// @param openRemote opens the remote file, for reads on which the disk fails
   LocalFile local(
@@ -318,8 +322,8 @@ public final class RemoteCache implements FileCache {
     return mayPut;
   }
 
-  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors stops nothing: it may pass. Neither
-  /// does a cancellation.
+  /// Stops writing to the cache, since the disk is full or fails. A lack of descriptors, which may
+  /// pass, and a cancellation do not stop the writing.
   public void refuse(GantryException reason) {
     if (reason instanceof TransferException failed
         && (failed.isErrno(NO_DESCRIPTOR) || failed.failure() instanceof Failure.Cancelled)) {
@@ -345,7 +349,7 @@ public final class RemoteCache implements FileCache {
     } catch (GantryException e) {
       refuse(e);
     } catch (OutOfMemoryError _) {
-      // The file does not count as whole, and goes when nobody has it open.
+      // The file does not count as whole, and is removed when nothing has it open any more.
     } finally {
       leave(file);
     }
@@ -365,14 +369,15 @@ public final class RemoteCache implements FileCache {
     }
   }
 
-  /// Whether this is being closed, so that reads which wait for others must fail.
+  /// Whether the cache is being closed, so that reads which wait for other readers or processes
+  /// must fail.
   boolean isClosing() {
     return closing.isCancelled();
   }
 
-  /// Runs `action` once when this is closed.
+  /// Has `action` run once when the cache is closed.
   ///
-  /// @return makes this forget the action
+  /// @return makes the cache forget the action
   Runnable whenClosing(Runnable action) {
     return closing.whenCancelled(action);
   }

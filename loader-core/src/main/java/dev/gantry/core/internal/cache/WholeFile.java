@@ -14,8 +14,9 @@ import java.util.Optional;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// A remote file that the cache has as a whole: a local file with the identity of the remote one. When the disk
-/// fails to read it, the bytes come from the remote file, which the first such read opens. Thread-safe.
+/// A remote file that is wholly in the cache: a local file with the identity of the remote file.
+/// If the disk fails to read some bytes, they are read from the remote file, which the first such
+/// read opens. Thread-safe.
 final class WholeFile extends PosixFile {
   /// A version of a remote file, as its store names it.
   record Version(
@@ -27,7 +28,8 @@ final class WholeFile extends PosixFile {
   private final Supplier<StoredFile> open;
   private @Nullable SourceFile remote;
 
-  /// @param cached the file in the cache; [#close] ends this use of it, and it is not removed before that
+  /// @param cached the file's state in the cache; [#close] ends this use of it, and the cached
+  ///     file is not removed before
   /// @param open opens the remote file
   WholeFile(
       RemoteCache cache,
@@ -58,8 +60,8 @@ final class WholeFile extends PosixFile {
     return version.modified();
   }
 
-  /// @throws TransferException if neither the disk nor the remote file gives the bytes; this is the disk's failure
-  ///     if the remote file has changed
+  /// @throws TransferException if neither the disk nor the remote file returns the bytes; if the
+  ///     remote file has changed, the disk's failure is thrown
   @Override
   public boolean read(MemorySegment target, long offset, long required, boolean direct) {
     try {
