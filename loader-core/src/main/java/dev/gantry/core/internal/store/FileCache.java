@@ -18,10 +18,10 @@ public interface FileCache extends AutoCloseable {
     LocalFile local(CachePolicy policy);
   }
 
-  /// Opens a file, and reads what the cache has of it from there.
+  /// Opens a file whose reads take bytes from the cache if the cache has them.
   ///
-  /// @param remote opens the file in its store; not called if the caller asks for a version of which the cache has the
-  ///     whole file
+  /// @param remote opens the file in its store; not called if the location names a version of
+  ///     which the cache has the whole file
   StoredFile open(Location.Remote file, CachePolicy policy, Supplier<StoredFile> remote);
 
   /// Frees the cache. All its files are closed before this call.

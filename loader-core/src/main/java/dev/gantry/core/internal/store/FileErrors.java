@@ -8,7 +8,8 @@ import java.io.IOException;
 import java.nio.channels.ClosedByInterruptException;
 import java.nio.file.FileSystemException;
 
-/// Turns exceptions of `java.nio` into the kernel's error codes, which the rest of Gantry uses.
+/// Turns exceptions of `java.nio` into the kernel's error codes, so that all failures of files
+/// have codes.
 ///
 /// `java.nio` keeps the meaning of an `errno` but not its number; the numbers here are Linux's.
 public final class FileErrors {
@@ -17,13 +18,13 @@ public final class FileErrors {
 
   private FileErrors() {}
 
-  /// @param operation what was tried, such as `open`
-  /// @param subject what it was tried on: the file, with offset and length where they matter
+  /// @param operation the operation that failed, such as `open`
+  /// @param subject the file, with offset and length if they matter
   public static TransferException of(String operation, String subject, IOException cause) {
     return new TransferException(operation, subject, failure(subject, cause), cause);
   }
 
-  /// @param errno of the call that failed
+  /// @param errno the error code of the call that failed
   static TransferException of(String operation, String subject, int errno) {
     return new TransferException(operation, subject, failure(subject, errno));
   }
@@ -33,7 +34,8 @@ public final class FileErrors {
     return new TransferException(operation, subject, Errno.failure(Errno.EISDIR.code()));
   }
 
-  /// Returns why there may be no file of this name, to follow the error that there is none; empty if the name looks right.
+  /// Returns a guess why there is no file of this name, as the end of an error message; empty if
+  /// the name looks right.
   public static String whyMissing(String name) {
     if (name.startsWith("~/") || name.contains("/~/")) {
       return "; only shells take ~ for the home folder";

@@ -3,8 +3,8 @@ package dev.gantry.core.internal.store;
 
 import dev.gantry.core.Cancellation;
 
-/// Interrupts the thread that made this when an operation is cancelled, so that what a store waits for ends. Works
-/// until it is closed.
+/// Interrupts the thread that made the instance if an operation is cancelled, so that a store's
+/// wait on this thread ends. It does so until it is closed.
 final class Interruption implements AutoCloseable {
   private final Thread thread = Thread.currentThread();
   private final boolean wasInterrupted = thread.isInterrupted();
@@ -23,7 +23,8 @@ final class Interruption implements AutoCloseable {
     }
   }
 
-  /// Ends this. The thread that made it must call this; the thread is then interrupted only if it was before.
+  /// Ends the interruptions. Only the thread that made the instance may call this. Afterwards, the
+  /// thread is interrupted only if it was before.
   @Override
   public synchronized void close() {
     closed = true;

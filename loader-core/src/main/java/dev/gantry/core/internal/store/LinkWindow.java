@@ -3,27 +3,32 @@ package dev.gantry.core.internal.store;
 
 import java.util.Arrays;
 
-/// How many requests to one server are under way at once, as its link needs them. Thread-safe.
+/// Decides how many requests to one server are under way at once, from the measured times of
+/// requests. Thread-safe.
 ///
-/// The window grows with each request that took little longer than the fastest of its size, because the link has more
-/// to give then, and shrinks with each that took much longer, because requests wait for one another. So it comes to rest
-/// near twice the link's rate × the latency of a request that waits for no other.
+/// The window grows after each request that took little longer than the fastest request of its
+/// size, because the link is not full then. It shrinks after each request that took much longer,
+/// because requests wait for one another then. Thus it settles near twice the product of the
+/// link's rate and the latency of a single request.
 public final class LinkWindow {
-  /// Fills 2 GB/s if a request of 8 MiB takes a tenth of a second, and asks a slow server for little.
+  /// The first and least window. It fills a link of 2 GB/s if a request of 8 MiB takes a tenth of
+  /// a second, and does not flood a slow server.
   static final int FIRST = 32;
 
-  /// A request that took this many times as long as the fastest is no reason to send fewer.
+  /// The window shrinks after a request that took more than this many times as long as the
+  /// fastest.
   private static final int SHRINKS = 4;
 
   private static final int GROWS = 2;
 
-  /// A request that takes so many times as long as others of its size is slow.
+  /// A request is slow if it takes this many times as long as is usual for its size.
   private static final int SLOW = 4;
 
-  /// No request is slow that takes less: a second one would take as long.
+  /// A request that takes less than this never counts as slow, because a second request would take
+  /// as long.
   private static final long LEAST_SLOW_NANOS = 250_000_000;
 
-  /// How many requests of a size show what is usual.
+  /// How many requests of a size are needed to know the usual time.
   private static final int SHOWING = 8;
 
   private double requests = FIRST;
@@ -31,7 +36,8 @@ public final class LinkWindow {
   /// The time of the fastest request, by the binary logarithm of its size, in nanoseconds.
   private final long[] fastest = new long[Long.SIZE];
 
-  /// The time that requests take of late, by the binary logarithm of their size, in nanoseconds.
+  /// The moving average of the times of requests, by the binary logarithm of their size, in
+  /// nanoseconds.
   private final double[] usual = new double[Long.SIZE];
 
   private final int[] seen = new int[Long.SIZE];
@@ -40,19 +46,19 @@ public final class LinkWindow {
     Arrays.fill(fastest, Long.MAX_VALUE / SHRINKS);
   }
 
-  /// The number of requests at once.
+  /// The number of requests that may be under way at once.
   ///
-  /// @param most the most that suit the file
+  /// @param most the most requests at once that the file's store allows
   synchronized int requests(int most) {
     return Math.min(most, (int) requests);
   }
 
-  /// Notes that a request has brought its bytes.
+  /// Adjusts the window after a request has delivered all of its bytes.
   ///
   /// @param bytes the request's size
   /// @param nanos from the request's start to its last byte
-  /// @param full whether another request would have had to wait
-  /// @param most the most requests at once that suit the file
+  /// @param full whether as many requests were under way as the window allows
+  /// @param most the most requests at once that the file's store allows
   synchronized void ended(long bytes, long nanos, boolean full, int most) {
     int size = size(bytes);
     seen[size] = Math.min(SHOWING, seen[size] + 1);
@@ -74,8 +80,8 @@ public final class LinkWindow {
   /// @param bytes the request's size
   synchronized long slowNanos(long bytes) {
     int size = size(bytes);
-    // Requests of an odd size are compared with larger ones, or else with the time of several
-    // smaller ones.
+    // If requests of this size are too few, the usual time of a larger size is taken, or else that
+    // of a smaller size times the ratio of the sizes.
     for (int larger = size; larger < Long.SIZE; larger++) {
       if (seen[larger] == SHOWING) {
         return slow(usual[larger]);

@@ -25,7 +25,7 @@ public final class PageCache {
     }
   }
 
-  /// How many bytes of a file are in the page cache; -1 where the kernel does not say.
+  /// How many bytes of a file are in the page cache; -1 if the kernel does not tell.
   ///
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long residentBytes(Path file) {
@@ -34,17 +34,17 @@ public final class PageCache {
     }
   }
 
-  /// Asks the kernel to drop a file's pages from the page cache. It keeps pages that are mapped, and all pages of a
-  /// file system in memory.
+  /// Asks the kernel to drop a file's pages from the page cache. The kernel keeps pages that are
+  /// mapped, and all pages of a file system in memory.
   ///
-  /// @return how many bytes stay in the page cache; -1 where the kernel does not say
+  /// @return how many bytes stay in the page cache; -1 if the kernel does not tell
   /// @throws dev.gantry.core.TransferException if the file cannot be opened
   public static long drop(Path file) {
     FileCalls calls = FileCalls.ofPlatform();
     try (PosixFile open = new PosixFile(calls, file, CachePolicy.BUFFERED)) {
       int descriptor = open.descriptors().buffered();
       if (calls instanceof Libc libc && descriptor >= 0) {
-        // Pages must be on the disk first, since the kernel would keep the others.
+        // The pages are written to the disk first, since the kernel does not drop modified pages.
         var _ = libc.fsync(descriptor);
         var _ = libc.fadvise(descriptor, 0, 0, Libc.POSIX_FADV_DONTNEED);
       }

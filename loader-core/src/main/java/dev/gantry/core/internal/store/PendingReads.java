@@ -20,19 +20,20 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Reads of remote files: many are under way at once, and the threads that start them wait for none. Thread-safe.
+/// Reads of remote files. Many are under way at once, and the threads that start reads do not wait
+/// for their bytes. Thread-safe.
 ///
-/// Their number is that which the link needs ([LinkWindow]), and their bytes are bounded. So are the retries of all of them
-/// together. The slowest few are asked for a second time.
+/// [LinkWindow] bounds the number of reads under way; their total bytes and the total number of
+/// their retries are bounded, too. The slowest few reads are requested a second time (hedged).
 public final class PendingReads implements AutoCloseable {
   /// The most bytes that are under way at once, unless one read has more: 10 GB/s for a tenth of a second.
   public static final long MAX_BYTES = 1L << 30;
 
-  /// How many retries may outnumber the reads that succeeded: a server that fails now and then is asked again, one that is
-  /// down is not asked for ever.
+  /// By how many the retries may outnumber the reads that succeeded. Thus a server that fails now
+  /// and then is asked again, and a server that is down is not asked forever.
   static final int MAX_RETRIES = 256;
 
-  /// How many of the reads under way may be asked for a second time at once: one, and one in so many.
+  /// At once, one read and one in this many of the reads under way may be hedged.
   private static final int HEDGED_PART = 20;
 
   /// How often to look for slow reads.
@@ -43,19 +44,20 @@ public final class PendingReads implements AutoCloseable {
   private long bytesUnderWay;
   private int retries = MAX_RETRIES;
 
-  /// Reads under way that were asked for a second time.
+  /// The number of reads under way that were requested a second time.
   private int hedged;
 
-  /// Whether a look for slow reads is due.
+  /// Whether a call of [#look] is scheduled.
   private boolean looks;
 
   private boolean cancelled;
 
-  /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First waits until the link
-  /// needs one more request. One of the two actions is run once, on any thread; the read is under way until it returns.
+  /// Begins a read of the first `required` bytes of `target`, from `offset` in the file. First
+  /// waits until the link needs one more request. Either `whenDone` or `whenFailed` is run once,
+  /// on any thread, and the read counts as under way until that action returns.
   ///
   /// @param file a remote file
-  /// @param whenDone run when the bytes are there; if it throws, the read has failed
+  /// @param whenDone run when the bytes are in `target`; if it throws, the read has failed
   /// @param whenFailed run when the read has failed; must not throw
   public void start(
       SourceFile file,
@@ -94,7 +96,7 @@ public final class PendingReads implements AutoCloseable {
     CompletableFuture.delayedExecutor(LOOK_MILLIS, TimeUnit.MILLISECONDS).execute(this::look);
   }
 
-  /// Asks a second time for reads that take much longer than others.
+  /// Hedges reads that take much longer than is usual.
   private void look() {
     List<Runnable> slow = new ArrayList<>();
     synchronized (this) {
@@ -131,20 +133,22 @@ public final class PendingReads implements AutoCloseable {
         || (underWay.size() < file.requestsAtOnce() && bytes <= MAX_BYTES - bytesUnderWay);
   }
 
-  /// Waits until all reads have ended, whether or not they failed.
+  /// Waits until all reads have ended, even if they failed.
   public void drain() {
     await(none);
   }
 
-  /// Ends the reads that are under way, and returns when none of them touches memory any more.
+  /// Cancels the reads that are under way, and returns after the last of them has stopped writing
+  /// to its target.
   @Override
   public void close() {
     cancel();
     drain();
   }
 
-  /// Waits for a condition, which this evaluates under the lock. An interruption of the caller cancels the reads, but
-  /// the wait goes on: their targets are touched until they have ended.
+  /// Waits for a condition, which is evaluated under the lock. An interruption of the caller
+  /// cancels the reads, but the wait goes on, because the reads write to their targets until they
+  /// have ended.
   private void await(BooleanSupplier condition) {
     boolean interrupted = false;
     while (!awaited(condition)) {
@@ -179,8 +183,8 @@ public final class PendingReads implements AutoCloseable {
     return cancelled;
   }
 
-  /// Ends the reads that are under way, and those that begin later. This does not hold the lock meanwhile, since the
-  /// store's own threads may wait for it.
+  /// Cancels the reads that are under way, and those that begin later. The lock is not held while
+  /// the reads are cancelled, since the store's threads may wait for the lock.
   public void cancel() {
     List<Pending> ending;
     synchronized (this) {
@@ -272,8 +276,8 @@ public final class PendingReads implements AutoCloseable {
                 ? reason
                 : new IllegalStateException("reading " + file.file() + " at " + offset(), reason));
       } finally {
-        // The failure is told before the read ends, so that a thread that waits for the last read
-        // knows it.
+        // The failure is reported before the read ends, so that a thread that waits for the last
+        // read learns of it.
         end();
       }
     }

@@ -14,7 +14,8 @@ import java.nio.file.Path;
 import java.time.Instant;
 import java.util.Optional;
 
-/// A local file, read by [FileCalls] through the page cache and, where the file system can, past it. Thread-safe.
+/// A local file, read by [FileCalls] through the page cache, or past it if the file system can.
+/// Thread-safe.
 public class PosixFile implements LocalFile {
   private final FileCalls calls;
   private final Path path;
@@ -47,12 +48,13 @@ public class PosixFile implements LocalFile {
     Errno.check(stat.status(), "statx", path);
     ResidencyProbe probe = new ResidencyProbe(calls, file.descriptor());
     if (probe.inMemory() && policy != CachePolicy.BUFFERED) {
-      // Newer kernels would accept O_DIRECT on such files, and read from memory all the same.
+      // Newer kernels accept O_DIRECT on such files, although they read from memory nevertheless.
       file.refuseDirect("the file system keeps its files in memory");
     } else if (policy != CachePolicy.BUFFERED) {
       int direct = file.openDirect(path, FileCalls.O_RDONLY);
       if (direct == -Errno.EMFILE.code() || direct == -Errno.ENFILE.code()) {
-        // Too many open files: this says nothing about direct reads.
+        // The process has too many open files, which does not mean that direct reads are
+        // impossible.
         throw new TransferException("open", path.toString(), Errno.failure(-direct));
       }
     }
@@ -79,7 +81,7 @@ public class PosixFile implements LocalFile {
     return identity;
   }
 
-  /// Whether the open file is as it was when it was opened.
+  /// Whether size and modification time of the open file are the same as when it was opened.
   final boolean isUnchanged() {
     FileCalls.StatResult now = calls.stat(file.descriptor());
     Errno.check(now.status(), "statx", path);
@@ -101,7 +103,7 @@ public class PosixFile implements LocalFile {
     return probe.residentBytes(identity.size());
   }
 
-  /// Decides by the policy; only `BY_RESIDENCY` asks the kernel.
+  /// The policy decides; the kernel is asked only under `BY_RESIDENCY`.
   @Override
   public Residency residency(long offset, long length) {
     if (!file.hasDirect()) {

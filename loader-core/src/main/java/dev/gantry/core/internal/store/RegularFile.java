@@ -15,11 +15,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// A local file that is open through the page cache, and past it if [#openDirect] was called and the file system can.
+/// A local file that is open for I/O through the page cache, and also for direct I/O if
+/// [#openDirect] was called and the file system can.
 ///
-/// All reads and writes of whole ranges go through this class: it continues after short counts, repeats calls that a
-/// signal interrupted, and goes on through the page cache where direct I/O is refused. Thread-safe, except that
-/// [#close] may run only when no read or write does.
+/// All reads and writes of whole ranges go through this class: it continues after short counts,
+/// repeats calls that a signal interrupted, and goes on through the page cache if direct I/O is
+/// refused. Thread-safe, except that [#close] may run only when no read or write runs.
 public final class RegularFile {
   private static final int NONE = -1;
 
@@ -51,15 +52,16 @@ public final class RegularFile {
     this.offsetAlignment = orBlock(stat.directOffsetAlignment());
   }
 
-  /// The alignment, or a block if the kernel tells none: every disk and file system accepts blocks.
+  /// The alignment in bytes; if the kernel does not tell it, the size of a block, which every disk
+  /// and file system accepts.
   private static int orBlock(int alignment) {
     return alignment > 0 ? alignment : PlanLimits.BLOCK_BYTES;
   }
 
   /// @param flags the flags of `open(2)`
-  /// @param mode the mode of a file that this creates
+  /// @param mode the mode of the file if this call creates it
   /// @param shown its name in messages
-  /// @throws TransferException if it cannot be opened, or is a directory
+  /// @throws TransferException if the file cannot be opened, or is a directory
   /// @throws MalformedFileException of kind `not-a-regular-file` for a pipe, a socket or a device
   public static RegularFile open(FileCalls calls, Path path, int flags, int mode, Path shown) {
     return Cleanup.orUndo(
@@ -82,14 +84,15 @@ public final class RegularFile {
         calls::close);
   }
 
-  /// Opens and closes a file for writing, with [#open]'s errors. Callers then open it with the JDK, which would wait
-  /// for the other end of a pipe.
+  /// Checks that a file can be written, with [#open]'s errors, by opening and closing it. Callers
+  /// then open the file with the JDK, which would wait for the other end if it were a pipe.
   public static void requireWritable(Path path) {
     boolean _ = open(FileCalls.ofPlatform(), path, FileCalls.O_WRONLY, 0, path).close();
   }
 
-  /// Refuses, with [#open]'s errors, what a rename would replace by a file though it is none: a pipe, a socket or a
-  /// device, also behind a link. A folder it would not replace, but say so only when all has been written.
+  /// Refuses a path, with [#open]'s errors, that a rename must not replace by a file: a pipe, a
+  /// socket or a device, also behind a link. Folders are refused, too: the rename would fail, but
+  /// only after all bytes were written.
   public static void requireReplaceable(Path path) {
     if (Files.isDirectory(path)) {
       throw FileErrors.isDirectory("open", path.toString());
@@ -109,15 +112,15 @@ public final class RegularFile {
     return new MalformedFileException(shown, 0, "not-a-regular-file", "a pipe, socket or device");
   }
 
-  /// Opens the same file for direct I/O, before anything is read or written. If that fails, [#directAbsence] has the
-  /// reason, which is `ESTALE` if another file has the name by now.
+  /// Opens the same file for direct I/O, before anything is read or written. If this fails,
+  /// [#directAbsence] has the reason; it is `ESTALE` if another file has the name by now.
   ///
   /// @param path the path under which the file was opened
-  /// @param flags the flags of `open(2)`, without that for direct I/O
+  /// @param flags the flags of `open(2)`, without the flag for direct I/O
   /// @return the descriptor, or the negated `errno`
   public int openDirect(Path path, int flags) {
     int opened = FileCalls.retried(() -> calls.open(path, flags | calls.directFlag(), 0));
-    // Before anything may throw, since `close` knows it then.
+    // The field is set before anything may throw, so that [#close] closes the descriptor.
     direct = Math.max(opened, NONE);
     if (opened >= 0 && stat.status() >= 0 && !stat.isSameFile(calls.stat(opened))) {
       direct = NONE;
@@ -137,7 +140,8 @@ public final class RegularFile {
     return operation + " with O_DIRECT: " + Errno.failure(errno).describe();
   }
 
-  /// The result of `statx(2)` when the file was opened; the call may have failed.
+  /// The result of `statx(2)` from when the file was opened; its status tells whether the call
+  /// failed.
   public FileCalls.StatResult stat() {
     return stat;
   }
@@ -147,7 +151,7 @@ public final class RegularFile {
     return buffered;
   }
 
-  /// The file's descriptors, for libraries that read and write by themselves.
+  /// The file's descriptors, for libraries such as cuFile that read and write the file themselves.
   public Descriptors descriptors() {
     String absence = calls.descriptorAbsence();
     return absence.isEmpty()
@@ -172,7 +176,8 @@ public final class RegularFile {
         && memory.address() % memoryAlignment == 0;
   }
 
-  /// Fills `target` from `offset` on. The file may end after `required` bytes, not before.
+  /// Fills `target` from `offset` on. The file must have the first `required` bytes; it may end
+  /// after them.
   ///
   /// @param directly whether to go past the page cache, as far as that is possible
   /// @return whether all bytes came past the page cache
@@ -206,7 +211,8 @@ public final class RegularFile {
         continue;
       }
       if (count == -Errno.EINVAL.code() && directly) {
-        // Some file systems take O_DIRECT when a file is opened, but refuse it on reads or writes.
+        // Some file systems accept O_DIRECT when a file is opened, but refuse reads or writes with
+        // it.
         directly = false;
         if (writes) {
           directAbsence = refusal("pwrite", Errno.EINVAL.code());
@@ -234,7 +240,8 @@ public final class RegularFile {
         writes ? "pwrite" : "pread", shown + " offset " + offset + " length " + length, failure);
   }
 
-  /// Closes the file. An error of `close` loses nothing: what was written was synchronised before, or is abandoned.
+  /// Closes the file. An error of `close` is ignored, because written bytes were synchronised
+  /// before, or are abandoned.
   ///
   /// @return whether the file was still open
   public boolean close() {

@@ -20,8 +20,8 @@ public final class RemoteFault extends IOException {
   private final Duration wait;
 
   /// @param passing whether another attempt may succeed
-  /// @param status the answer's status; 0 where the status is not to blame
-  /// @param reason says why, in words
+  /// @param status the answer's status; 0 if the fault has no status
+  /// @param reason the reason in words
   /// @param wait how long the server asks to wait before the next attempt
   private RemoteFault(boolean passing, int status, String reason, Duration wait) {
     super(reason);
@@ -40,7 +40,7 @@ public final class RemoteFault extends IOException {
     return new RemoteFault(false, status, reason, Duration.ZERO);
   }
 
-  /// An answer that is no success.
+  /// The fault of an answer whose status is not a success.
   ///
   /// @param retryAfter the value of `Retry-After`: seconds or a date; empty if the answer has none
   public static RemoteFault of(boolean passing, int status, String reason, String retryAfter) {

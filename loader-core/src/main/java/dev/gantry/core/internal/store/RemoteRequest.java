@@ -13,12 +13,12 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// A request to a server, whatever it asks for. It makes one attempt after another until one of them succeeds, the fault
-/// of one lasts, or it is cancelled. If it takes too long, it makes a second attempt beside the first. The thread that
-/// starts it does not wait.
+/// A request of any kind to a server. It makes one attempt after another until an attempt
+/// succeeds, an attempt meets a lasting fault, the limits are reached, or the request is
+/// cancelled. If an attempt takes too long, [#hedge] makes a second attempt beside it. The thread
+/// that starts the request does not wait.
 ///
-/// The request ends once, on whichever thread that happens first. None of its attempts touches memory afterwards.
-/// Thread-safe.
+/// The request ends once, on any thread. After its end, no attempt writes to memory. Thread-safe.
 public abstract class RemoteRequest {
   /// One attempt at the request.
   public interface Attempt {
@@ -37,9 +37,9 @@ public abstract class RemoteRequest {
   private int stopping;
   private boolean ended;
 
-  /// @param operation what is asked for, such as `GET`, for messages
-  /// @param subject the file, with offset and length where they matter, for messages
-  /// @param patience asked before each further attempt whether there may be one
+  /// @param operation the operation, such as `GET`, for messages
+  /// @param subject the file, with offset and length if they matter, for messages
+  /// @param patience asked before each further attempt whether it may be made
   protected RemoteRequest(
       String operation,
       String subject,
@@ -53,8 +53,8 @@ public abstract class RemoteRequest {
     this.patience = patience;
   }
 
-  /// Makes an attempt, which calls [#begins] first, and [#succeed], [#fail] or [#end] at its end. Called on any
-  /// thread. If this throws, the request fails by that.
+  /// Makes an attempt, which calls [#begins] first, and [#succeed], [#fail] or [#end] at its end.
+  /// Called on any thread. If this throws, the request fails with that exception.
   protected abstract void attempt();
 
   /// Called once, instead of [#completed], when the request was cancelled or its last attempt failed.
@@ -75,7 +75,8 @@ public abstract class RemoteRequest {
     begin();
   }
 
-  /// Makes an attempt. If it cannot begin, the request ends: no other thread would end it.
+  /// Makes an attempt. If the attempt cannot begin, the request ends here, since no other thread
+  /// would end it.
   private void begin() {
     try {
       attempt();
@@ -84,8 +85,9 @@ public abstract class RemoteRequest {
     }
   }
 
-  /// Makes a second attempt beside one that is running, since that takes too long. The first to succeed ends the
-  /// request. Both fill the same memory: they bring the same bytes, of one version of the file.
+  /// Makes a second attempt beside an attempt that takes too long. The first of the two to succeed
+  /// ends the request. Both write to the same memory, which is safe because both deliver the same
+  /// bytes of one version of the file.
   public final void hedge() {
     synchronized (this) {
       if (ended || running.size() != 1 || attempts >= limits.attempts()) {
@@ -97,7 +99,7 @@ public abstract class RemoteRequest {
 
   /// Notes that an attempt begins.
   ///
-  /// @return whether the request goes on; if not, the attempt must end
+  /// @return whether the request is still running; if not, the attempt must end
   protected final synchronized boolean begins(Attempt attempt) {
     if (ended) {
       return false;
@@ -112,13 +114,13 @@ public abstract class RemoteRequest {
     finish(attempt, null);
   }
 
-  /// Ends the request, since an attempt met a defect, which no other attempt mends.
+  /// Ends the request, since an attempt met a defect that every attempt would meet again.
   protected final void end(Attempt attempt, Throwable defect) {
     finish(attempt, defect);
   }
 
-  /// Ends an attempt that failed. Another one follows after a pause if the fault passes, the limits and the load's patience
-  /// allow it, and none is running beside it.
+  /// Ends an attempt that failed. Another attempt follows after a pause if the fault may pass, the
+  /// limits and the load's patience allow it, and no hedged attempt is running.
   protected final void fail(Attempt attempt, RemoteFault fault) {
     int made;
     synchronized (this) {
@@ -138,7 +140,7 @@ public abstract class RemoteRequest {
     }
   }
 
-  /// Stops an attempt, and makes another one after a pause.
+  /// Stops an attempt, and makes another attempt after a pause.
   ///
   /// @param millis the pause
   protected final void retry(Attempt attempt, long millis) {
@@ -152,11 +154,11 @@ public abstract class RemoteRequest {
     }
   }
 
-  /// Stops an attempt of a request that goes on. Nothing ends the request before the attempt has stopped writing: its
-  /// memory may be used for something else then.
+  /// Stops an attempt without ending the request. The request cannot end before the attempt has
+  /// stopped writing, because its memory may be reused after the end.
   ///
-  /// @param least how many attempts must be running, this one included
-  /// @return false if there are fewer, or this one has been stopped
+  /// @param least how many attempts must be running, `attempt` included
+  /// @return false if fewer are running, or `attempt` was stopped already
   private boolean drop(Attempt attempt, int least) {
     synchronized (this) {
       if (ended || running.size() < least || !running.remove(attempt)) {
@@ -175,11 +177,12 @@ public abstract class RemoteRequest {
     return true;
   }
 
-  /// Ends the request, and waits until attempts that are being stopped write no more. The caller holds the lock.
+  /// Ends the request, and waits until attempts that are being stopped have stopped writing. The
+  /// caller holds the lock.
   ///
-  /// @return the attempts that must be stopped yet
+  /// @return the attempts that the caller must still stop
   private List<Attempt> over() {
-    // First, since there may be no heap for it.
+    // The list is made first, because this may throw if the heap is full.
     List<Attempt> left = List.copyOf(running);
     ended = true;
     boolean interrupted = false;
@@ -210,11 +213,12 @@ public abstract class RemoteRequest {
     return failure(new Failure.Remote(fault.status(), reason.toString()), fault.getCause());
   }
 
-  /// Ends the request for good, stops all of its attempts, and says so, whatever fails meanwhile. Does nothing if the
-  /// request has ended.
+  /// Ends the request, stops all of its attempts, and calls [#completed] or [#failed], even if a
+  /// step fails. Does nothing if the request has ended.
   ///
-  /// @param attempt one that must be running, so that it may end the request; null for any reason outside of the attempts
-  /// @param reason null if the request is done
+  /// @param attempt the attempt that ends the request, which must be running; null if the reason
+  ///     is not an attempt's
+  /// @param reason null if the request has succeeded
   private void finish(@Nullable Attempt attempt, @Nullable Throwable reason) {
     Runnable forgotten;
     List<Attempt> stopped;

@@ -7,7 +7,8 @@ import dev.gantry.core.spi.Residency;
 import java.lang.foreign.Arena;
 import java.util.concurrent.ThreadLocalRandom;
 
-/// Asks the kernel which bytes of an open file are in memory, by the first means that the kernel supports. Thread-safe.
+/// Asks the kernel which bytes of an open file are in the page cache, by the first means that the
+/// kernel supports. Thread-safe.
 final class ResidencyProbe {
 
   /// The magic numbers of file systems, as in `linux/magic.h`.
@@ -16,8 +17,9 @@ final class ResidencyProbe {
   private static final long RAMFS = 0x858458f6L;
   private static final long OVERLAYFS = 0x794c7630;
 
-  /// A few windows stand for a whole range: asking about each of its pages would cost some percent of the time that
-  /// reading it from the page cache takes.
+  /// How many windows of a range are asked about. The windows stand for the whole range, since
+  /// asking about all of its pages would take some percent of the time of reading the range from
+  /// the page cache.
   private static final int WINDOWS = 4;
 
   private static final long WINDOW_BYTES = 16 << 10;
@@ -28,7 +30,7 @@ final class ResidencyProbe {
   private static final long MAPPING_BYTES = 1L << 30;
 
   private enum Means {
-    /// Asks nothing: the file system keeps all bytes in memory.
+    /// Does not ask the kernel, because the file system keeps all bytes in memory.
     IN_MEMORY,
     CACHESTAT,
     /// Asks `mincore(2)` about a mapping.
@@ -50,8 +52,9 @@ final class ResidencyProbe {
     if (fileSystem == TMPFS || fileSystem == RAMFS) {
       means = Means.IN_MEMORY;
     } else if (fileSystem == OVERLAYFS) {
-      // Overlayfs files have no pages of their own, so cachestat finds none; a mapping is of the
-      // underlying file. But mincore reports all pages to callers whom cachestat refuses.
+      // Files of overlayfs have no pages of their own, so cachestat finds none. A mapping is of
+      // the underlying file, so mincore finds its pages. To callers whom cachestat refuses,
+      // however, mincore reports every page as present.
       means = calls.cachedBytes(descriptor, 0, 1) < 0 ? Means.NONE : Means.MINCORE;
     } else {
       means = Means.CACHESTAT;
@@ -129,7 +132,7 @@ final class ResidencyProbe {
     }
   }
 
-  /// How much of the first `size` bytes is in memory; -1 where the kernel does not say.
+  /// How many of the first `size` bytes are in memory; -1 if the kernel does not tell.
   long residentBytes(long size) {
     return switch (means) {
       case IN_MEMORY -> size;

@@ -7,21 +7,24 @@ import java.util.concurrent.ThreadLocalRandom;
 
 /// The limits of one request to a server.
 ///
-/// @param attempts how often it is made at most, if its faults pass
-/// @param pause the longest pause before the second attempt; before each later one it is four times as long
-/// @param idle how long a server may bring less than [#LEAST_BYTES], before the first byte of an answer or between two
+/// @param attempts the most attempts
+/// @param pause the longest pause before the second attempt; before each later attempt, the
+///     longest pause is four times as long as before
+/// @param idle a period in which a server must deliver at least [#LEAST_BYTES], until its answer
+///     is complete; the wait for the first byte counts, too
 public record RetryLimits(int attempts, Duration pause, Duration idle) {
-  /// The fewest bytes that an answer must bring within the time of `idle`: a slower one is cut
-  /// off.
+  /// The fewest bytes that an answer must deliver within the time of `idle`. An attempt with a
+  /// slower answer is ended.
   public static final long LEAST_BYTES = 16 << 10;
 
-  /// A server that asks for a longer wait is not asked again.
+  /// The longest wait that a server may ask for. If it asks for a longer wait, no attempt follows.
   static final Duration LONGEST_WAIT = Duration.ofSeconds(60);
 
   private static final int MAX_SHIFT = 20;
   private static final Duration LONGEST_PAUSE = Duration.ofSeconds(10);
 
-  /// Five attempts within some ten seconds of pauses, and half a minute of patience.
+  /// The default: five attempts, whose pauses are some ten seconds together, and an `idle` of half
+  /// a minute.
   public static final RetryLimits DEFAULT =
       new RetryLimits(5, Duration.ofMillis(200), Duration.ofSeconds(30));
 
@@ -37,7 +40,8 @@ public record RetryLimits(int attempts, Duration pause, Duration idle) {
     return Optional.of(pause.compareTo(fault.waiting()) > 0 ? pause : fault.waiting());
   }
 
-  /// Between half of the limit and all of it, so that requests that failed together do not come back together.
+  /// The pause is random, between half of the longest pause and all of it, so that requests that
+  /// failed at the same time are not repeated at the same time.
   private Duration pauseAfter(int made) {
     long most = pause.toMillis() << Math.min(2 * (made - 1), MAX_SHIFT);
     most = Math.min(LONGEST_PAUSE.toMillis(), most);

@@ -8,12 +8,13 @@ import java.util.Map;
 import java.util.ServiceConfigurationError;
 import java.util.ServiceLoader;
 
-/// Finds the stores and formats that jars register. Also finds those of the program where a container gives programs
-/// class loaders of their own.
+/// Finds the stores and formats that jars register as services. In containers that give each
+/// program a class loader of its own, also finds those of the program.
 public final class Services {
   private Services() {}
 
-  /// Makes one instance of each registered class; those that the class loader of `type` finds come first.
+  /// Makes one instance of each registered class. Classes that the class loader of `type` finds
+  /// come first.
   ///
   /// @throws MisuseException if a registered class does not exist, or cannot be made; the message names it
   public static <T> List<T> find(Class<T> type) {
@@ -38,7 +39,8 @@ public final class Services {
         .forEach(service -> found.computeIfAbsent(service.type().getName(), _ -> service.get()));
   }
 
-  /// Whether a class loader sees this very class, and not another one of the same name.
+  /// Whether a class loader resolves the name of this class to this class, and not to another
+  /// class of the same name.
   private static boolean sees(ClassLoader loader, Class<?> type) {
     try {
       return type.equals(Class.forName(type.getName(), false, loader));

@@ -25,9 +25,10 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// An open file of any store, as transports see it: supplies what its store does not offer.
+/// An open file of any store, as transports use it. For operations that the store does not offer,
+/// it supplies a substitute.
 ///
-/// Thread-safe, but [#close] only when no read is under way.
+/// Thread-safe, but [#close] may be called only when no read is under way.
 public final class SourceFile implements AutoCloseable {
   /// The most bytes of one request to a remote file; a larger read takes several requests.
   private static final long REQUEST_BYTES = 8L << 20;
@@ -39,10 +40,11 @@ public final class SourceFile implements AutoCloseable {
   private final Cancellation ended = new Cancellation();
   private final AtomicBoolean closed = new AtomicBoolean();
 
-  /// Tells whether a local file that is opened again is the same, with the same bytes. A change that keeps all four
-  /// values goes unnoticed.
+  /// Identifies a local file and its state, to find out whether a file that is opened again has
+  /// the same bytes. A change that keeps all four values goes unnoticed.
   ///
-  /// @param device the device that has the file: its major number in the upper half, its minor in the lower
+  /// @param device the device that has the file: its major number in the upper half, its minor
+  ///     number in the lower half
   /// @param inode the file's number on that device
   /// @param size in bytes
   /// @param modifiedNanos when the file was modified, in nanoseconds since 1970
@@ -51,7 +53,7 @@ public final class SourceFile implements AutoCloseable {
       return new Identity(found.device(), found.inode(), found.size(), found.modifiedNanos());
     }
 
-    /// Looks at the file that has a name now, without opening it.
+    /// Returns the identity of the file that has a name now, without opening the file.
     ///
     /// @throws dev.gantry.core.TransferException if no file has the name
     public static Identity look(Path file) {
@@ -60,8 +62,8 @@ public final class SourceFile implements AutoCloseable {
       return of(found);
     }
 
-    /// Written by hand: the JVM makes a record's `equals` at its first call, which takes 10 ms of each process's first
-    /// load.
+    /// This method is written by hand, because the JVM generates a record's `equals` at its first
+    /// call, which takes 10 ms of each process's first load.
     @Override
     public boolean equals(@Nullable Object other) {
       return other instanceof Identity that
@@ -77,12 +79,12 @@ public final class SourceFile implements AutoCloseable {
     }
   }
 
-  /// @param stored the store's file, which this closes
+  /// @param stored the store's file; [#close] closes it
   public SourceFile(Location file, StoredFile stored) {
     this(file, stored, new LinkWindow());
   }
 
-  /// @param link what is known of the link to a remote file's server
+  /// @param link the window of the link to a remote file's server
   SourceFile(Location file, StoredFile stored, LinkWindow link) {
     this.file = file;
     this.link = link;
@@ -142,8 +144,8 @@ public final class SourceFile implements AutoCloseable {
     return local != null;
   }
 
-  /// The identity of the file on this machine's disk that has the bytes: the file itself, or for a cached file the file
-  /// in the cache. Null for a remote file.
+  /// The identity of the file on this machine's disk that has the bytes: the file itself, or the
+  /// file in the cache for a cached file. Null for a remote file.
   public @Nullable Identity onDisk() {
     return stored instanceof PosixFile present ? present.onDisk() : null;
   }
@@ -169,7 +171,8 @@ public final class SourceFile implements AutoCloseable {
     return Cleanup.orUndo(() -> new SourceFile(file, whole, link), whole::close);
   }
 
-  /// How many reads under way at once this file's link needs, and the file bears.
+  /// How many reads of this file may be under way at once, by its link's window and its store's
+  /// limit.
   public int requestsAtOnce() {
     return link.requests(stored.requestsAtOnce());
   }
@@ -179,12 +182,13 @@ public final class SourceFile implements AutoCloseable {
     return link.slowNanos(bytes);
   }
 
-  /// Notes that a request has brought its bytes, as [LinkWindow#ended] says.
+  /// Notes that a request has delivered its bytes; see [LinkWindow#ended].
   void noteEnd(long bytes, long nanos, boolean full) {
     link.ended(bytes, nanos, full, stored.requestsAtOnce());
   }
 
-  /// The file's descriptors, for transports that read it themselves; a remote file has none.
+  /// The file's descriptors, for transports that read the file themselves; a remote file has no
+  /// descriptors.
   public Descriptors descriptors() {
     if (local != null) {
       return local.descriptors();
@@ -212,8 +216,8 @@ public final class SourceFile implements AutoCloseable {
     return local == null ? Residency.HOT : local.residency(offset, length);
   }
 
-  /// Fills `target` from `offset` on, and returns when it is full. The file may end after `required`
-  /// bytes, not before.
+  /// Fills `target` from `offset` on, and returns when `target` is full. The file must have the
+  /// first `required` bytes; it may end after them.
   ///
   /// @param target native memory
   /// @param direct whether to go past the page cache, as in [LocalFile#read]
@@ -248,25 +252,25 @@ public final class SourceFile implements AutoCloseable {
     return false;
   }
 
-  /// Ends the reads of a remote file that are under way; those that begin later end at once. A local
-  /// file's reads go on to their end.
+  /// Ends the reads of a remote file that are under way; reads that begin later end at once. Reads
+  /// of a local file are not ended.
   public void endReads() {
     ended.cancel();
   }
 
-  /// Runs `action` once when [#endReads] is called.
+  /// Has `action` run once when [#endReads] is called.
   ///
   /// @return makes this file forget the action
   Runnable whenEnded(Runnable action) {
     return ended.whenCancelled(action);
   }
 
-  /// The store's file, for reads that end later than their call.
+  /// The store's file, for asynchronous reads.
   StoredFile stored() {
     return stored;
   }
 
-  /// The descriptor by which the file can be mapped.
+  /// The descriptor with which the file can be mapped.
   ///
   /// @throws MisuseException if the file has no descriptor
   public int mappable() {

@@ -22,10 +22,10 @@ import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// A session's stores: the local one, and those that [Services] finds when the first remote
+/// A session's stores: the local store, and the stores that [Services] finds when the first remote
 /// file is opened. Thread-safe.
 public final class Stores implements AutoCloseable {
-  /// How many links are remembered.
+  /// How many links' windows are remembered.
   private static final int MAX_LINKS = 1000;
 
   private final LocalStore local;
@@ -42,7 +42,7 @@ public final class Stores implements AutoCloseable {
     this(calls, List.of());
   }
 
-  /// @param given stores that come before those that are found; closed with this
+  /// @param given stores that are asked before the registered ones; [#close] closes them
   public Stores(FileCalls calls, List<Store> given) {
     local = new LocalStore(calls);
     remote.addAll(given);
@@ -66,8 +66,8 @@ public final class Stores implements AutoCloseable {
         StoredFile::close);
   }
 
-  /// Does the same as [#open(Location, CachePolicy)]. If `cancellation` comes while a remote file is being opened,
-  /// interrupts the store.
+  /// Does the same as [#open(Location, CachePolicy)]. If `cancellation` is cancelled while a
+  /// remote file is being opened, the store is interrupted.
   ///
   /// @throws TransferException also if the opening was cancelled
   public SourceFile open(Location file, CachePolicy policy, Cancellation cancellation) {
@@ -80,7 +80,7 @@ public final class Stores implements AutoCloseable {
     try (Interruption _ = new Interruption(cancellation)) {
       return open(file, policy);
     } catch (RuntimeException e) {
-      // A client that is interrupted may fail in its own words.
+      // A client that is interrupted may throw an exception of its own.
       throw cancellation.isCancelled() ? cancelled(file, e) : e;
     }
   }
@@ -120,7 +120,7 @@ public final class Stores implements AutoCloseable {
         : present.open(file, policy, () -> store.open(file, policy));
   }
 
-  /// Opens remote files through `given` from now on; it is closed with this.
+  /// Opens remote files through `given` from now on; [#close] closes it.
   public synchronized void use(FileCache given) {
     caches.add(given);
     cache = given;
@@ -128,7 +128,7 @@ public final class Stores implements AutoCloseable {
 
   /// The store of a file or folder, for writing.
   ///
-  /// @throws MisuseException if no store serves the location, or the store takes no files
+  /// @throws MisuseException if no store serves the location, or the store cannot be written
   public WritableStore writable(Location.Remote file) {
     if (serving(file) instanceof WritableStore store) {
       return store;

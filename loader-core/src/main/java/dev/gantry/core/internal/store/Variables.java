@@ -5,18 +5,19 @@ import java.util.Optional;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// Settings of this process by the names of environment variables that other programs read, too.
+/// Reads settings of this process from environment variables that other programs read, too.
 public final class Variables {
   private Variables() {}
 
-  /// Returns a variable's value: that of the system property of the same name, or else the environment's; null if neither is
-  /// set.
+  /// Returns the value of the system property of a name, or else of the environment variable; null
+  /// if neither is set.
   public static @Nullable String ofProcess(String name) {
     String property = System.getProperty(name);
     return property == null ? System.getenv(name) : property;
   }
 
-  /// Returns a variable's value without space around it; empty if it is not set or blank.
+  /// Returns a variable's value without surrounding white space; empty if the variable is not set
+  /// or blank.
   public static Optional<String> given(Function<String, @Nullable String> variables, String name) {
     return Optional.ofNullable(variables.apply(name))
         .map(String::strip)
