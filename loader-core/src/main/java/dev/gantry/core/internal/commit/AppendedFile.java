@@ -12,17 +12,20 @@ import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.util.List;
 
-/// Writes one new file of unknown size from beginning to end. A crash at any point leaves the old file or the new one:
+/// Writes one new file of unknown size from beginning to end. A crash at any point leaves either
+/// the old file or the complete new file:
 ///
-/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until step 4
-/// 2. append to it, through the page cache
-/// 3. synchronise it
-/// 4. rename it to its target
-/// 5. synchronise the folder
+/// 1. Create a file with a unique temporary name in the target's folder, and hold its lock until
+///    step 4.
+/// 2. Append to the file, through the page cache.
+/// 3. Synchronise the file.
+/// 4. Rename the file to its target.
+/// 5. Synchronise the folder.
 ///
-/// If the file fails or is closed before step 4, it is removed, and nothing has changed. A failed step 3 is not
-/// repeated, since the kernel may have dropped what it could not write. If step 5 fails, the new file is there,
-/// but a crash may bring the old one back. Not thread-safe.
+/// If the file fails or is closed before step 4, it is removed, and nothing has changed. A failed
+/// step 3 is not repeated, since the kernel may have dropped bytes that it could not write. If
+/// step 5 fails, the new file has its name, but a crash may bring the old file back. Not
+/// thread-safe.
 public final class AppendedFile implements AutoCloseable {
   private static final int BUFFER_BYTES = 256 << 10;
 
@@ -107,11 +110,12 @@ public final class AppendedFile implements AutoCloseable {
     }
   }
 
-  /// Gives files their names, in this order, when all of them are on the disk; returns when the names are on
-  /// the disk, too. All files are closed then, also after a failure.
+  /// Synchronises all files, then renames them to their targets in this order, and returns when
+  /// the names are on the disk, too. All files are closed then, also after a failure.
   ///
-  /// @throws TransferException if a file cannot be written or synchronised: then no file has its name; or if a
-  ///     rename or the synchronisation of a folder fails: then some files may have their names
+  /// @throws TransferException if a file cannot be written or synchronised, and then no file has
+  ///     its name; or if a rename or the synchronisation of a folder fails, and then some files
+  ///     may have their names
   /// @throws MisuseException if a file has failed before, or was committed or closed
   public static void commit(List<AppendedFile> files) {
     List<Runnable> closing = files.stream().<Runnable>map(file -> file::close).toList();
@@ -145,7 +149,7 @@ public final class AppendedFile implements AutoCloseable {
     counters.addFiles(1);
   }
 
-  /// Closes the file, and removes it unless it has its name.
+  /// Closes the file, and removes it unless it was renamed to its target.
   ///
   /// @throws TransferException if the file cannot be removed
   @Override

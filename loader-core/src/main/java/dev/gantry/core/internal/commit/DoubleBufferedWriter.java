@@ -28,23 +28,24 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Writes files with two buffers: devices fill one while this thread writes the other. Host memory that is
-/// aligned as the file needs it is written without a buffer. Not thread-safe.
+/// Writes files with two buffers: devices fill one buffer while the calling thread writes the
+/// other. Host memory with the alignment that the file needs is written without a buffer. Not
+/// thread-safe.
 final class DoubleBufferedWriter implements AutoCloseable {
   /// The two buffers of a writer.
   ///
-  /// @param giveBack runs once, when no copy into the buffers runs any more
-  /// @param abandon runs instead, if a device does not say whether its copies have ended
+  /// @param giveBack run once, when no copy into the buffers is running any more
+  /// @param abandon run instead of `giveBack` if waiting for a device's copies failed
   record Buffers(CpuSlab first, CpuSlab second, Runnable giveBack, Runnable abandon) {
     MemorySegment of(int turn, long length) {
       return (turn == 0 ? first : second).segment().asSlice(0, length);
     }
   }
 
-  /// A write whose bytes are in a buffer, or on their way there.
+  /// A write whose bytes are in a buffer, or are being copied to it.
   ///
-  /// @param straight the memory of a device that cuFile writes without the buffer; empty for none. If there is some, the
-  ///     buffer serves only the checksums
+  /// @param straight the device memory that cuFile writes without the buffer; empty if the buffer
+  ///     is written. If not empty, the bytes in the buffer serve only for the checksums
   private record Pending(
       WriteTask task, List<Source> slices, List<Memory.OnDevice> straight, int buffer) {}
 
@@ -56,7 +57,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
   private @Nullable Pending pending;
   private int turn;
 
-  /// @param buffers are given back by [#close]
+  /// @param buffers the writer's buffers; [#close] gives them back
   /// @param sources the open files from which parts of the new files come
   DoubleBufferedWriter(
       Buffers buffers,
@@ -69,7 +70,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     this.counter = counter;
   }
 
-  /// Begins one write. The next call or [#drain] completes it, if this call does not.
+  /// Begins one write. If this call does not complete the write, the next call or [#drain] does.
   void put(WriteTask task) {
     TargetFile target = task.file().open();
     Write write = task.write();
@@ -168,7 +169,8 @@ final class DoubleBufferedWriter implements AutoCloseable {
     task.file().written(task.number(), sums);
   }
 
-  /// Has cuFile write device memory. If cuFile does not, returns false, and the buffer gets the bytes.
+  /// Has cuFile write device memory. Returns false if cuFile fails; the bytes are then written
+  /// from the buffer.
   private boolean writeStraight(Pending last, List<Memory.OnDevice> memory) {
     FileCommit file = last.task().file();
     FileTransport transport = file.transport();
@@ -191,7 +193,7 @@ final class DoubleBufferedWriter implements AutoCloseable {
     return false;
   }
 
-  /// Counts each piece for the kind of memory it comes from, although one request wrote all of them.
+  /// Counts each piece under the transport of its memory, although one request wrote all pieces.
   private void count(WriteTask task, boolean direct) {
     for (Piece piece : task.write().pieces()) {
       Source part = task.file().file().parts().get(piece.part());

@@ -22,19 +22,22 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes one file in steps, so that a crash at any point leaves the old file or the new one:
+/// Writes one file in steps, so that a crash at any point leaves either the old file or the
+/// complete new file:
 ///
-/// 1. create a file with a unique temporary name in the target's folder, and hold its lock until step 6
-/// 2. allocate room for all of its blocks
-/// 3. write whole blocks, the last one padded with zeros, in any order
-/// 4. trim the file to its true size
-/// 5. synchronise the file
-/// 6. rename it to its target
-/// 7. synchronise the folder
+/// 1. Create a file with a unique temporary name in the target's folder, and hold its lock until
+///    step 6.
+/// 2. Allocate disk space for all of its blocks.
+/// 3. Write whole blocks in any order, the last block padded with zeros.
+/// 4. Trim the file to its true size.
+/// 5. Synchronise the file.
+/// 6. Rename the file to its target.
+/// 7. Synchronise the folder.
 ///
-/// If a step before step 6 fails, the file is removed, and nothing has changed. A failed step 5 is not
-/// repeated, since the kernel may have dropped what it could not write, and a second `fsync` would report
-/// success. If step 7 fails, the new file is there, but a crash may bring the old one back.
+/// If a step before step 6 fails, the file is removed, and nothing has changed. A failed step 5 is
+/// not repeated, since the kernel may have dropped bytes that it could not write, and a second
+/// `fsync` would report success. If step 7 fails, the new file has its name, but a crash may bring
+/// the old file back.
 ///
 /// [#open], [#transport] and [#written] are thread-safe. Only one thread may call the other methods, when no
 /// write is running.
@@ -47,7 +50,8 @@ final class FileCommit {
       return file.plan.writes().get(number);
     }
 
-    /// Returns the sources of the write's bytes, in order. Neighbours in memory or in a file are joined.
+    /// Returns the sources of the write's bytes, in order. Sources that are adjacent in memory or
+    /// in a file are joined.
     List<Source> slices() {
       Slices slices = new Slices();
       for (Piece piece : write().pieces()) {
@@ -65,7 +69,7 @@ final class FileCommit {
   private final boolean held;
   private final AtomicInteger writesLeft;
 
-  /// The checksums of all pieces, by the write's index and the piece's.
+  /// The checksums of all pieces, by the index of the write and the index of the piece.
   private final int[][] checksums;
 
   /// The open file; null before [#open].
@@ -73,13 +77,14 @@ final class FileCommit {
 
   private @Nullable FileTransport transport;
 
-  /// Why the first call of [#open] failed; later calls throw this again.
+  /// The exception of the first call of [#open], which later calls throw again; null if it
+  /// succeeded.
   private @Nullable RuntimeException unusable;
 
   private boolean renamed;
 
-  /// @param held whether the file stays open, with its lock held, until it has its name; false if there are
-  ///     more files than the process may have open
+  /// @param held whether the file stays open, with its lock held, until it is renamed; false if
+  ///     the operation has more files than the process may have open
   FileCommit(TransferEngine engine, NewFile file, WriteOptions options, boolean held) {
     this.engine = engine;
     this.file = file;
@@ -132,7 +137,7 @@ final class FileCommit {
     return opened;
   }
 
-  /// Chooses a transport for the parts in device memory. Other parts leave no choice.
+  /// Chooses a transport for the parts in device memory. All other parts are written by `host`.
   private FileTransport transport(TargetFile opened) {
     Optional<Device.Cuda> device = devices(file).findFirst();
     return new FileTransport(
@@ -149,7 +154,7 @@ final class FileCommit {
     return Objects.requireNonNull(transport);
   }
 
-  /// Says that step 3 is done for one write. After the last write, this does steps 4 and 5.
+  /// Notes that step 3 is done for one write. After the last write, does steps 4 and 5.
   ///
   /// @param sums the checksum of each of the write's pieces; empty if checksums are not wanted
   void written(int write, int[] sums) {
@@ -178,7 +183,7 @@ final class FileCommit {
 
   /// Closes the file, whichever step it has reached, and removes it unless it was renamed.
   ///
-  /// @param failure gets failures of this call as suppressed exceptions
+  /// @param failure receives failures of this call as suppressed exceptions
   void abandon(Folders folders, Throwable failure) {
     TargetFile opened = target;
     Runnable remove =

@@ -21,10 +21,12 @@ import java.util.Objects;
 
 /// Computes the CRC32C of ranges of files, on several threads. May be used once, by one thread.
 final class FileSums {
-  /// How many bytes a thread sums at a time: few enough that even a file of one tensor has work for all threads.
+  /// The size of the pieces into which ranges are cut, so that even a file of one tensor has work
+  /// for all threads.
   private static final long PIECE_BYTES = 4 * PlanLimits.DEFAULT.requestBytes();
 
-  /// The most threads: one processor sums some 5 GB/s, and the memory does not feed more of them.
+  /// The most threads. One processor computes some 5 GB/s of checksums, and memory bandwidth does
+  /// not suffice for more threads.
   private static final int MAX_THREADS = 16;
 
   /// @param extent the index of the extent that the piece belongs to

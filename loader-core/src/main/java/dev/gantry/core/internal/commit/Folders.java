@@ -43,15 +43,17 @@ public final class Folders {
     Errno.check(calls.unlink(file), Errno.ENOENT, "unlink", file);
   }
 
-  /// Removes the temporary file of a writer that was killed; this is durable only after [#sync]. Keeps the file
-  /// of a living writer, and one whose writer never held a lock.
+  /// Removes the temporary file of a writer that was killed. The change is durable only after
+  /// [#sync]. The file of a living writer is kept, and so is a file whose writer never held a
+  /// lock.
   ///
   /// @return whether the file was removed
   public boolean removeLeftover(Path file) {
     return Leftovers.removeFile(calls, file);
   }
 
-  /// Whether a living writer holds the lock of a temporary file; false where the file system has no locks.
+  /// Whether a living writer holds the lock of a temporary file; false if the file system has no
+  /// locks.
   public boolean isBeingWritten(Path file) {
     return TemporaryName.isHeld(file) && Leftovers.isBeingWritten(calls, file);
   }
@@ -61,8 +63,9 @@ public final class Folders {
     Errno.check(calls.rmdir(folder), Errno.ENOENT, "rmdir", folder);
   }
 
-  /// Returns when all of a folder's entries are on the disk as they are now. A failed `fsync` is not repeated,
-  /// since nobody knows what did not reach the disk.
+  /// Returns when all of a folder's entries are on the disk as they are now. A failed `fsync` is
+  /// not repeated, since a repeated call may report success for entries that did not reach the
+  /// disk.
   public void sync(Path folder) {
     int opened = FileCalls.retried(() -> calls.open(folder, FileCalls.O_RDONLY, 0));
     int descriptor = Errno.require(opened, "open", folder);

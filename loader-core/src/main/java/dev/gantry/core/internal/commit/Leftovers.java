@@ -14,9 +14,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Removes the temporary files of writers that were killed. A writer holds a lock on its file as long as the
-/// file is temporary, and the kernel frees the lock when the process ends, however it ends. So a temporary file
-/// whose lock is free has no writer any more. Where the file system has no locks, nothing is removed.
+/// Removes the temporary files of writers that were killed. A writer holds a lock on its file as
+/// long as the file has a temporary name, and the kernel frees the lock when the process ends in
+/// any way. Therefore a temporary file whose lock is free has no writer any more. If the file
+/// system has no locks, nothing is removed.
 final class Leftovers {
   private static final Logger LOG = LoggerFactory.getLogger(Leftovers.class);
 
@@ -27,8 +28,9 @@ final class Leftovers {
 
   private Leftovers() {}
 
-  /// Removes such files from a folder, unless this process has looked through the folder before. Errors are
-  /// ignored: if the folder has a fault, the caller's own write fails and says so.
+  /// Removes the files of killed writers from a folder, unless this process has searched the
+  /// folder before. Errors are ignored, because the caller's own write reports a fault of the
+  /// folder.
   static void remove(FileCalls calls, Path folder) {
     if (!SEEN.add(folder.toAbsolutePath().normalize())) {
       return;
@@ -66,8 +68,8 @@ final class Leftovers {
     if (descriptor < 0) {
       return false;
     }
-    // A writer that has only just made the file finds the lock taken or the name gone, and makes
-    // another file.
+    // If a living writer has made this file but not locked it yet, it finds the lock taken or the
+    // name gone, and makes another file.
     boolean removed =
         calls.lock(descriptor, FileCalls.F_WRLCK, 0, 0) == 0 && calls.unlink(file) == 0;
     int _ = calls.close(descriptor);

@@ -6,9 +6,10 @@ import dev.gantry.core.Source;
 import java.nio.file.Path;
 import java.util.List;
 
-/// A file to be written, which consists of its parts one after the other.
+/// A file to be written, which is the concatenation of its parts.
 ///
-/// @param file the file's name, in a folder that exists. A file of that name is replaced when the new one is complete
+/// @param file the file's name, in a folder that exists. An existing file of that name is replaced
+///     when the new file is complete
 /// @param parts the parts in the order of the file; each may be empty
 public record NewFile(Path file, List<Source> parts) {
   /// @throws MisuseException if `file` names no file, or the parts are longer together

@@ -28,9 +28,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Writes ranges of one file in place, from memory. May be used once, by one thread.
 ///
-/// 1. Write whole blocks past the page cache if the file system can. Write the bytes before and after them
-///    through the page cache, since the other bytes of their blocks must not change.
-/// 2. Synchronise the file, and its folder, since the file may be new there.
+/// 1. Write whole blocks past the page cache if the file system can. Write the bytes before and
+///    after the whole blocks through the page cache, since the other bytes of the blocks that they
+///    share must not change.
+/// 2. Synchronise the file, and its folder, since the write may have created the file.
 ///
 /// The ranges do not change all at once: after a failure or a crash, some ranges or parts of them may be
 /// written. Bytes outside of the ranges never change.
@@ -53,7 +54,7 @@ public final class RangeWrite {
   private final TransferCounter counter;
   private final Set<Device.Cuda> devices = new LinkedHashSet<>();
 
-  /// The buffers to which device memory is copied, or null if all bytes are on the host.
+  /// The pinned buffers to which device memory is copied; null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
   /// @throws MisuseException if two ranges overlap, or a range's offset is negative or too large
@@ -68,7 +69,8 @@ public final class RangeWrite {
         devices.add(memory.device());
       }
     }
-    // The buffers are pinned for every CUDA context, so those of one device serve all devices.
+    // The buffers are pinned for every CUDA context, so the buffers of one device serve all
+    // devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     counter = new TransferCounter(engine.counters());
     workers = new WorkerThreads("write", "gantry-writer-", options.cancellation());
@@ -92,7 +94,8 @@ public final class RangeWrite {
     }
   }
 
-  /// Cuts a range where the file's blocks begin, so that all but the first and last pieces are whole blocks.
+  /// Cuts a range at the file's block boundaries, so that all pieces except the first and the last
+  /// are whole blocks.
   private static void cut(Range range, long requestBytes, List<Range> pieces) {
     for (long at = range.offset(); at < range.end(); ) {
       long next = at % BLOCK_BYTES != 0 ? at - at % BLOCK_BYTES + BLOCK_BYTES : at + requestBytes;

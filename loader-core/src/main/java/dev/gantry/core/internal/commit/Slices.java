@@ -35,11 +35,11 @@ final class Slices {
     return slices;
   }
 
-  /// Returns both sources as one if `next` begins where `last` ends, else null.
+  /// Returns one source for both if `next` begins where `last` ends; otherwise null.
   private @Nullable Source joined(Source last, Source next) {
     return switch (last) {
-      // Memory of an arena is not joined: the result is a bare address, which would not notice that
-      // the arena closes.
+      // Memory of an arena is not joined, because the joined source is a bare address, which would
+      // not notice when the arena is closed.
       case Memory.OnHost(MemorySegment first)
           when next instanceof Memory.OnHost(MemorySegment second)
               && isAddress(first)

@@ -3,8 +3,8 @@ package dev.gantry.core.internal.commit;
 
 import java.util.List;
 
-/// Files to be written, with copies of their bytes, so that the original memory may change. Holds
-/// memory until it is closed. Thread-safe.
+/// Files to be written, with copies of their bytes, so that the original memory may change. A
+/// snapshot holds the copies' memory until it is closed. Thread-safe.
 public final class Snapshot implements AutoCloseable {
   private final List<NewFile> files;
   private final Runnable giveBack;
@@ -20,7 +20,8 @@ public final class Snapshot implements AutoCloseable {
     return files;
   }
 
-  /// Gives the memory back, unless that was done. After this, the files' parts must not be read.
+  /// Gives the memory back; closing twice does nothing. Afterwards the files' parts must not be
+  /// read.
   @Override
   public void close() {
     giveBack.run();

@@ -20,14 +20,15 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Copies the bytes of files for one snapshot: says how much memory it needs, then makes the copies.
+/// Copies the bytes of files for one snapshot: [#sizes] returns how much memory the copies need,
+/// and [#run] makes them.
 ///
-/// The bytes that come from one device go to one slab. There the parts of a file lie one after the other, and
-/// at the same offset modulo the block size as in the file, so whole blocks can be written without another
-/// copy. Copies from devices are queued first, and run while the CPU copies host memory. May be used once, by
-/// one thread.
+/// The bytes that come from one device go to one slab. In the slab, the parts of a file are
+/// consecutive, at the same offset modulo the block size as in the file, so that whole blocks can
+/// be written without another copy. Copies from devices are queued first, and run while the CPU
+/// copies host memory. May be used once, by one thread.
 final class SnapshotCopy {
-  /// The most that one thread copies at a time.
+  /// The most bytes that one thread copies at a time.
   private static final long STEP_BYTES = 16 << 20;
 
   private static final int MAX_THREADS = 8;
@@ -116,13 +117,14 @@ final class SnapshotCopy {
       queues.values().forEach(CopyQueue::drain);
       return copied;
     } finally {
-      // Waits for running copies, also after a failure, since the memory is given back after this.
+      // Closing the queues waits for running copies, also after a failure, since the caller then
+      // gives the memory back.
       CopyQueue.closeAll(queues.values());
       atRest = true;
     }
   }
 
-  /// Returns whether all copies have ended, as far as the devices say.
+  /// Returns whether all copies are known to have ended; false if waiting for a device failed.
   boolean isAtRest() {
     return atRest;
   }
@@ -139,7 +141,7 @@ final class SnapshotCopy {
 
   /// Queues the copy of one part.
   ///
-  /// @return the part at its place in the slab
+  /// @return the copy of the part in the slab
   private Source copy(Source part, Slab slab, long offset) {
     Source place =
         switch (slab) {

@@ -3,9 +3,10 @@ package dev.gantry.core.internal.commit;
 
 import dev.gantry.core.MisuseException;
 
-/// How much memory all snapshots together may take.
+/// The most memory that all snapshots together may take.
 ///
-/// @param deviceBytes the most bytes on each device. A copy within the device takes a fraction of the time
+/// @param deviceBytes the most bytes on each device. A copy within the device takes a fraction of
+///     the time of a copy to the host
 /// @param hostBytes the most bytes of host memory, which is pinned if the bytes come from a device
 public record SnapshotLimits(long deviceBytes, long hostBytes) {
   /// No memory on devices, and seven eighths of the available host memory.

@@ -37,10 +37,12 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private static final Logger LOG = LoggerFactory.getLogger(SnapshotMemory.class);
 
-  /// One part in this many of the available host memory is never used for snapshots: it is left to the training itself.
+  /// One part in this many of the available host memory is left to the training and never used for
+  /// snapshots.
   private static final int SPARED_PART = 8;
 
-  /// How many bytes [#prepare] takes beyond the need, since the headers of later files may be longer.
+  /// How many bytes more than needed [#prepare] takes, since the headers of later files may be
+  /// longer.
   private static final long SPARE_BYTES = 1 << 20;
 
   private final SnapshotLimits limits;
@@ -50,7 +52,7 @@ public final class SnapshotMemory implements AutoCloseable {
 
   private final List<Home> idle = new ArrayList<>();
 
-  /// Slabs into which copies may still run, since a device failed and did not say that it was done.
+  /// Slabs into which copies may still run, because waiting for their device failed.
   private final List<Home> inDoubt = new ArrayList<>();
 
   private boolean closed;
@@ -64,15 +66,16 @@ public final class SnapshotMemory implements AutoCloseable {
     private final Supplier<Snapshot> filled;
     private final Runnable giveBack;
 
-    /// @param slabs empty yet: what is needed to give them back is made before they are taken
+    /// @param slabs an empty map, which is filled later: the actions that give the slabs back are
+    ///     made before any slab is taken
     private Reserved(SnapshotCopy copy, Map<Device, Slab> slabs) {
       giveBack = () -> SnapshotMemory.this.giveBack(slabs, copy.isAtRest());
       filled = () -> new Snapshot(copy.run(slabs), giveBack);
     }
 
-    /// Copies all parts of the files that are in memory; parts that are in other files stay there. Work that
-    /// was queued on a device before is done first. Returns when the copies are complete. If this throws, the
-    /// memory is given back.
+    /// Copies all parts of the files that are in memory, after all work that is queued on their
+    /// devices; parts that are in other files are not copied. Returns when the copies are
+    /// complete. If this throws, the memory is given back.
     ///
     /// @throws TransferException if a device fails, or the caller is interrupted
     public Snapshot fill() {
@@ -85,7 +88,7 @@ public final class SnapshotMemory implements AutoCloseable {
     }
   }
 
-  /// Says for a log what a snapshot needs and what it may have.
+  /// Returns text for a log: how much memory a snapshot needs, and how much it may take.
   public String words(List<NewFile> files) {
     long bytes = new SnapshotCopy(files).sizes().values().stream().mapToLong(size -> size).sum();
     String host =
@@ -98,7 +101,8 @@ public final class SnapshotMemory implements AutoCloseable {
 
   /// Takes the memory for a snapshot of these files.
   ///
-  /// @return empty if the limits, a device or the host have no room for that much
+  /// @return empty if the limits do not allow that much, or a device or the host has too little
+  ///     memory
   public Optional<Reserved> reserve(List<NewFile> files) {
     SnapshotCopy copy = new SnapshotCopy(files);
     Map<Device, Slab> slabs = new HashMap<>();
@@ -106,11 +110,11 @@ public final class SnapshotMemory implements AutoCloseable {
     return take(copy.sizes(), slabs) ? reserved : Optional.empty();
   }
 
-  /// Takes memory for snapshots of files like these, so that the first snapshot finds it here. Does nothing if
-  /// there is such memory, in use or not.
+  /// Takes memory for snapshots of files like these, so that the first snapshot need not allocate
+  /// it. Does nothing if such memory was taken already, even if it is in use.
   ///
-  /// @param files only their sizes count; a header may be a little longer later
-  /// @return whether there is such memory
+  /// @param files files of which only the sizes count; a header may be a little longer later
+  /// @return whether the memory is there now
   public synchronized boolean prepare(List<NewFile> files) {
     Map<Device, Long> missing = new HashMap<>();
     new SnapshotCopy(files)
@@ -135,7 +139,8 @@ public final class SnapshotMemory implements AutoCloseable {
     return taken;
   }
 
-  /// Takes a slab for each device that bytes come from; none if one of them has no room.
+  /// Takes a slab for each device that bytes come from; takes none if memory for one of them is
+  /// refused.
   private synchronized boolean take(Map<Device, Long> sizes, Map<Device, Slab> slabs) {
     if (closed) {
       throw new MisuseException("this snapshot memory is closed");
@@ -149,7 +154,8 @@ public final class SnapshotMemory implements AutoCloseable {
               giveBack(slabs, true);
               return false;
             }
-            // It is idle for as long as nobody would give it back.
+            // The slab is removed from `idle` only after it is in `slabs`, so that a failure
+            // between the two steps does not lose it.
             slabs.put(need.getKey(), home.slab());
             idle.remove(home);
           }
@@ -158,7 +164,8 @@ public final class SnapshotMemory implements AutoCloseable {
         () -> giveBack(slabs, true));
   }
 
-  /// Returns an idle slab for bytes of `origin`, which it allocates if there is none; null if there is no room.
+  /// Returns an idle slab for bytes of `origin`, and allocates one if no idle slab is large
+  /// enough; null if the memory is refused.
   private @Nullable Home idle(Device origin, long bytes) {
     Optional<Home> fitting =
         idle.stream()
@@ -194,7 +201,8 @@ public final class SnapshotMemory implements AutoCloseable {
         : null;
   }
 
-  /// Allocates an idle slab; null if that is refused, as pinned memory is even where there seemed to be room.
+  /// Allocates an idle slab; null if the allocation is refused. Pinned memory may be refused even
+  /// if enough memory seemed to be available.
   private @Nullable Home unlessRefused(Device origin, Device device, Supplier<Slab> allocation) {
     try {
       Home home = Cleanup.orUndo(allocation, slab -> new Home(origin, slab), Slab::release);
@@ -217,7 +225,7 @@ public final class SnapshotMemory implements AutoCloseable {
   /// @param slabs empty afterwards
   /// @param atRest whether no copy into the slabs is running
   private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
-    // From the last on, since `keep` may remove it.
+    // The loop runs backwards, since `keep` may remove the element.
     for (int i = homes.size() - 1; i >= 0; i--) {
       Home home = homes.get(i);
       if (slabs.get(home.origin()) == home.slab()) {
@@ -232,7 +240,7 @@ public final class SnapshotMemory implements AutoCloseable {
     settle();
   }
 
-  /// Makes slabs in doubt idle if their devices are done by now.
+  /// Makes slabs in doubt idle if all work of their devices has ended by now.
   private void settle() {
     if (inDoubt.isEmpty()) {
       return;
@@ -262,8 +270,9 @@ public final class SnapshotMemory implements AutoCloseable {
     home.slab().release();
   }
 
-  /// Frees all memory that is not in use; the rest is freed when it is given back. Memory that a
-  /// failed device may still write to stays allocated until another call finds the device done.
+  /// Frees all memory that is not in use; memory in use is freed when it is given back. Memory
+  /// that a failed device may still write to stays allocated until another call finds that the
+  /// device's work has ended.
   @Override
   public synchronized void close() {
     closed = true;

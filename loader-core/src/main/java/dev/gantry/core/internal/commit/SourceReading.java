@@ -63,9 +63,9 @@ public final class SourceReading {
         });
   }
 
-  /// Hands over all bytes in order.
+  /// Calls `taker` with all bytes in order.
   ///
-  /// @param taker gets the bytes piece by piece; a piece is valid only during the call
+  /// @param taker receives the bytes piece by piece; a piece is valid only during the call
   private void inOrder(Source source, Consumer<MemorySegment> taker) {
     switch (source) {
       case Memory.OnHost(MemorySegment segment) -> taker.accept(segment);
@@ -85,8 +85,8 @@ public final class SourceReading {
       for (long at = offset; at < end; ) {
         long next = Math.min(end, at + STEP_BYTES);
         boolean direct = file.residency(at, next - at) != Residency.HOT;
-        // Bytes from the page cache come in smaller steps, which are used while they are in the
-        // processor's cache.
+        // Bytes from the page cache are read in smaller steps, so that they are still in the
+        // processor's cache when `taker` uses them.
         long most = direct ? STEP_BYTES : KnownChecksums.STEP_BYTES;
         while (at < next) {
           long step = Math.min(most, next - at);
@@ -107,9 +107,10 @@ public final class SourceReading {
     ofDevice(memory, engine.stagingPool(memory.device()).share(), () -> true, taker);
   }
 
-  /// Hands over the bytes of a device's memory in order. Does not wait for work that is queued on the device.
+  /// Calls `taker` with the bytes of a device's memory in order. Does not wait for work that is
+  /// queued on the device.
   ///
-  /// @param wanted asked while this waits for buffers; once it is false, no bytes are handed over
+  /// @param wanted asked while this waits for buffers; if it returns false, `taker` is not called
   static void ofDevice(
       Memory.OnDevice memory,
       StagingPool.Share buffers,

@@ -15,12 +15,14 @@ import java.nio.file.Files;
 import java.nio.file.LinkOption;
 import java.nio.file.Path;
 
-/// One file that is open for writing: past the page cache if the file system can, else through it.
+/// One file that is open for writing, past the page cache if the file system can, otherwise
+/// through the page cache.
 ///
-/// An `fsync` is never repeated, since the kernel forgets what it failed to write. Thread-safe, but [#close]
-/// may be called only when no write is running.
+/// An `fsync` is never repeated, since the kernel drops bytes that it failed to write and then
+/// reports success. Thread-safe, but [#close] may be called only when no write is running.
 final class TargetFile implements AutoCloseable {
-  /// The fewest bytes for which a write through the page cache starts the writeback; the kernel decides for fewer.
+  /// The fewest bytes for which a write through the page cache starts the writeback. For fewer
+  /// bytes, the kernel decides when to write them.
   private static final long LEAST_WRITEBACK_BYTES = 1 << 20;
 
   /// The mode of new files: everyone may read and write, less the umask, as for files of other programs.
@@ -31,8 +33,8 @@ final class TargetFile implements AutoCloseable {
   private final Path target;
   private final RegularFile opened;
 
-  /// @param file a name that does not exist yet
-  /// @param target the name that it will get, for messages
+  /// @param file the file's path, where no file exists yet
+  /// @param target the name that the file will get, for messages
   /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
   /// @throws TransferException if the file cannot be created, or exists already
   TargetFile(FileCalls calls, Path file, Path target, boolean pageCache) {
@@ -41,7 +43,8 @@ final class TargetFile implements AutoCloseable {
 
   /// Creates a file with a temporary name.
   ///
-  /// @param held whether to hold its lock until [#close], so that [Leftovers] knows it is in use
+  /// @param held whether to hold the file's lock until [#close], so that [Leftovers] does not
+  ///     remove it
   /// @throws TransferException if the file cannot be created, or the target is a folder
   /// @throws MalformedFileException of kind `not-a-regular-file` if the target is a pipe, a socket or a device
   static TargetFile create(FileCalls calls, Path target, boolean pageCache, boolean held) {
@@ -56,13 +59,14 @@ final class TargetFile implements AutoCloseable {
     }
   }
 
-  /// Locks the file. Returns false if another process took it for a leftover before it was locked.
+  /// Locks the file. Returns false if another process began to remove the file, as one of a killed
+  /// writer, before it was locked.
   private boolean hold() {
     int result = calls.lock(opened.descriptor(), FileCalls.F_WRLCK, 0, 0);
     return result != -Errno.EAGAIN.code() && !Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
   }
 
-  /// Opens a file that is to be changed in place. Creates it if it is not there.
+  /// Opens a file that is to be changed in place. Creates the file if it does not exist.
   static TargetFile inPlace(FileCalls calls, Path file, boolean pageCache) {
     return new TargetFile(calls, file, file, pageCache, FileCalls.O_CREAT);
   }
@@ -71,7 +75,8 @@ final class TargetFile implements AutoCloseable {
     this.calls = calls;
     this.file = file;
     this.target = target;
-    // The file is opened for reading, too, since cuFile reads when it writes parts of blocks.
+    // The file is opened for reading, too, since cuFile reads the block when it writes a part of a
+    // block.
     opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
     if (!pageCache) {
       int _ = opened.openDirect(file, FileCalls.O_RDWR);
@@ -89,13 +94,13 @@ final class TargetFile implements AutoCloseable {
     return opened.descriptors();
   }
 
-  /// Returns why writes go through the page cache; empty if none did so far.
+  /// Returns the reason why writes go through the page cache; empty if none did so far.
   String directAbsence() {
     return opened.directAbsence();
   }
 
-  /// Allocates room on the disk, so that a full disk shows before much is written, and in one piece if
-  /// possible. Does nothing on file systems that cannot allocate.
+  /// Allocates disk space, in one extent if possible, so that a full disk is noticed before much
+  /// is written. Does nothing on file systems that cannot allocate.
   void allocate(long bytes) {
     if (bytes == 0) {
       return;
@@ -113,13 +118,13 @@ final class TargetFile implements AutoCloseable {
 
   /// Writes all of `source` at `offset`.
   ///
-  /// @return whether all of it went past the page cache
+  /// @return whether all bytes went past the page cache
   /// @throws TransferException on any failure
   boolean write(MemorySegment source, long offset) {
     boolean wentDirectly = opened.write(source, offset);
     if (!wentDirectly && source.byteSize() >= LEAST_WRITEBACK_BYTES) {
-      // Without this, the kernel may leave all of it to fsync, which would have to wait for the
-      // disk.
+      // Without this call, the kernel may begin to write the bytes to the disk only in fsync,
+      // which would wait longer then.
       int _ = calls.startWriteback(opened.descriptor(), offset, source.byteSize());
     }
     return wentDirectly;

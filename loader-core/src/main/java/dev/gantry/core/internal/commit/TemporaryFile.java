@@ -6,9 +6,10 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// A file in the folder of temporary files, which goes when it is closed, or when the process ends in order.
+/// A file in the system's folder for temporary files. It is removed when it is closed, or when the
+/// process exits normally.
 public record TemporaryFile(Path path) implements AutoCloseable {
-  /// @param suffix of its name
+  /// @param suffix the end of the file's name
   /// @throws dev.gantry.core.TransferException if the file cannot be made
   public static TemporaryFile create(String suffix) {
     try {

@@ -6,8 +6,9 @@ import java.security.SecureRandom;
 import java.util.HexFormat;
 import java.util.regex.Pattern;
 
-/// Names files that are not complete yet. The names begin with a dot. They have the same length for every
-/// target, so no file system accepts the target's name and refuses this one. Thread-safe.
+/// Names files that are not complete yet. The names begin with a dot and all have the same length,
+/// so that a long target name does not make a temporary name that the file system refuses.
+/// Thread-safe.
 public final class TemporaryName {
   private static final String PREFIX = ".gantry-";
   private static final String SUFFIX = ".tmp";
@@ -16,7 +17,8 @@ public final class TemporaryName {
   private static final Pattern HELD = pattern(HELD_SUFFIX);
   private static final Pattern PATTERN = pattern(SUFFIX);
 
-  /// The source of names, without a seed, since two processes must not draw the same name.
+  /// The random source of names. It has no fixed seed, since two processes must not choose the
+  /// same name.
   private static final SecureRandom RANDOM = new SecureRandom();
 
   private TemporaryName() {}
@@ -36,12 +38,13 @@ public final class TemporaryName {
         PREFIX + HexFormat.of().formatHex(random) + (held ? HELD_SUFFIX : SUFFIX));
   }
 
-  /// Whether a file has a temporary name: a crash left the file, unless it is being written.
+  /// Whether a file has a temporary name. Such a file is being written, or a crash left it.
   public static boolean is(Path file) {
     return isHeld(file) || matches(PATTERN, file);
   }
 
-  /// Whether a file's name says that its writer holds a lock on it. If the lock is free, a crash left the file.
+  /// Whether a file has the name of a temporary file whose writer holds its lock. If the lock of
+  /// such a file is free, a crash left the file.
   static boolean isHeld(Path file) {
     return matches(HELD, file);
   }

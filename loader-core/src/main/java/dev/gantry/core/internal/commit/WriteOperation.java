@@ -36,10 +36,11 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Writes files. All of them are on the disk before the first gets its name. May be used once, by one thread.
+/// Writes files. All files are on the disk before the first is renamed to its target. May be used
+/// once, by one thread.
 public final class WriteOperation {
-  /// Files stay open until all have their names, unless there are more than the process's descriptors divided by
-  /// this. A file takes two descriptors.
+  /// Files stay open until all are renamed, unless they are more than the process's descriptors
+  /// divided by this number. A file takes two descriptors.
   private static final int DESCRIPTORS_SHARE = 8;
 
   private final TransferEngine engine;
@@ -52,10 +53,10 @@ public final class WriteOperation {
   private final WorkQueue<WriteTask> tasks;
   private final TransferCounter counter;
 
-  /// The size of each of a writer's two buffers, if they are ordinary host memory.
+  /// The size in bytes of each of a writer's two buffers, if these are ordinary host memory.
   private final long bufferBytes;
 
-  /// The buffers to which device memory is copied, or null if all bytes are on the host.
+  /// The pinned buffers to which device memory is copied; null if all bytes are on the host.
   private final StagingPool.@Nullable Share staging;
 
   public WriteOperation(TransferEngine engine, List<NewFile> files, WriteOptions options) {
@@ -71,7 +72,8 @@ public final class WriteOperation {
         files.stream()
             .flatMap(FileCommit::devices)
             .collect(Collectors.toCollection(LinkedHashSet::new));
-    // The buffers are pinned for every CUDA context, so those of one device serve all devices.
+    // The buffers are pinned for every CUDA context, so the buffers of one device serve all
+    // devices.
     staging = devices.isEmpty() ? null : engine.stagingPool(devices.iterator().next()).share();
     workers = new WorkerThreads("save", "gantry-writer-", options.cancellation());
     workers.whenFailed(this::wakeWaiting);
@@ -87,7 +89,8 @@ public final class WriteOperation {
     }
   }
 
-  /// Returns the size of a buffer of ordinary host memory, which is no more than the longest write needs.
+  /// Returns the size of a buffer of ordinary host memory, which is not more than the longest
+  /// write needs.
   private static long bufferBytes(Stream<NewFile> files, WriteOptions options) {
     long block = PlanLimits.BLOCK_BYTES;
     long longest = files.mapToLong(NewFile::size).max().orElse(0);
@@ -156,7 +159,8 @@ public final class WriteOperation {
     }
   }
 
-  /// Returns how many threads write: fewer where the memory does not suffice for the buffers of more.
+  /// Returns how many threads write: the number in the options, or fewer if there is too little
+  /// memory for all their buffers.
   private int writers() {
     int writers = Math.min(options.writers(), tasks.size());
     if (writers == 0) {
@@ -185,7 +189,8 @@ public final class WriteOperation {
     }
   }
 
-  /// Writes until nothing is left, or until another load or save that has fewer buffers waits for some.
+  /// Does writes until none is left, or until this save must give its buffers to another load or
+  /// save that has fewer.
   private void write(DoubleBufferedWriter writer) {
     for (WriteTask task = tasks.take(); task != null; task = givesWay() ? null : tasks.take()) {
       writer.put(task);

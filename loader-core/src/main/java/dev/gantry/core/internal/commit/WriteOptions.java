@@ -9,17 +9,17 @@ import dev.gantry.core.internal.plan.PlanLimits;
 import dev.gantry.core.internal.transport.TransferOptions;
 import org.jspecify.annotations.Nullable;
 
-/// Says how files are written.
+/// The options of writing files.
 ///
 /// @param requestBytes the most bytes of one write, a multiple of 4096, at most 1 GiB; each writer
 ///     thread has two buffers of that size
 /// @param threads writer threads, or 0 for the default
-/// @param transport the only transport for device memory, or null to choose the best that serves. It is an
-///     error if the only one cannot serve
+/// @param transport the only transport for device memory, or null to have the best one chosen. If
+///     this transport cannot serve, the write fails
 /// @param pageCache whether to write through the page cache also if the file system takes direct I/O
-/// @param checksums whether to compute the CRC32C of all that is written
-/// @param progress is told how many bytes are written
-/// @param cancellation ends the write early; no file changes then
+/// @param checksums whether to compute the CRC32C of all written bytes
+/// @param progress called with the number of bytes that have been written
+/// @param cancellation ends the write early when it is cancelled; no file changes then
 public record WriteOptions(
     long requestBytes,
     int threads,
@@ -29,7 +29,8 @@ public record WriteOptions(
     ProgressListener progress,
     Cancellation cancellation) {
 
-  /// The default is larger than for reads, which is a little faster on a disk (measured on an H200 host).
+  /// The default size of a write. It is larger than for reads, because larger writes are a little
+  /// faster on a disk (measured on an H200 host).
   private static final long DEFAULT_REQUEST_BYTES = 16L << 20;
 
   private static final int DEFAULT_WRITERS = 4;
@@ -46,9 +47,9 @@ public record WriteOptions(
         DEFAULT_REQUEST_BYTES, 0, null, false, true, (_, _) -> {}, new Cancellation());
   }
 
-  /// Returns how many threads write at once. One thread keeps a disk busy while others make checksums and
-  /// copies. Threads wait for the disk most of the time, so few processors are no reason for fewer threads
-  /// (measured on a busy 2-core host).
+  /// Returns how many threads write at once. While one thread keeps the disk busy, other threads
+  /// compute checksums and copy. Threads wait for the disk most of the time, so the number does
+  /// not depend on the number of processors (measured on a busy 2-core host).
   int writers() {
     return threads > 0 ? threads : DEFAULT_WRITERS;
   }

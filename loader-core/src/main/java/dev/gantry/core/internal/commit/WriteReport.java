@@ -8,10 +8,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Says what a write did.
+/// The report of a write.
 ///
-/// @param bytesByTransport how many bytes each transport wrote, without those that wrote none; `host` wrote
-///     what came from host memory or from other files
+/// @param bytesByTransport how many bytes each transport wrote; transports that wrote none are
+///     left out. `host` wrote the bytes that came from host memory or from other files
 /// @param directBytes how many of these bytes went past the page cache
 /// @param writes how many requests the write took
 /// @param files a report for each file, in the order of the request
@@ -30,9 +30,10 @@ public record WriteReport(
   /// The report on one file.
   ///
   /// @param size the file's size in bytes
-  /// @param checksums the checksums of the file and its parts, if they were wanted
-  /// @param reason why the file was not written past the page cache, or not by a better transport; empty where
-  ///     there is nothing better
+  /// @param checksums the checksums of the file and its parts; empty if the options did not ask
+  ///     for checksums
+  /// @param reason the reason why the file was not written past the page cache, or not by a better
+  ///     transport; empty if no better transport exists
   public record FileReport(Path file, long size, Optional<Checksums> checksums, String reason) {}
 
   /// The CRC32C checksums of a file and its parts.
