@@ -8,7 +8,7 @@ import dev.gantry.core.internal.transport.PlannedTransfer.Task;
 import dev.gantry.core.internal.transport.TransferEngine.Spread;
 import java.util.List;
 
-/// The place where the bytes of a load go. For one load.
+/// The memory that the bytes of one load fill.
 sealed interface Destination permits NewSlabs, GivenMemory {
   /// The devices that get bytes, each once.
   List<Device> devices();
@@ -19,18 +19,18 @@ sealed interface Destination permits NewSlabs, GivenMemory {
   /// The devices that get the bytes of a read.
   Spread spread();
 
-  /// The number of things that are loaded, for events.
+  /// The number of extents or pieces that are loaded, for JFR events.
   int parts();
 
-  /// Makes the memory ready: allocates it, or waits for work that uses it. Called once, after all files were found to
-  /// be long enough.
+  /// Makes the memory ready: allocates it, or waits for queued work that uses it. Called once,
+  /// after all files were found to be long enough.
   ///
   /// @return the reads, each with the memory that it fills
   List<Task> prepare();
 
-  /// Called when all bytes have arrived.
+  /// Completes the load. Called after all bytes have arrived.
   ///
-  /// @return the report that the caller gets
+  /// @return the report for the load's caller
   TransferReport finish(TransferReport report);
 
   /// Frees what [#prepare] allocated, after a failure.

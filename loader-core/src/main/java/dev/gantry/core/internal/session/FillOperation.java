@@ -21,8 +21,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// The part of a load whose bytes the CPU makes: allocates host memory, has the writers fill it, and copies it to the
-/// device. Neighbours share a slab. If anything fails, nothing stays allocated.
+/// The part of a load whose bytes the CPU makes: allocates host memory, has the writers fill it,
+/// and copies it to the device. Several fills share a slab. If a step fails, nothing stays
+/// allocated.
 final class FillOperation {
   private static final int ALIGNMENT_BYTES = 64;
 
@@ -68,12 +69,13 @@ final class FillOperation {
             Map.of(Transport.HOST, total), 0, 0, fills.size(), 1, List.of(), elapsed));
   }
 
-  /// Lays the fills out in slabs, aligned for elements of any dtype.
+  /// Assigns the fills to slabs, aligned for elements of any dtype.
   private static SlabLayout layout(List<Long> bytes, PlanLimits limits) {
     return SlabLayout.of(bytes, ALIGNMENT_BYTES, limits.slabBytes());
   }
 
-  /// The most memory that the fills take at once: on the way to a device, one slab at a time is also in host memory.
+  /// The most memory that the fills take at once. For a device, host memory for the largest slab
+  /// is added, since one slab at a time is filled on the host and then copied.
   private static MemoryUse most(SlabLayout layout, Device device) {
     MemoryUse all = MemoryUse.on(device, layout.bytes());
     long largest = layout.slabSizes().stream().mapToLong(Long::longValue).max().orElse(0);

@@ -55,8 +55,8 @@ import java.util.List;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// The session: opens stores and drivers when they are first needed, keeps them from load to
-/// load, and frees them when it closes. Arrays that it loaded outlive it.
+/// The implementation of a session. It opens stores and drivers when they are first needed, keeps
+/// them from load to load, and frees them when it is closed. Loaded arrays outlive the session.
 ///
 /// Thread-safe. Several loads may run at once, and share the session's staging buffers evenly.
 public final class GantrySession implements Session {
@@ -85,7 +85,8 @@ public final class GantrySession implements Session {
     use(new CacheSettings(folder, mostBytes));
   }
 
-  /// Caches files that are opened from now on with these settings.
+  /// Makes a cache with these settings for files that are opened from now on, unless the present
+  /// cache has them.
   private synchronized void use(CacheSettings chosen) {
     if (cache == null || !cache.isOf(chosen)) {
       RemoteCache opened = new RemoteCache(engine.calls(), chosen);
@@ -111,12 +112,13 @@ public final class GantrySession implements Session {
     return open(platform());
   }
 
-  /// Opens a session with settings of libcufile.
+  /// Opens a session with settings for libcufile.
   public static GantrySession open(CuFileConfig settings) {
     return new GantrySession(platform(), List.of(), settings, false);
   }
 
-  /// Opens a session on other file calls than the kernel's, for tests that make these fail.
+  /// Opens a session that makes its file calls through `calls`, for tests that make such calls
+  /// fail.
   public static GantrySession open(FileCalls calls) {
     return open(calls, List.of());
   }
@@ -150,7 +152,7 @@ public final class GantrySession implements Session {
 
   /// Loads extents into memory of `device`.
   ///
-  /// @param wanted extents in any order; bytes in several of them are read once
+  /// @param wanted extents in any order; bytes that are in several extents are read once
   /// @throws TransferException if a file or device fails, or the caller cancels; nothing stays
   ///     allocated then
   /// @throws DeviceUnavailableException if there is no such device, or the only transport asked
@@ -178,12 +180,14 @@ public final class GantrySession implements Session {
         () -> LoadOperation.run(engine, slabs, options), slabs::loaded, _ -> slabs.release());
   }
 
-  /// Reads files into memory that other processes can map: the clients of a server of resident weights.
+  /// Reads files into memory that other processes can map. A server of resident weights does this
+  /// for its clients.
   ///
   /// @param version the version of the weights
   /// @param entry the file that clients open; empty if they open a folder
-  /// @throws TransferException if there is too little memory, a file or device fails, or the kernel or the
-  ///     driver has no memory that processes share; nothing stays allocated then
+  /// @throws TransferException if there is too little memory, a file or device fails, or the
+  ///     kernel or driver does not support memory that processes share; nothing stays allocated
+  ///     then
   public ResidentImage keepResident(
       int version,
       String entry,
@@ -205,8 +209,8 @@ public final class GantrySession implements Session {
     return loadAll(wanted, devices, options);
   }
 
-  /// Loads pieces of memory that strided ranges of files fill; each device gets its own pieces. Each byte is read once,
-  /// even if several pieces want it.
+  /// Loads pieces of memory, each of which is filled by strided ranges of files. Each device gets
+  /// pieces of its own. Each byte is read once, even if several pieces need it.
   ///
   /// @param devices the devices, each once
   /// @param parts the pieces of each device
@@ -223,8 +227,9 @@ public final class GantrySession implements Session {
     return load(new NewSlabs.Slices(parts, devices, options), options);
   }
 
-  /// Reads bytes of files into memory of the caller, and returns when all bytes are there. First waits for work that
-  /// was queued on the memory's devices. No other bytes of the memory change.
+  /// Reads bytes of files into memory of the caller, and returns when all bytes have arrived.
+  /// Waits first for work that is queued on the memory's devices. Only the memory of `parts`
+  /// changes.
   ///
   /// @throws MisuseException if a piece of memory has another length than its extent, is read-only or closed, is not on
   ///     the device that it names, or reaches past its allocation; or if two parts overlap. Nothing has changed then
@@ -234,19 +239,22 @@ public final class GantrySession implements Session {
     return engine.using(() -> new ReadIntoOperation(engine, parts, options).run());
   }
 
-  /// Fills memory of `device` with bytes that the CPU makes, such as tensors that are not stored as memory holds them.
+  /// Fills new memory of `device` with bytes that the CPU makes, such as tensors that must be
+  /// decoded.
   ///
   /// @return a region for each of `fills`, aligned to 64 bytes
-  /// @throws TransferException if there is too little memory, the copy to the device fails, or the caller cancels.
-  ///     Nothing stays allocated then, nor if a writer throws
+  /// @throws TransferException if there is too little memory, the copy to the device fails, or the
+  ///     caller cancels. Nothing stays allocated then, and neither if a writer throws
   public Loaded fill(List<HostFill> fills, Device device, TransferOptions options) {
     return engine.using(() -> new FillOperation(fills, device, options).run());
   }
 
-  /// Maps extents as private, copy-on-write host memory: bytes are read when they are first touched.
+  /// Maps extents as private, copy-on-write host memory: the kernel reads a page when it is first
+  /// touched.
   ///
-  /// An extent whose offset in the file breaks its alignment is copied instead. The files must not shrink while they
-  /// are mapped. Where files have no descriptors of the kernel, all bytes are read at once.
+  /// An extent whose offset in the file breaks its alignment is copied instead. The files must not
+  /// shrink while they are mapped. If the files have no file descriptors, all bytes are read at
+  /// once.
   ///
   /// @throws MisuseException if a file is not local
   public Loaded map(List<ExtentRequest> wanted) {
@@ -265,9 +273,11 @@ public final class GantrySession implements Session {
 
   /// Opens a ring that fills batches ahead; see [PrefetchRing].
   ///
-  /// @param options the slots and the pinned memory for host writes are allocated now. Each reader pins its
-  ///     staging buffers when it first stages; a batch fails if that is impossible
-  /// @param source the ring owns it and closes it; it is closed also if this throws
+  /// @param options the ring's options. Slots and the pinned memory for host writes are allocated
+  ///     in this call. Each reader pins its staging buffers when it first stages; if that fails,
+  ///     the batch fails
+  /// @param source the source of the batches; the ring closes it. If this throws, the source is
+  ///     closed, too
   /// @throws TransferException if the memory cannot be allocated; nothing stays allocated then
   /// @throws DeviceUnavailableException if there is no such device
   public <T> PrefetchRing<T> ring(RingOptions options, BatchPlanSource<T> source) {
@@ -278,18 +288,20 @@ public final class GantrySession implements Session {
   /// first file gets its name, so after a crash or failure at any point each name has either the old file or the
   /// complete new one.
   ///
-  /// @param files no one else may write them meanwhile; they get their names in this order
-  /// @throws TransferException if a file or device fails, or the caller cancels. The written
-  ///     files are removed then. No name has changed, unless a `rename` failed, or a folder's
-  ///     synchronisation after it
+  /// @param files files that nothing else may write during this call; they are renamed to their
+  ///     targets in this order
+  /// @throws TransferException if a file or device fails, or the caller cancels. The written files
+  ///     are removed then. All targets are unchanged, unless the failure is that of a `rename` or
+  ///     of the synchronisation of a folder after it
   /// @throws DeviceUnavailableException if the only transport asked for cannot serve
   /// @throws MisuseException if two of the files have the same name
   public WriteReport write(List<NewFile> files, WriteOptions options) {
     return engine.using(() -> new WriteOperation(engine, files, options).run());
   }
 
-  /// Writes ranges of a file in place, and returns when they are durable. Creates the file if it is not there, and
-  /// extends it if a range reaches past its end; its other bytes stay as they are.
+  /// Writes ranges of a file in place, and returns when they are durable. Creates the file if it
+  /// does not exist, and extends it if a range reaches past its end. The file's other bytes do not
+  /// change.
   ///
   /// @throws MisuseException if ranges overlap, or memory is closed, is not on the device that it names, or reaches
   ///     past its allocation; nothing has changed then
@@ -304,7 +316,7 @@ public final class GantrySession implements Session {
 
   /// Begins a file whose size is not known yet. The file may outlive the session.
   ///
-  /// @param file the name that the file gets by [AppendedFile#commit], not before
+  /// @param file the name that [AppendedFile#commit] gives the file
   /// @throws TransferException if no file can be created in its folder
   public AppendedFile append(Path file) {
     return new AppendedFile(engine.calls(), file, engine.counters());
@@ -318,7 +330,7 @@ public final class GantrySession implements Session {
     return engine.using(() -> new SourceReading(engine).checksum(source));
   }
 
-  /// Computes the CRC32C of each block of a source, in one pass; otherwise as [#checksum].
+  /// Computes the CRC32C of each block of a source, in one pass; see [#checksum].
   ///
   /// @param blockBytes the size of a block; the last may be shorter
   public int[] checksums(Source source, long blockBytes) {
@@ -373,7 +385,7 @@ public final class GantrySession implements Session {
     return engine.writable(file);
   }
 
-  /// Makes durable changes of folders.
+  /// Returns the operations that change folders durably.
   public Folders folders() {
     return new Folders(engine.calls());
   }
@@ -400,8 +412,8 @@ public final class GantrySession implements Session {
     DevicePreparation.begin(() -> device);
   }
 
-  /// Begins to open the device of a server's weights in the background, since that takes long: programs start their
-  /// libraries meanwhile.
+  /// Begins to open the device of a server's weights in the background. Opening takes long, and
+  /// programs start their libraries meanwhile.
   public void prepareResident(ResidentWeights weights) {
     if (weights.areOnGpu()) {
       DevicePreparation.beginContext(weights::device);
@@ -425,7 +437,7 @@ public final class GantrySession implements Session {
     return engine.counters().disks().disks();
   }
 
-  /// Returns which transports this machine can use, and why it lacks the others.
+  /// Returns which transports this machine can use, and the reasons why it cannot use the others.
   public Diagnosis diagnose() {
     return Diagnosis.of(engine);
   }
@@ -445,24 +457,24 @@ public final class GantrySession implements Session {
         : Device.HOST;
   }
 
-  /// Closes the open rings and waits for the running loads, then frees what is idle and closes
-  /// the cuFile driver. Loaded arrays stay, and so do batches that a consumer has.
+  /// Closes the open rings and waits for the running loads, then frees idle resources and closes
+  /// the cuFile driver. Loaded arrays stay valid, and so do batches that a consumer has.
   ///
-  /// @throws MisuseException if a ring's source (even one that is being closed), a host writer or a load's listener
-  ///     calls this: it would wait for itself
+  /// @throws MisuseException if a ring's source (even one that is being closed), a host writer or
+  ///     a load's listener calls this, because the call would wait for its own caller
   @Override
   public void close() {
     if (stays) {
       throw new MisuseException("the process's own session stays open; open one to close it");
     }
-    // Checked before anything is closed, so that a refusal leaves the session as it is.
+    // Both checks come before anything is closed, so that a refusal leaves the session as it is.
     rings.requireMayClose();
     engine.requireMayClose();
     try {
       rings.close();
     } finally {
       engine.close();
-      // Converters close after the running conversions, for which the engine waited.
+      // The engine has waited for running conversions, so the converters can be closed now.
       converters.close();
     }
   }

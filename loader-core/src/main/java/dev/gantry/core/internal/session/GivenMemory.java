@@ -17,7 +17,7 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.List;
 import java.util.function.ObjIntConsumer;
 
-/// Memory of the caller on one device. Only the bytes that the load wants change.
+/// Memory of the caller on one device. Only the bytes that the load fills change.
 final class GivenMemory implements Destination {
   private final Device device;
   private final List<Memory> memories;
@@ -25,9 +25,9 @@ final class GivenMemory implements Destination {
   private final Runnable begin;
   private final ObjIntConsumer<Long> arrived;
 
-  /// @param begin run when nothing uses the memory any more, before it changes
-  /// @param arrived called on any thread with the number of bytes that have arrived, and their part; also before a
-  ///     failure
+  /// @param begin run before the memory changes, after all queued work that uses it
+  /// @param arrived called on any thread with a part and the number of its bytes that have
+  ///     arrived; it was called, too, for bytes that arrived before a failure
   GivenMemory(
       Device device,
       List<ReadInto> parts,
@@ -59,7 +59,8 @@ final class GivenMemory implements Destination {
             .toList());
   }
 
-  /// Waits for kernels that use the memory, since the copies that follow are not ordered after them.
+  /// Waits for kernels that use the memory, since the load's copies are on other streams and would
+  /// not wait for them.
   static void synchronize(Device device) {
     if (device instanceof Device.Cuda cuda) {
       CudaContext.of(cuda).synchronize();

@@ -8,7 +8,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.transport.TransferEngine;
 import dev.gantry.core.internal.transport.TransferOptions;
 
-/// One load to any destination. If it fails, nothing that it allocated stays.
+/// One load to any destination. If it fails, nothing that it allocated stays allocated.
 final class LoadOperation {
   private LoadOperation() {}
 
@@ -41,7 +41,8 @@ final class LoadOperation {
     }
   }
 
-  /// Does the reads. Registrations of new slabs with cuFile end here, since the slabs are filled only once.
+  /// Does the reads, then deregisters new slabs from cuFile, since a load fills its slabs only
+  /// once.
   private static TransferReport transfer(
       TransferEngine engine, Destination destination, TransferOptions options) {
     try {

@@ -10,8 +10,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/// The extents of one load, in memory. Closing this releases its own shares of the slabs; regions that were retained
-/// stay.
+/// The extents of one load, in memory. Closing the instance releases its shares of the slabs;
+/// regions that were retained stay valid.
 ///
 /// Thread-safe.
 public final class Loaded implements AutoCloseable {

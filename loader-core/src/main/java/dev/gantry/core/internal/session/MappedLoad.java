@@ -24,8 +24,9 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// A load that maps what can be mapped, such as the files of a lazy load or a server's memory, and reads the rest:
-/// extents that no mapping has, or not at an address of their alignment. If anything fails, nothing stays.
+/// A load that maps extents if it can, such as those of a lazy load's files or of a server's
+/// memory. It reads the extents that no mapping has, or that a mapping does not have at an aligned
+/// address. If a step fails, nothing stays mapped or allocated.
 final class MappedLoad {
   private final Function<Location, Optional<FileMapping>> mapper;
   private final Map<Location, Optional<FileMapping>> mappings = new HashMap<>();
@@ -35,8 +36,9 @@ final class MappedLoad {
     this.mapper = mapper;
   }
 
-  /// @param mapper maps a file, or the wanted part of it; the result owns the mapping's slab
-  /// @param read reads what is not mapped
+  /// @param mapper maps a file, or the part of it that is wanted; the result owns the mapping's
+  ///     slab; empty if the file is not mapped
+  /// @param read reads the extents that are not mapped
   static Loaded run(
       List<ExtentRequest> wanted,
       Function<Location, Optional<FileMapping>> mapper,
@@ -99,8 +101,8 @@ final class MappedLoad {
     try (SourceFile file = engine.openFile(span.file(), CachePolicy.BUFFERED)) {
       int descriptor = file.mappable();
       if (file.size() < span.end()) {
-        // Refuses a file that is too short: touching bytes that it lacks would be a bus error
-        // later.
+        // A file that is too short is refused, because touching bytes that it lacks would be a bus
+        // error later.
         throw new TransferException(
             "mmap", span.file().toString(), new Failure.EndOfFile(span.end() - file.size()));
       }

@@ -15,8 +15,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Checks memory of the caller before it is overwritten: each mistake has a message of one line, and nothing has
-/// changed then.
+/// Checks memory of the caller before any of it changes. Each mistake has a message of one line.
 final class MemoryCheck {
   private MemoryCheck() {}
 
@@ -78,7 +77,7 @@ final class MemoryCheck {
     }
   }
 
-  /// The space in which an address counts: a device's memory, the host's, or one array of the Java heap.
+  /// The address space of a piece of memory: a device, the host, or one array of the Java heap.
   private static Object space(Memory memory) {
     return switch (memory) {
       case Memory.OnDevice device -> device.device();
@@ -93,7 +92,8 @@ final class MemoryCheck {
     };
   }
 
-  /// Checks the parts on devices in the order of their addresses, so that the driver is asked once for an allocation.
+  /// Checks the parts on devices in the order of their addresses, so that the driver is asked only
+  /// once for each allocation.
   private static void requireAllocated(List<ReadInto> parts) {
     Map<Device.Cuda, CudaPointers.Allocation> allocations = new HashMap<>();
     parts.stream()
@@ -133,7 +133,8 @@ final class MemoryCheck {
     return allocation;
   }
 
-  /// Only virtual memory may go on in another mapping.
+  /// Refuses memory that ends after its allocation. Memory of the kind `MAPPED` is exempt, since
+  /// one address range may consist of several mappings.
   private static void requireWithin(ReadInto part, CudaPointers.Allocation allocation) {
     long end = address(part.memory()) + part.memory().length();
     if (end > allocation.end() && allocation.kind() != CudaPointers.Kind.MAPPED) {

@@ -47,7 +47,7 @@ abstract sealed class NewSlabs implements Destination {
   private final List<List<Region>> regions = new ArrayList<>();
 
   /// @param layouts the layout of each device's slabs
-  /// @param capacity the least memory that a slab takes on a GPU, in bytes
+  /// @param capacity the least memory that each slab takes on a GPU, in bytes
   private NewSlabs(
       List<Device> devices, List<SlabLayout> layouts, long capacity, TransferOptions options) {
     this.devices = List.copyOf(devices);
@@ -108,7 +108,7 @@ abstract sealed class NewSlabs implements Destination {
           : new Target.OnEach(all.stream().map(each -> each.get(read.slab())).toList());
     }
 
-    /// Copies extents to other places if their offsets in the file broke their alignment.
+    /// Copies extents to aligned addresses if their offsets in the file broke their alignment.
     @Override
     public TransferReport finish(TransferReport report) {
       if (!plan.relocations().isEmpty()) {
@@ -138,8 +138,8 @@ abstract sealed class NewSlabs implements Destination {
                     place(each, move.toSlab(), move.toOffset(), move.length())
                         .copyFrom(place(each, move.fromSlab(), move.fromOffset(), move.length())));
         case DeviceSlab device -> {
-          // On the default stream the copies would wait for all other work of the device.
-          // Closing the queue waits for them alone.
+          // The copies use a queue of their own, since on the default stream they would wait for
+          // all other work of the device. Closing the queue waits for these copies only.
           try (CopyQueue queue = new CopyQueue(device.context())) {
             for (ReadPlan.Relocation move : plan.relocations()) {
               queue.copyOnDevice(
@@ -157,8 +157,8 @@ abstract sealed class NewSlabs implements Destination {
     }
   }
 
-  /// Pieces of memory that strided ranges fill; each device has its own. Each byte is read once, even if several
-  /// devices want it.
+  /// Pieces of memory that strided ranges fill. Each device has pieces of its own. Each byte is
+  /// read once, even if several devices need it.
   static final class Slices extends NewSlabs {
     private final ReadIntoPlan plan;
 
@@ -202,8 +202,8 @@ abstract sealed class NewSlabs implements Destination {
           .toList();
     }
 
-    /// Reports the size of a device's regions as the bytes that it got: ranges fill each region, and no byte of it
-    /// twice.
+    /// Reports the total size of a device's regions as the bytes that it got, since the ranges
+    /// fill every byte of a region exactly once.
     @Override
     public TransferReport finish(TransferReport report) {
       return devices().size() == 1
@@ -254,7 +254,7 @@ abstract sealed class NewSlabs implements Destination {
     return regions;
   }
 
-  /// Hands over what was loaded.
+  /// Hands the loaded slabs to the caller.
   ///
   /// @return one result for each device, in the devices' order, all with the report of the whole load
   final List<Loaded> loaded(TransferReport report) {
@@ -268,7 +268,7 @@ abstract sealed class NewSlabs implements Destination {
     slabs.forEach(each -> Slab.releaseAll(each, failure));
   }
 
-  /// Gives back what was loaded, instead of [#loaded].
+  /// Releases the loaded slabs, instead of handing them over by [#loaded].
   final void release() {
     Cleanup.forEach(slabs, Slab::releaseAll);
   }

@@ -18,11 +18,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Host memory to which pieces of a device's memory are moved for a time; pinned if the device is a GPU. On their
-/// return to the device the pieces lie in slabs of the same layout, so that few copies bring them. For one thread at a
-/// time.
+/// Host memory to which pieces of a device's memory are moved for a time; pinned if the device is
+/// a GPU. When they return to the device, they get slabs of the same layout as here, so that one
+/// copy for each slab suffices. Only one thread may use an instance at a time.
 public final class OffloadBuffer implements AutoCloseable {
-  /// The most bytes of a slab, as in a load: smaller allocations give memory back piece by piece.
+  /// The most bytes of a slab, as in a load. With several slabs, memory can be freed slab by slab.
   private static final long SLAB_BYTES = 512L << 20;
 
   private static final int ALIGNMENT_BYTES = 512;
@@ -67,7 +67,7 @@ public final class OffloadBuffer implements AutoCloseable {
     return device;
   }
 
-  /// Whether the buffer is made for pieces of exactly these sizes on this device.
+  /// Whether the buffer was made for pieces of exactly these sizes on this device.
   public boolean suits(Device other, List<Long> otherSizes) {
     return device.equals(other) && sizes.equals(otherSizes);
   }
@@ -106,9 +106,10 @@ public final class OffloadBuffer implements AutoCloseable {
     return slabs.get(place.slab()).segment().asSlice(place.offset(), place.length());
   }
 
-  /// Copies the pieces to new memory of the device. The caller closes the result. The buffer stays as it is.
+  /// Copies the pieces to new memory of the device. The caller closes the result. The buffer keeps
+  /// its content.
   ///
-  /// @throws dev.gantry.core.TransferException if the device fails or has no room
+  /// @throws dev.gantry.core.TransferException if the device fails or has too little memory
   public Loaded restore() {
     List<Slab> there = new ArrayList<>();
     return Cleanup.orUndo(

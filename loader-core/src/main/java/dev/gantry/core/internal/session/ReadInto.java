@@ -6,6 +6,6 @@ import dev.gantry.core.Memory;
 
 /// Bytes of a file to read into memory of the caller.
 ///
-/// @param name what messages call it, such as a tensor's name
+/// @param name the name in messages, such as a tensor's name
 /// @param memory memory of the extent's length
 public record ReadInto(String name, Extent extent, Memory memory) {}

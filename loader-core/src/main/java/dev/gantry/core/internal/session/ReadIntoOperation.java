@@ -15,7 +15,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicLongArray;
 
-/// A read into memory of the caller, one device after the other. Everything is checked before the first byte changes.
+/// A read into memory of the caller, one device after another. All memory is checked before the
+/// first byte changes.
 final class ReadIntoOperation {
   private final TransferEngine engine;
   private final List<ReadInto> parts;
@@ -53,7 +54,7 @@ final class ReadIntoOperation {
       if (!begun[0]) {
         throw wrong;
       }
-      // No part counts as complete, since not all checksums were compared.
+      // No part is reported as complete, since not all checksums were compared.
       TransferException failed = TransferException.of("load", wrong);
       throw new TransferException.IncompleteRead(List.of(), parts.size(), failed);
     }

@@ -22,12 +22,13 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.function.Function;
 
-/// Loads weights that a server keeps in memory: nothing is read, the server's memory is mapped. Also loads them in the
-/// server itself.
+/// Loads weights that a server keeps in memory, by mapping the server's memory instead of reading
+/// files. Also loads the weights in the server itself.
 final class ResidentLoad {
   private ResidentLoad() {}
 
-  /// Whether weights of a server may be mapped: checksums are computed only of bytes that are read.
+  /// Whether a server's weights may serve the load. They may not if checksums are wanted, which
+  /// are computed only of bytes that are read.
   static boolean serves(List<ExtentRequest> wanted, TransferOptions options) {
     return options.checksums() == null
         && !wanted.isEmpty()
@@ -36,7 +37,7 @@ final class ResidentLoad {
 
   /// Maps the extents that a server has in memory of this device.
   ///
-  /// @param read reads the other extents, as from any store
+  /// @param read reads the extents that the server does not have in memory of this device
   static Loaded map(
       List<ExtentRequest> wanted, Device device, Function<List<ExtentRequest>, Loaded> read) {
     return MappedLoad.run(wanted, file -> map(file, device), read);
@@ -51,10 +52,11 @@ final class ResidentLoad {
         });
   }
 
-  /// Copies what a server has in memory of this device to other memory of it, and returns when the bytes are there.
+  /// Copies extents that a server has in memory of this device to the memory of the parts, and
+  /// returns after the copies.
   ///
   /// @param which indices of the parts whose memory is on this device
-  /// @param begin run before memory changes
+  /// @param begin run before any memory changes
   /// @return indices of the parts that were not copied
   static List<Integer> copy(
       List<ReadInto> parts, List<Integer> which, Device device, Runnable begin) {

@@ -8,7 +8,7 @@ import java.util.stream.Stream;
 
 /// A piece of memory that a load allocates, and the ranges of files that fill it.
 ///
-/// @param ranges they fill all of the piece, and no byte twice
+/// @param ranges the ranges, which together fill every byte of the piece exactly once
 /// @param bytes the size of the piece
 public record Sliced(List<StridedRange> ranges, long bytes) {
   public Sliced {
