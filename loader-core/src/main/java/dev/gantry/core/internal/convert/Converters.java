@@ -17,8 +17,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// Makes a session's conversions, and holds the kernels that they need on each device. Thread-safe, but
-/// [#close] may be called only when nothing is converted.
+/// Does a session's conversions, and holds the kernels for them on each device. Thread-safe, but
+/// [#close] may be called only when no conversion is running.
 public final class Converters implements AutoCloseable {
   /// @param what a kernel's name, or what a formula's kernel computes
   private record Entry(CudaContext context, Object what) {}
@@ -28,8 +28,8 @@ public final class Converters implements AutoCloseable {
   private final Map<Entry, CudaKernel> kernels = new ConcurrentHashMap<>();
   private final Map<CudaContext, Availability<CudaPictures>> pictures = new ConcurrentHashMap<>();
 
-  /// Converts, and returns when all is done. On a CUDA device, the conversions run after all work that is
-  /// queued on the device's default stream.
+  /// Runs the conversions, and returns when all are done. On a CUDA device, the conversions run
+  /// after all work that is queued on the device's default stream.
   ///
   /// @param tasks the conversions, none of which needs the results of another; their memory is on `device`
   /// @throws TransferException if the caller cancels, or the device fails
@@ -41,8 +41,9 @@ public final class Converters implements AutoCloseable {
     }
   }
 
-  /// Has the driver compile the kernel for a formula, so that the first [#convert] need not wait
-  /// for it. This takes 40 ms or more if the driver has not kept the compiled kernel on disk.
+  /// Has the driver compile the kernel for a formula, so that the first [#convert] does not wait
+  /// for the compilation. It takes 40 ms or more, unless the driver has kept the compiled kernel
+  /// on disk.
   ///
   /// @throws DeviceUnavailableException if there is no such device
   public void prepare(Dequantisation what, Device device) {
@@ -84,7 +85,7 @@ public final class Converters implements AutoCloseable {
     CudaNormalizer.launch(kernel(context, CudaNormalizer.ENTRY), rows, table, stream);
   }
 
-  /// Returns what decodes pictures on a device; absent where libnvjpeg is not there.
+  /// Returns the decoder of pictures on a device; absent if libnvjpeg is not installed.
   public Availability<CudaPictures> pictures(CudaContext context) {
     return pictures.computeIfAbsent(context, _ -> CudaPictures.of(context, this));
   }

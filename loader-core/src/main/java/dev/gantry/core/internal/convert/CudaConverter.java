@@ -16,7 +16,8 @@ import java.util.List;
 record CudaConverter(Converters kernels, CudaContext context) {
   private static final int STORE_BYTES = 16;
 
-  /// The width of a tile of threads, where a tensor has several rows: neighbours in both directions share what they read.
+  /// The binary logarithm of the width of a tile of threads, if a tensor has several rows. In a
+  /// tile, threads that are adjacent in both directions read the same bytes.
   private static final int TILE_SHIFT = 3;
 
   /// The most tiles of a launch.
@@ -49,7 +50,7 @@ record CudaConverter(Converters kernels, CudaContext context) {
     long columnTiles = Math.ceilDiv(groups, 1 << shift);
     long rowTiles = Math.ceilDiv(size.row(), FormulaPtx.THREADS >> shift);
     CudaKernel kernel = kernels.kernel(context, what.tape(), what.to());
-    // A launch takes as many matrices as its tiles can be counted.
+    // A launch computes as many matrices as the limit of its tiles allows.
     long step = Math.max(1, MAX_TILES / (columnTiles * rowTiles));
     for (long matrix = 0; matrix < size.matrix(); matrix += step) {
       long matrices = Math.min(step, size.matrix() - matrix);
@@ -60,8 +61,8 @@ record CudaConverter(Converters kernels, CudaContext context) {
     }
   }
 
-  /// Returns how many groups of columns there are, each of which a thread computes; they begin at multiples of their
-  /// size.
+  /// Returns the number of groups of columns. A thread computes one group of a row; groups begin
+  /// at multiples of their size.
   private static long columnGroups(Dequantisation.Box box) {
     long first = box.first().column();
     return (first + box.size().column() - 1) / FormulaPtx.COLUMNS - first / FormulaPtx.COLUMNS + 1;

@@ -18,7 +18,7 @@ public final class CudaNormalizer {
   /// The kernel's entry point.
   static final String ENTRY = "normalize";
 
-  // These numbers are the same in `normalize.cu`.
+  // These numbers must be the same as in `normalize.cu`.
   private static final int THREADS = 256;
   private static final int STAGE_BYTES = 16 << 10;
   private static final int PIECE_BYTES = 3 * Long.BYTES;
@@ -57,7 +57,7 @@ public final class CudaNormalizer {
   /// @param source the address of the first of these samples
   /// @param pitch bytes from one sample's start to the next one's
   /// @param target the address of the first of their results
-  /// @param count how many samples they are
+  /// @param count the number of samples
   /// @return the offset in `table` where these pieces end
   public static long write(
       MemorySegment table,
@@ -88,7 +88,8 @@ public final class CudaNormalizer {
 
   /// Queues the kernel on a stream. The device's context must be current.
   ///
-  /// @param table the address of all pieces of `rows`, in pinned memory that stays until the kernel has run
+  /// @param table the address of the pieces of `rows`, in pinned memory that stays allocated until
+  ///     the kernel has run
   static void launch(CudaKernel kernel, NormalizedRows rows, long table, CudaDriver.Stream stream) {
     Normalization what = rows.what();
     try (Arena arena = Arena.ofConfined()) {

@@ -19,10 +19,11 @@ import java.util.List;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Decodes pictures on one device by libnvjpeg, and resizes them by the kernel of `resample.cu`. Thread-safe: as many
-/// pictures as there are callers are decoded at once.
+/// Decodes pictures on one device by libnvjpeg, and resizes them by the kernel of `resample.cu`.
+/// Thread-safe: concurrent callers decode pictures at the same time.
 public final class CudaPictures implements AutoCloseable {
-  /// The most pixels of a picture that is decoded on the device, which bounds the memory that each caller takes there.
+  /// The most pixels of a picture that is decoded on the device. The limit bounds the device
+  /// memory of each caller.
   private static final long MAX_PIXELS = 16 << 20;
 
   private static final String ENTRY = "resample";
@@ -30,7 +31,7 @@ public final class CudaPictures implements AutoCloseable {
   private static final int KEPT_SECONDS = 10;
   private static final int MAX_KEPT = 64;
 
-  // These numbers are the same in `resample.cu`.
+  // These numbers must be the same as in `resample.cu`.
   private static final int THREADS = 256;
   private static final int PARAMETER_BYTES = 4 * Long.BYTES + 6 * Integer.BYTES;
 
@@ -45,7 +46,7 @@ public final class CudaPictures implements AutoCloseable {
     this.kernel = kernel;
   }
 
-  /// Makes libnvjpeg ready for a device, if this machine has it.
+  /// Initialises libnvjpeg for a device; absent if this machine does not have it.
   static Availability<CudaPictures> of(CudaContext context, Converters converters) {
     CudaKernel kernel = converters.kernel(context, ENTRY);
     try (var _ = context.enter()) {
@@ -55,11 +56,12 @@ public final class CudaPictures implements AutoCloseable {
     }
   }
 
-  /// Decodes a picture, and returns when its pixels are there.
+  /// Decodes a picture, and returns when its pixels are in `target`.
   ///
   /// @param jpeg the whole file
   /// @param target the address of the result on the device
-  /// @param free is recorded behind all that still uses the result's memory
+  /// @param free an event that was recorded after all queued work that still uses the memory of
+  ///     the result
   /// @return whether libnvjpeg decodes this picture; if not, nothing was written
   /// @throws dev.gantry.core.TransferException if the device fails
   public boolean decode(MemorySegment jpeg, Resampling how, long target, CudaDriver.Event free) {
@@ -82,7 +84,7 @@ public final class CudaPictures implements AutoCloseable {
     }
   }
 
-  /// Frees what libnvjpeg has. Nothing may be decoded any more.
+  /// Frees libnvjpeg's resources. No picture may be decoded any more.
   @Override
   public void close() {
     Cleanup.runAll(
@@ -128,7 +130,8 @@ public final class CudaPictures implements AutoCloseable {
       }
     }
 
-    /// Takes larger memory if the picture needs it, and then a quarter more, so that it lasts for others.
+    /// Takes larger memory if the picture needs it: a quarter more than it needs, so that somewhat
+    /// larger pictures fit, too.
     private void reserve(long tableBytes, long pixelBytes) {
       DeviceSlab device = memory;
       if (device == null || device.size() < tableBytes + pixelBytes) {

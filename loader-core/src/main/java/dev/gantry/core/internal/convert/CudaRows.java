@@ -12,10 +12,11 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// Queues what a transformer's layer does to rows beside its products, by the kernel of `rows.cu`, on the device's default
-/// stream. All arrays are dense and of one type. Thread-safe.
+/// Queues the operations of a transformer's layer on rows that are not matrix products (norms,
+/// rotary position embedding, gates), by the kernel of `rows.cu`, on the device's default stream.
+/// All arrays are dense and of one type. Thread-safe.
 public final class CudaRows {
-  /// The types that the kernel knows, by their numbers there.
+  /// The types that the kernel supports; their indices are their numbers in the kernel.
   private static final List<DType> TYPES = List.of(DType.F32, DType.F16, DType.BF16);
 
   /// The kernel's entry point.
@@ -24,7 +25,8 @@ public final class CudaRows {
   private static final int THREADS = 256;
   private static final int PARAMETER_BYTES = 5 * Long.BYTES + 6 * Integer.BYTES;
 
-  /// Holds the kernels of all devices until the process ends, as libtorch holds its own: arrays outlive sessions.
+  /// The kernels of all devices, which stay loaded until the process ends, since arrays outlive
+  /// sessions.
   private static final Converters KERNELS = new Converters();
 
   private final CudaContext context;
@@ -33,47 +35,48 @@ public final class CudaRows {
     this.context = context;
   }
 
-  /// Returns what computes on rows of arrays on a device.
+  /// Returns the operations on a device.
   ///
   /// @throws DeviceUnavailableException if there is no such device
   public static CudaRows of(Device.Cuda device) {
     return new CudaRows(CudaContext.of(device));
   }
 
-  /// Whether the kernel knows a type.
+  /// Whether the kernel supports a type.
   public static boolean knows(DType type) {
     return TYPES.contains(type);
   }
 
-  /// Says where the rows of an operation are.
+  /// The memory of an operation's rows.
   ///
   /// @param x the address of the rows
   /// @param out the address of the results, of the same size
-  /// @param rows how many there are
-  /// @param width of a row, in elements
+  /// @param rows the number of rows
+  /// @param width the elements of a row
   public record Rows(long x, long out, long rows, int width, DType type) {}
 
   /// RMSNorm of each row: `x / √(mean(x²) + epsilon) · scale`.
   ///
-  /// @param scale the address of a row
-  /// @param plusOne whether that is one less than the scale
+  /// @param scale the address of one row of scales
+  /// @param plusOne whether 1 is added to each element of that row
   public void norm(Rows rows, long scale, double epsilon, boolean plusOne) {
     launch(rows, 0, rows.rows(), scale, 0, plusOne ? 1 : 0, 0, (float) epsilon);
   }
 
-  /// Turns pairs of a row's first half and second by the angles of its token.
+  /// Rotary position embedding: rotates pairs, each of an element of a row's first half and the
+  /// element at the same index of its second half, by the angles of the row's token.
   ///
-  /// @param cosines the address of `angles` rows of `half` elements, as `sines`; the token after the last of them has the
-  ///     first again
-  /// @param half how many pairs are turned; elements behind them stay as they are
-  /// @param heads rows of one token
+  /// @param cosines the address of `angles` rows of `half` elements, as is `sines`. Token `i` has
+  ///     the row `i` modulo `angles`
+  /// @param half how many pairs are rotated; the elements after them do not change
+  /// @param heads the number of rows of one token
   public void turn(Rows rows, long cosines, long sines, int angles, int half, int heads) {
     launch(rows, 1, blocks(rows), cosines, sines, half, heads, angles);
   }
 
   /// `silu(x) · by`, element by element.
   ///
-  /// @param by the address of as many rows
+  /// @param by the address of rows of the same number and width
   public void gate(Rows rows, long by) {
     launch(rows, 2, blocks(rows), by, 0, 0, 0, 0);
   }

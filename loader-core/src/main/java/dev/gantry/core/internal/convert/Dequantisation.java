@@ -15,7 +15,7 @@ public final class Dequantisation {
   /// The dtypes that results can have.
   public static final Set<DType> TARGETS = Set.of(DType.BF16, DType.F16, DType.F32);
 
-  /// The most inputs, parameters and axes of an input, for which the kernel has room.
+  /// The most inputs, parameters and axes of an input that the kernel's parameter can hold.
   static final int MAX_INPUTS = 6;
 
   static final int MAX_PARAMETERS = 4;
@@ -32,7 +32,7 @@ public final class Dequantisation {
     }
   }
 
-  /// Numbers below 2³¹, since kernels compute with 32 bits.
+  /// Indexes below 2³¹, since kernels compute with 32 bits.
   public record Indexes(long matrix, long row, long column) {
     public Indexes {
       for (long one : new long[] {matrix, row, column}) {
@@ -63,7 +63,7 @@ public final class Dequantisation {
   private final List<Input> inputs;
   private final List<Integer> parameters;
 
-  /// @param formula gives an F32 number
+  /// @param formula the formula of an element, whose result is an F32 number
   /// @param to one of [#TARGETS]
   public Dequantisation(
       Formula formula, DType to, Box box, List<Input> inputs, List<Integer> parameters) {
@@ -118,10 +118,11 @@ public final class Dequantisation {
     return box.elements() * (to.bits() / Byte.SIZE);
   }
 
-  /// Memory of a dequantisation, all of it on one device.
+  /// A dequantisation and its memory, all of which is on one device.
   ///
   /// @param sources the addresses of the inputs, which need no alignment
-  /// @param target the address of the results, aligned to their size; they overlap no input
+  /// @param target the address of the results, aligned to the size of an element; the results
+  ///     overlap no input
   public record Task(Dequantisation what, List<Long> sources, long target) {
     public Task {
       sources = List.copyOf(sources);

@@ -11,8 +11,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.Arrays;
 
-/// The loops of [HostFormula], each so plain that the JVM compiles it to vector instructions where the CPU has them. All
-/// parameters named `count` are numbers of results.
+/// The loops of [HostFormula]. Each is simple enough that the JVM compiles it to vector
+/// instructions if the CPU has them. All parameters named `count` are numbers of results.
 final class FormulaLoops {
   private static final ValueLayout.OfShort SHORT =
       JAVA_SHORT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -21,7 +21,7 @@ final class FormulaLoops {
 
   private FormulaLoops() {}
 
-  /// Writes numbers that follow each other.
+  /// Writes consecutive numbers.
   static void count(int[] to, int first, int count) {
     for (int i = 0; i < count; i++) {
       to[i] = first + i;
@@ -185,7 +185,7 @@ final class FormulaLoops {
 
   /// Adds unsigned numbers times a stride to offsets.
   ///
-  /// @param first whether the offsets begin anew
+  /// @param first whether the offsets are set to 0 before
   static void addScaled(int[] numbers, long stride, long[] offsets, int count, boolean first) {
     if (first) {
       Arrays.fill(offsets, 0, count, 0);
@@ -197,7 +197,7 @@ final class FormulaLoops {
 
   /// Reads little-endian integers.
   ///
-  /// @param at is added to the offsets
+  /// @param at a number of bytes that is added to all offsets
   static void load(MemorySegment source, int bytes, long at, long[] offsets, int[] to, int count) {
     switch (bytes) {
       case Byte.BYTES -> {
@@ -218,7 +218,7 @@ final class FormulaLoops {
     }
   }
 
-  /// Repeats each number as often as its run has results.
+  /// Repeats the number of each run for all results of the run.
   ///
   /// @param factor the length of a run
   /// @param first the number of the first result, counted from the start of some run
@@ -231,9 +231,9 @@ final class FormulaLoops {
     }
   }
 
-  /// Takes the first number of each longer run.
+  /// Keeps the first number of each longer run.
   ///
-  /// @param factor how many runs make a longer one
+  /// @param factor how many runs make a longer run
   /// @param first the number of the first run, counted from the start of some longer run
   static void thin(int[] runs, int factor, int first, int[] to, int count) {
     for (int i = 0; i < count; i++) {

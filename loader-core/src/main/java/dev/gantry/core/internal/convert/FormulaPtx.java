@@ -7,8 +7,9 @@ import java.util.ArrayList;
 import java.util.IdentityHashMap;
 import java.util.List;
 
-/// Writes the PTX of the kernel that computes a formula. A thread computes eight adjacent columns of a row; a step whose
-/// result is the same for all of them is made once. The kernel's parameter is laid out by [Parameter]. For one thread.
+/// Writes the PTX of the kernel that computes a formula. A thread of the kernel computes eight
+/// adjacent columns of a row; a step whose result is the same for all eight is computed once.
+/// [Parameter] has the layout of the kernel's parameter. Only one thread may use an instance.
 final class FormulaPtx {
   static final String ENTRY = "dequantise";
   static final int THREADS = 256;
@@ -16,7 +17,7 @@ final class FormulaPtx {
   /// The columns that a thread computes.
   static final int COLUMNS = 8;
 
-  /// The offsets of the kernel's parameter's fields, in bytes.
+  /// The offsets of the fields in the kernel's parameter, in bytes.
   static final class Parameter {
     static final int TARGET = 0;
     static final int INPUTS = 8;
@@ -41,7 +42,7 @@ final class FormulaPtx {
   private final IdentityHashMap<Formula.Table, String> named = new IdentityHashMap<>();
   private final List<FormulaTape.Step> steps;
 
-  /// The register of each step for the column at hand.
+  /// The register with each step's result for the column that is being written.
   private final String[] results;
 
   private int ints;
@@ -60,7 +61,8 @@ final class FormulaPtx {
 
   private String kernel(DType to) {
     findElements();
-    // A step of long runs may use steps of short ones, which are made for the first column then.
+    // A step of long runs may use steps of short runs, so first all steps are written for the
+    // first column.
     for (int i = 0; i < steps.size(); i++) {
       results[i] = make(steps.get(i), "%first");
     }
@@ -111,7 +113,7 @@ final class FormulaPtx {
 
   /// Writes a line.
   ///
-  /// @param text has `{}` where the arguments come
+  /// @param text the text, in which each `{}` is replaced by the next argument
   private void line(String text, Object... arguments) {
     int from = 0;
     for (Object argument : arguments) {
@@ -122,7 +124,7 @@ final class FormulaPtx {
     code.append(text, from, text.length()).append('\n');
   }
 
-  /// Computes which row and columns are the thread's.
+  /// Writes the code by which a thread computes its row and columns.
   private void findElements() {
     parameter("u32", "%one", Parameter.COLUMN_TILES);
     line("mov.u32 %tile, %ctaid.x;");
@@ -184,7 +186,7 @@ final class FormulaPtx {
     return "%d" + longs++;
   }
 
-  /// Writes a step.
+  /// Writes the code of a step, and returns the register of its result.
   ///
   /// @param column the register of the column
   private String make(FormulaTape.Step step, String column) {
@@ -280,7 +282,7 @@ final class FormulaPtx {
     return to;
   }
 
-  /// Loads byte by byte, since inputs need no alignment.
+  /// Writes code that loads byte by byte, since inputs need no alignment.
   private String load(FormulaTape.Step step, Formula.Load load) {
     int input = Parameter.INPUTS + load.input() * Parameter.INPUT_BYTES;
     String at = address();
@@ -331,7 +333,7 @@ final class FormulaPtx {
         });
   }
 
-  /// Rounds a result, and returns the register of its bits.
+  /// Writes the code that rounds a result, and returns the register of its bits.
   private String rounded(String value, DType to) {
     String bits = integer();
     String number = "%p" + predicates++;
@@ -360,7 +362,8 @@ final class FormulaPtx {
     return bits;
   }
 
-  /// Stores eight results: in words of 16 bytes if all are in the box and such words are aligned, else one by one.
+  /// Writes the code that stores eight results: in words of 16 bytes if all are in the box and
+  /// such words are aligned, otherwise one by one.
   private void store(List<String> bits, int bytes) {
     parameter("u64", "%target", Parameter.TARGET);
     line("mad.lo.u64 %target, %element, {}, %target;", bytes);

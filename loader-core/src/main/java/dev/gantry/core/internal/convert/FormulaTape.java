@@ -8,18 +8,19 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 
-/// A formula as a list of steps, each of which uses results of earlier ones. Equal parts of the formula are one
-/// step. Immutable; two tapes are equal if they compute the same.
+/// A formula as a list of steps, each of which uses results of earlier steps. Equal parts of the
+/// formula are one step. Immutable; two tapes are equal if their steps are.
 ///
-/// @param steps the last one makes the element's value
+/// @param steps the steps, of which the last computes the element's value
 record FormulaTape(List<Step> steps) {
-  /// The longest run of columns that is looked for in which a step's result stays the same.
+  /// The longest run of columns with the same result that is looked for.
   static final int MAX_RUN = 1024;
 
   /// One operation. Operands are the numbers of earlier steps.
   ///
-  /// @param formula the operation; its own operands are not those to use
-  /// @param run a power of two: the result is the same for all columns of a run, which begins at a multiple of it
+  /// @param formula the operation; its own operands are not used, but those of `key`
+  /// @param run a power of two; the result is the same for all columns of a run, and runs begin at
+  ///     multiples of this length
   /// @param ofColumn whether the result differs from column to column
   /// @param ofRow whether the result differs from row to row
   record Step(Key key, Formula formula, boolean real, int run, boolean ofColumn, boolean ofRow) {
@@ -47,9 +48,10 @@ record FormulaTape(List<Step> steps) {
   /// @param what the operation without its operands
   record Key(Object what, List<Integer> operands) {}
 
-  /// @param number of the step
-  /// @param unit the number of columns after which the value grows by 1, or 0 if it does not so
-  /// @param modulus at which the value begins at 0 again; 0 for never
+  /// @param number the number of the step
+  /// @param unit the number of columns after which the value grows by 1; 0 if it does not grow
+  ///     regularly
+  /// @param modulus the value at which it starts at 0 again; 0 if it never does
   private record Counted(int number, int unit, int modulus) {}
 
   FormulaTape {

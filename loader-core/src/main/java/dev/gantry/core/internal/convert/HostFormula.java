@@ -10,11 +10,12 @@ import java.nio.ByteOrder;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Computes formulas in host memory. Each step runs over up to [FormulaTape#MAX_RUN] columns at once, in loops that the
-/// JVM compiles to vector instructions; a step whose result is the same for a run of columns makes one result a
-/// run, and a step that does not depend on the row runs once for all rows. For one thread.
+/// Computes formulas in host memory. Each step runs over up to [FormulaTape#MAX_RUN] columns at
+/// once, in loops that the JVM compiles to vector instructions; a step whose result is the same
+/// for a run of columns computes one result for each run, and a step that does not depend on the
+/// row is computed once for all rows. Only one thread may use an instance.
 final class HostFormula {
-  /// How many elements a thread takes at once.
+  /// How many elements a thread takes from a task at a time.
   private static final long PIECE_ELEMENTS = 1 << 20;
 
   private static final int CHUNK = FormulaTape.MAX_RUN;
@@ -28,12 +29,13 @@ final class HostFormula {
   private final MemorySegment target;
   private final List<FormulaTape.Step> steps;
 
-  /// The results of each step, one for each run of columns; null if they are of the other type.
+  /// The results of each step, one for each run of columns; null if the step's results are floats.
   private final int[][] ints;
 
   private final float[][] reals;
 
-  /// The steps that run once for each chunk of columns; those of `ofRow` run for each row of it.
+  /// The steps that run once for each chunk of columns. The steps of `ofRow` run for each row of a
+  /// chunk.
   private final List<Runnable> ofChunk = new ArrayList<>();
 
   private final List<Runnable> ofRow = new ArrayList<>();
@@ -43,7 +45,7 @@ final class HostFormula {
   private int matrix;
   private int row;
 
-  /// The first column of the chunk, and the one after its last, in the whole tensor.
+  /// The chunk's first column in the whole tensor; `end` is the column after its last.
   private int column;
 
   private int end;
@@ -90,7 +92,7 @@ final class HostFormula {
     }
   }
 
-  /// Rows of a task, counted through all matrices, and columns, both in the task's box.
+  /// Rows and columns in a task's box. The rows of all matrices are numbered consecutively.
   private record Piece(
       Dequantisation.Task task, long firstRow, long endRow, long firstColumn, long endColumn) {
     void convert() {
@@ -185,7 +187,8 @@ final class HostFormula {
     };
   }
 
-  /// Adds up the address of each run's bytes: operands that are the same for all columns once, others in `offsets`.
+  /// Computes the offset of each run's bytes and loads them. Operands that are the same for all
+  /// columns are added once, the others for each run in `offsets`.
   private Runnable load(FormulaTape.Step step, Formula.Load load, int[] to) {
     MemorySegment source = sources.get(load.input());
     Dequantisation.Input input = what.inputs().get(load.input());
@@ -213,7 +216,7 @@ final class HostFormula {
     };
   }
 
-  /// Returns an operand's results with a step's length of runs.
+  /// Returns an operand's results, converted to the step's length of runs.
   private int[] ints(FormulaTape.Step step, int number) {
     int operand = step.operand(number);
     FormulaTape.Step from = steps.get(operand);

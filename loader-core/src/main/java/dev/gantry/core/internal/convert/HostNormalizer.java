@@ -14,8 +14,8 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
 
-/// Normalises samples in host memory. For elements of one byte, it makes the 256 possible results of each
-/// channel and looks up each element's result in them.
+/// Normalises samples in host memory. For elements of one byte, it computes a table of the 256
+/// possible results of each channel and looks each element up in it.
 public final class HostNormalizer {
   private static final int CODES = 256;
 
@@ -34,7 +34,7 @@ public final class HostNormalizer {
   private final float[] scale;
   private final float[] shift;
 
-  /// The results by channel and code; empty where it is faster to compute each element.
+  /// The results by channel and code; empty if it is faster to compute each element.
   private final int[][] results;
 
   /// @param rows how many samples there are
@@ -151,8 +151,9 @@ public final class HostNormalizer {
     };
   }
 
-  /// Returns an unsigned number as a float. A large number is halved first, and the half's last bit keeps
-  /// whether a bit was lost, so that the half is rounded as the number itself would be.
+  /// Returns an unsigned number as a float. A number above 2⁶³-1 is halved first. If the halving
+  /// loses a bit, the last bit of the half is set, so that the half is rounded as the number
+  /// itself would be.
   private static float unsigned(long bits) {
     return bits >= 0 ? bits : 2f * ((bits >>> 1) | (bits & 1));
   }
