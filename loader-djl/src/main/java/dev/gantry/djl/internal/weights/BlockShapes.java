@@ -14,15 +14,16 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 
-/// Initialises a block without allocating arrays: afterwards the block and its children know the shapes of
-/// their inputs, which some compute with, and each parameter knows its own shape. Parameters that have an
-/// array keep it.
+/// Initialises a block without allocating arrays. Afterwards the block and its children know the
+/// shapes of their inputs, with which some blocks compute, and each parameter knows its own shape.
+/// Parameters that have an array keep it.
 ///
-/// [#close] takes the shape away again from parameters that still have no array, unless they had one before.
+/// [#close] removes the shape of parameters that still have no array, unless they had a shape
+/// before.
 public final class BlockShapes implements AutoCloseable {
   private record Before(Parameter parameter, Initializer initializer, boolean hadShape) {
-    /// Gives the parameter an array of one element, broadcast to its shape: DJL initialises no parameter
-    /// without an array.
+    /// Gives the parameter an array of one element, broadcast to its shape, because DJL cannot
+    /// initialise a parameter without an array.
     void initializeEmpty() {
       parameter.setInitializer((manager, shape, _) -> {
         try (NDArray element = manager.create(0f)) {
@@ -90,8 +91,8 @@ public final class BlockShapes implements AutoCloseable {
     }
   }
 
-  /// Whether the block can predict as far as its shapes go. One that an engine loaded, such as a module
-  /// of TorchScript, can, whatever it says of itself.
+  /// Whether the block has all shapes that it needs to predict. A block that an engine loaded,
+  /// such as a TorchScript module, always has them, even if it reports that it is not initialised.
   public static boolean isComplete(Block block) {
     return block.isInitialized() || block instanceof SymbolBlock;
   }

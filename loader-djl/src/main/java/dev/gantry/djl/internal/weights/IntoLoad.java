@@ -24,8 +24,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// Loads tensors into existing memory. It checks everything, and decodes every tensor that must be decoded,
-/// before the first byte changes.
+/// Loads tensors into existing memory. All checks are made, and all tensors that must be decoded
+/// are decoded, before the first byte changes.
 public record IntoLoad(GantrySession session, TransferOptions options) {
   /// Loads tensors into arrays of their types and shapes.
   public TransferReport arrays(Map<String, StoredTensor> tensors, Map<String, NDArray> arrays) {
@@ -45,8 +45,8 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
     }
   }
 
-  /// Refuses an array of another type or shape. A tensor of a type that DJL lacks goes into an array of raw
-  /// bytes (U8), as in other loads.
+  /// Refuses an array of another type or shape than the tensor's. A tensor of a type that DJL
+  /// lacks needs an array of raw bytes (U8), as in other loads.
   private static void requireSame(StoredTensor tensor, ArrayMemory array) {
     boolean raw =
         PyTorch.dataType(tensor.dtype()).isEmpty()
@@ -79,10 +79,11 @@ public record IntoLoad(GantrySession session, TransferOptions options) {
     if (others.isEmpty()) {
       return session.read(plain, options);
     }
-    // The CPU decodes the tensors, for whichever device: so they are fills of host memory.
+    // The CPU decodes the tensors for any device, so they are fills of host memory.
     List<Loaded> decoded = new ArrayList<>();
     try {
-      // Decodes into memory beside, first: a fault of a file changes nothing.
+      // The tensors are decoded into temporary memory first, so that a malformed file changes no
+      // byte of the targets.
       others.forEach((tensor, memory) ->
           decoded.add(
               session.fill(

@@ -6,11 +6,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToLongFunction;
 
-/// Tensors that fit into a slab together: what a load has in memory at a time, beside its results.
+/// Tensors that fit into a slab together. A load that converts has a few parts in memory at a
+/// time, besides its results.
 ///
-/// @param requests of each device; each device has the same number
+/// @param requests the requests of each device; all devices have the same number of requests
 record LoadPart(List<List<TensorRequest>> requests) {
-  /// @param requests of each device
+  /// @param requests the requests of each device
   /// @param firstBytes how many bytes the first part takes at most
   /// @param slabBytes how many bytes each other part takes at most
   /// @param memory how many bytes a tensor takes on the first device while it is used
@@ -26,7 +27,7 @@ record LoadPart(List<List<TensorRequest>> requests) {
     long room = firstBytes;
     for (int i = 0; i < first.size(); i++) {
       long more = memory.applyAsLong(first.get(i));
-      // A tensor that is larger than a slab is a part of its own.
+      // A tensor that is larger than a slab becomes a part of its own.
       if (i > begin && bytes + more > room) {
         parts.add(part(requests, begin, i));
         begin = i;
@@ -54,7 +55,7 @@ record LoadPart(List<List<TensorRequest>> requests) {
 
   /// How many bytes are read for this part.
   ///
-  /// @param replicated whether all devices have the same
+  /// @param replicated whether all devices load the same tensors
   long bytes(boolean replicated) {
     return requests.stream()
         .limit(replicated ? 1 : requests.size())

@@ -6,13 +6,15 @@ import dev.gantry.core.internal.transport.TransferOptions;
 import java.util.Optional;
 import java.util.function.Consumer;
 
-/// How weights are loaded, as [LoadOptions][dev.gantry.djl.LoadOptions] say. Immutable.
+/// The settings of a load of weights, made of [LoadOptions][dev.gantry.djl.LoadOptions].
+/// Immutable.
 ///
-/// @param device empty for the manager's
+/// @param device the device of the arrays; empty for the manager's device
 /// @param partial whether parameters may lack a tensor, and tensors a parameter
-/// @param skipMismatched whether a parameter may have another shape than its tensor, and stays as it is then
+/// @param skipMismatched whether a parameter may have another shape than its tensor; such a
+///     parameter keeps its value
 /// @param lazy whether files are mapped rather than read
-/// @param report is told what was loaded
+/// @param report receives the report of the transfer
 public record LoadSettings(
     Optional<ai.djl.Device> device,
     TypePolicy types,

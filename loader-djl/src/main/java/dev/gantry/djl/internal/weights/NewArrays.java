@@ -18,8 +18,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Makes arrays for parameters that have none. Arrays that were not given to their parameters are closed with
-/// this.
+/// Makes arrays for parameters that have none. [#close] closes the arrays that were not given to
+/// their parameters.
 public final class NewArrays implements AutoCloseable {
   private final NDManager manager;
   private final Map<Parameter, NDArray> arrays = new LinkedHashMap<>();
@@ -34,8 +34,8 @@ public final class NewArrays implements AutoCloseable {
     return TorchArrays.createOwned(manager, kind, device.orElseGet(manager::getDevice));
   }
 
-  /// @param parameters the first one gets the array, the others views of it: each has a gradient of
-  ///     its own, and can be closed
+  /// @param parameters tied parameters. The first gets the array, and each other gets a view of
+  ///     it, so that every parameter has a gradient of its own and can be closed
   void add(List<Parameter> parameters, NDArray array) {
     arrays.put(parameters.getFirst(), array);
     parameters.stream()
@@ -45,7 +45,7 @@ public final class NewArrays implements AutoCloseable {
 
   /// Gives all elements of a parameter one value.
   ///
-  /// @param type of the new array, if it has none
+  /// @param type the type of the new array, if the parameter has no array
   void fill(Parameter parameter, float value, DataType type) {
     boolean live = parameter.isInitialized();
     NDArray target =
@@ -61,13 +61,14 @@ public final class NewArrays implements AutoCloseable {
 
   /// Adds an array with the values that DJL would initialise the parameter with.
   ///
-  /// @param path the parameter's, for the message
+  /// @param path the parameter's path, for the message
   void addInitial(String path, Parameter parameter, DataType type) {
     Initializer initializer = parameter.getInitializer();
     if (initializer == null) {
       throw new MisuseException("parameter '" + path + "' has neither a tensor nor an initializer");
     }
-    // Makes FLOAT32 first: DJL's native code would end the process if it were to make BF16.
+    // The array is made as FLOAT32 and then cast, because DJL's native code ends the process if it
+    // has to make BF16.
     NDArray array = initializer.initialize(manager, parameter.getShape(), DataType.FLOAT32);
     if (type != DataType.FLOAT32) {
       try (NDArray floats = Guards.guard(array)) {
@@ -82,13 +83,13 @@ public final class NewArrays implements AutoCloseable {
     arrays.clear();
   }
 
-  /// Gives a parameter that has no array this one.
+  /// Gives an array to a parameter that has none.
   public static void give(NDManager manager, Parameter parameter, NDArray array) {
     if (parameter.getShape() == null) {
       parameter.setArray(array);
       return;
     }
-    // Its shape is set, so DJL takes an array only from its initializer.
+    // If a parameter's shape is set, DJL takes an array only from the parameter's initializer.
     Initializer before = parameter.getInitializer();
     parameter.setInitializer((_, _, _) -> array);
     try {

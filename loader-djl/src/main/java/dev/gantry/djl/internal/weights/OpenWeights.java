@@ -17,22 +17,23 @@ import java.util.function.Supplier;
 
 /// Weights whose headers were read.
 ///
-/// @param sums of the tensors, for loads that compare them
+/// @param sums the checksums of the tensors, for loads that compare them
 /// @param alwaysVerify whether loads compare the checksums without being asked to
-/// @param held the weights of a server, which this process holds until this is closed
+/// @param held the weights of a server, which stay mapped until [#close]; empty for weights of
+///     files
 public record OpenWeights(
     WeightsCatalogue contents,
     Supplier<List<KnownChecksums.Known>> sums,
     boolean alwaysVerify,
     Optional<ResidentWeights> held)
     implements AutoCloseable {
-  /// Weights of files: no server holds them.
+  /// Makes weights of files, which no server holds.
   public OpenWeights(
       WeightsCatalogue contents, Supplier<List<KnownChecksums.Known>> sums, boolean alwaysVerify) {
     this(contents, sums, alwaysVerify, Optional.empty());
   }
 
-  /// Describes the same files by another catalogue.
+  /// Returns the same weights with another catalogue, such as one with other names.
   public OpenWeights named(WeightsCatalogue named) {
     return new OpenWeights(named, sums, alwaysVerify, held);
   }
@@ -47,8 +48,8 @@ public record OpenWeights(
         () -> {
           session.prepareResident(held);
           WeightsCatalogue contents = WeightsFormats.open(session, held.entry());
-          // Refuses a GPU that this process does not see
-          // while the caller can still choose the files.
+          // A GPU that this process does not see is refused here, where the caller can still use
+          // the files instead.
           Device _ = held.device();
           return new OpenWeights(contents, () -> refuse(location), false, Optional.of(held));
         },

@@ -16,27 +16,27 @@ import java.util.List;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// A plan whose tensors fit their parameters: what is here can be loaded.
+/// A plan whose tensors were compared with their parameters. All targets can be loaded.
 ///
 /// @param targets by path
-/// @param mismatched by path, what cannot be loaded and is left out
+/// @param mismatched by path, the parameters whose tensors do not fit, and which are left out
 public record ParameterFit(
     SequencedMap<String, Target> targets,
     SequencedMap<String, Mismatch> mismatched,
     ParameterPlan plan) {
-  /// A parameter of another shape than its tensors have.
+  /// A parameter whose shape differs from that of its tensors.
   record Mismatch(Parameter parameter, String reason) {}
 
-  /// A parameter and what it becomes.
+  /// A parameter and the value that it gets.
   ///
-  /// @param shape of the value
-  /// @param type of the array that it has or gets
+  /// @param shape the shape of the value
+  /// @param type the type of the array that the parameter has or gets
   record Target(
       Parameter parameter, ParameterPlan.Tensors fill, TensorShape shape, DataType type) {}
 
   /// @param skipMismatched whether parameters of other shapes than their tensors are left out
-  /// @param types of parameters that have no array
-  /// @param otherwise the type where `types` says none; empty for the stored one
+  /// @param types the types of parameters that have no array
+  /// @param otherwise the type if `types` names none; empty for the stored type
   /// @throws MisuseException if a tensor does not fit its parameter
   static ParameterFit of(
       ParameterPlan plan, boolean skipMismatched, TypePolicy types, Optional<DataType> otherwise) {
@@ -64,7 +64,8 @@ public record ParameterFit(
     return new ParameterFit(targets, mismatched, plan);
   }
 
-  /// The parameters that get no value: they keep what they have, or get what their initializers make.
+  /// The parameters that get no stored value. They keep their arrays, or get the values of their
+  /// initializers.
   SequencedMap<String, Parameter> left() {
     SequencedMap<String, Parameter> left = new LinkedHashMap<>(plan.missing());
     mismatched.forEach((path, mismatch) -> left.put(path, mismatch.parameter()));
@@ -186,7 +187,8 @@ public record ParameterFit(
     return "DJL holds no " + dtype + "; optCast gives it another type";
   }
 
-  /// Whether the parameter must be floating-point: integers can only be weights that are not trained.
+  /// Whether the parameter must be floating-point. Only weights that are not trained may be
+  /// integers.
   private static boolean isFloating(Parameter parameter) {
     return parameter.requiresGradient()
         || switch (parameter.getType()) {
@@ -202,7 +204,7 @@ public record ParameterFit(
             .formatted(tensor.name(), tensor.dtype(), tensor.shape(), path, fill.rule(), reason));
   }
 
-  /// Describes what a load of this does, for the [LoadReport][dev.gantry.djl.LoadReport].
+  /// Describes the result of loading this plan, for the [LoadReport][dev.gantry.djl.LoadReport].
   Outcome outcome() {
     SequencedMap<String, String> loaded = new LinkedHashMap<>();
     SequencedMap<String, String> transformed = new LinkedHashMap<>();

@@ -25,8 +25,8 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.SequencedMap;
 
-/// One load of tensors into parameters. Everything is checked before anything is read; parameters
-/// that have no array change only when all is loaded.
+/// One load of tensors into parameters. All names, shapes and types are checked before any tensor
+/// is read. Parameters that have no array get one only after all tensors are loaded.
 public final class ParameterLoad {
   private final NDManager manager;
   private final LoadSettings settings;
@@ -44,7 +44,7 @@ public final class ParameterLoad {
     this.load = new TensorLoad(session, manager, settings);
   }
 
-  /// Whether a parameter that had an array has other values now, all of them or some.
+  /// Whether some values of a parameter that had an array have changed.
   public boolean hasChanged() {
     return load.hasHandedOver();
   }
@@ -72,7 +72,7 @@ public final class ParameterLoad {
     }
   }
 
-  /// Loads parameters. Those that have neither an array nor a tensor stay without an array.
+  /// Loads parameters. Parameters that have neither an array nor a tensor stay without an array.
   public ParameterFit.Outcome into(ParameterList parameters, NameRules rules) {
     ParameterFit fit = fit(parameters, rules, Optional.empty());
     try (NewArrays arrays = new NewArrays(manager)) {
@@ -86,7 +86,7 @@ public final class ParameterLoad {
     return ParameterFit.of(plan, settings.skipMismatched(), settings.types(), type);
   }
 
-  /// Parameters that share one new array: tied ones.
+  /// The key of parameters that share one new array because they are tied.
   private record Shared(
       List<StoredTensor> tensors, int axis, List<TensorTransform> transforms, DataType type) {
     static Shared of(ParameterFit.Target target) {
@@ -95,8 +95,8 @@ public final class ParameterLoad {
     }
   }
 
-  /// @param arrays takes those for the parameters that have none
-  /// @param constantType of new arrays that are constant
+  /// @param arrays receives the arrays of the parameters that have none
+  /// @param constantType the type of new arrays with a constant value
   private void load(ParameterFit fit, NewArrays arrays, DataType constantType) {
     Map<Parameter, ParameterFit.Target> once = new LinkedHashMap<>();
     fit.targets().values().forEach(target -> once.putIfAbsent(target.parameter(), target));
@@ -149,7 +149,8 @@ public final class ParameterLoad {
     }
   }
 
-  /// The stored tensor that is the value as it is: all of a tensor, or some of its rows.
+  /// The stored tensor whose bytes are the value: a whole tensor, or some of its rows. Empty if
+  /// the value must be computed.
   private Optional<StoredTensor> asStored(Shared shared) {
     if (shared.tensors().size() > 1) {
       return Optional.empty();

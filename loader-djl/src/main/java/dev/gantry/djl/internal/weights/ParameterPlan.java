@@ -23,10 +23,10 @@ import java.util.SequencedMap;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Says which tensors make which parameter: the rules applied to one block and one catalogue. It depends on
-/// names alone; [ParameterFit] checks shapes and types.
+/// The tensors that fill each parameter, found by applying the rules to one block and one
+/// catalogue. The plan depends on names only; [ParameterFit] checks shapes and types.
 ///
-/// @param fills by path. A parameter with several paths has one fill
+/// @param fills the fills by path. A parameter with several paths has one fill
 /// @param missing the parameters without a fill, by path
 /// @param ignored tensors that only [NameRules#ignored] names
 /// @param unexpected tensors that nothing names
@@ -35,14 +35,14 @@ record ParameterPlan(
     SequencedMap<String, Parameter> missing,
     List<String> ignored,
     List<String> unexpected) {
-  /// Says what a parameter's value is made of.
+  /// The source of a parameter's value.
   sealed interface Fill {
     Parameter parameter();
   }
 
-  /// Tensors, one behind the other along an axis; usually one.
+  /// Tensors that are concatenated along an axis; usually one tensor.
   ///
-  /// @param rule for messages
+  /// @param rule the rule that matched, for messages
   record Tensors(
       Parameter parameter,
       List<StoredTensor> tensors,
@@ -50,7 +50,7 @@ record ParameterPlan(
       List<TensorTransform> transforms,
       String rule)
       implements Fill {
-    /// Whether the values of the parameters are the same.
+    /// Whether two parameters get the same value.
     boolean sameAs(Tensors other) {
       return tensors.equals(other.tensors)
           && axis == other.axis
@@ -235,8 +235,8 @@ record ParameterPlan(
           .toList();
     }
 
-    /// Refuses two parameters that are the same tensor as a whole, unless they are tied. Several parameters may
-    /// be parts of one tensor.
+    /// Refuses two parameters that are filled by the same whole tensor, unless they are tied.
+    /// Several parameters may be filled by parts of one tensor.
     private void requireOnce() {
       Map<Parameter, Map.Entry<String, Fill>> firsts = new HashMap<>();
       Map<String, String> wholes = new HashMap<>();
@@ -300,7 +300,8 @@ record ParameterPlan(
               .toList());
     }
 
-    /// The parameters without a fill. A parameter with several paths needs a fill under one of them only.
+    /// The parameters without a fill. A parameter with several paths needs a fill under only one
+    /// of them.
     private SequencedMap<String, Parameter> missing() {
       Set<Parameter> filled = new HashSet<>();
       fills.values().forEach(fill -> filled.add(fill.parameter()));

@@ -16,9 +16,10 @@ import java.util.concurrent.Future;
 import java.util.function.BiFunction;
 import java.util.stream.LongStream;
 
-/// Loads parts while earlier ones are used. Two are being read at a time, so that one load's requests go on where the
-/// other's begin or end, and a third one may be in use. (Measured on an H200: to begin the second one when most of the
-/// first is there is slower, as is to read only one while another is used.) For one thread.
+/// Loads parts while earlier parts are used. Two parts are being read at a time, so that requests
+/// of one are under way while the other begins or ends; a third part may be in use. (Measured on
+/// an H200: it is slower to begin the second part only when most of the first has arrived, and
+/// also to read only one part while another is used.) Only one thread may use an instance.
 final class PipelinedLoad implements AutoCloseable {
   /// How many parts are read at once.
   private static final int READ_AT_ONCE = 2;
@@ -40,11 +41,12 @@ final class PipelinedLoad implements AutoCloseable {
   private final Deque<Future<Arrays>> begun = new ArrayDeque<>();
   private int next;
 
-  /// @param options of each part
-  /// @param bytes of each part; a part's reads take the blocks at its edges, too, which do not count
-  /// @param moreBytes that the load reads after the parts
-  /// @param loader takes a part's number, and options that tell the whole load's listener of its progress. It
-  ///     loads several parts at once on threads of this class; a single one on the caller's
+  /// @param options the options of each part's transfer
+  /// @param bytes the bytes of each part, without the bytes that reads add to fill whole blocks
+  /// @param moreBytes the bytes that the load reads after the parts
+  /// @param loader loads the part of a number, with options whose listener reports the progress of
+  ///     the whole load. If there are several parts, threads of this class call the loader, two at
+  ///     a time; a single part is loaded on the caller's thread
   PipelinedLoad(
       TransferOptions options,
       long[] bytes,
@@ -62,7 +64,7 @@ final class PipelinedLoad implements AutoCloseable {
 
   /// The next part; the caller has closed the one before.
   ///
-  /// @throws TransferException as the loader, or if the caller is interrupted
+  /// @throws TransferException if the loader throws it, or if the caller is interrupted
   Arrays next() {
     if (bytes.length == 1) {
       return load(0);
@@ -70,7 +72,7 @@ final class PipelinedLoad implements AutoCloseable {
     begin(READ_AT_ONCE);
     try {
       Arrays part = begun.element().get();
-      // The part is among those that `close` closes until nothing can fail any more.
+      // The part is removed from `begun` last, so that [#close] closes it if a step before fails.
       begin(1 + READ_AT_ONCE);
       begun.remove();
       return part;
@@ -84,7 +86,7 @@ final class PipelinedLoad implements AutoCloseable {
     }
   }
 
-  /// @param most how many parts may be under way or wait to be taken
+  /// @param most how many parts may be loading or waiting for [#next]
   private void begin(int most) {
     while (next < bytes.length && begun.size() < most) {
       int part = next++;
@@ -101,10 +103,10 @@ final class PipelinedLoad implements AutoCloseable {
     options.progress().onProgress(LongStream.of(done).sum(), total);
   }
 
-  /// Ends loads that run, and closes what they loaded.
+  /// Ends the running loads, and closes the arrays of loaded parts.
   @Override
   public void close() {
-    // Cancels tasks that have not begun: they would never end.
+    // Tasks that have not begun are cancelled, since they would never end.
     threads.shutdownNow().forEach(load -> ((Future<?>) load).cancel(false));
     Cleanup.awaitEnd(threads);
     begun.stream()

@@ -11,12 +11,13 @@ import dev.gantry.djl.internal.torch.PyTorch;
 import dev.gantry.formats.TensorTransform;
 import java.util.List;
 
-/// Copies a tensor's values, transformed, to a place in an array: all at once, or some rows after the
-/// other, of which each goes where the transforms put it.
+/// Copies a tensor's values, after its transforms, to a part of an array. The tensor comes as a
+/// whole or in pieces of some rows; each piece goes to the positions that the transforms give its
+/// rows.
 ///
-/// @param shape the tensor's
+/// @param shape the tensor's shape
 /// @param target the array, which has the shape of the parameter
-/// @param axis along which the values begin at `first` in the array, and end with their own shape
+/// @param axis the axis of the array along which the values take the positions from `first` on
 record RowCopy(
     TensorShape shape, List<TensorTransform> transforms, NDArray target, int axis, long first) {
   /// How many positions of [#axis] the values take.
@@ -33,15 +34,16 @@ record RowCopy(
     return transforms.isEmpty() && target.getShape().equals(PyTorch.djlShape(shape));
   }
 
-  /// Whether rows can come one after the other: a reshape needs all of them.
+  /// Whether the tensor may come in pieces; a reshape needs all of its rows.
   boolean takesPieces() {
     return transforms.stream().noneMatch(TensorTransform.Reshape.class::isInstance);
   }
 
-  /// @param rows of the tensor, all of them if it does not take pieces
-  /// @param firstRow the first one's number
+  /// @param rows rows of the tensor; all of them unless [#takesPieces]
+  /// @param firstRow the number of the first row
   void copy(NDArray rows, long firstRow) {
-    // Closes the views; each keeps the memory, not the array that it was made of.
+    // The scope closes the views. A view shares the memory of the array that it was made of, and
+    // does not keep that array open.
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();
       NDArray view = rows;
@@ -79,7 +81,7 @@ record RowCopy(
     }
   }
 
-  /// Keeps positions `from` to `to` of an axis, as far as they are in the view.
+  /// Cuts the positions `from` to `to` of an axis out of a view, as far as the view has them.
   ///
   /// @param before the position of the view's first element along the axis
   private static NDArray cut(NDArray view, int axis, long before, long from, long to) {
@@ -111,7 +113,7 @@ record RowCopy(
     if (from == to) {
       return;
     }
-    // libtorch copies one value to all elements of the part.
+    // libtorch broadcasts the single value to all elements of the part.
     try (NDArray zero = target.getManager().create(0f)) {
       TorchArrays.copyInto(zero, target, TorchArrays.along(target, padded, from, to));
     }

@@ -32,8 +32,8 @@ import java.util.function.Predicate;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 
-/// One load of tensors as arrays, on one device or on several. If it fails, nothing stays loaded. For one
-/// thread.
+/// One load of tensors as arrays, on one device or on several. If it fails, nothing stays loaded.
+/// Only one thread may use an instance.
 public final class TensorLoad {
   private static final long EDGES_BYTES = 1 << 20;
 
@@ -48,7 +48,7 @@ public final class TensorLoad {
   private TransferReport report = TransferReport.NOTHING;
   private final Set<String> taken = new HashSet<>();
 
-  /// The bytes of tensors that are read straight into their places, after the others.
+  /// The bytes of tensors that are read directly into existing arrays, after the other tensors.
   private long placedBytes;
 
   /// Loads onto the settings' device, or the manager's.
@@ -82,15 +82,15 @@ public final class TensorLoad {
     this.devices = devices.stream().map(PyTorch::arraysDevice).toList();
   }
 
-  /// Loads all of these at once, in the types that the settings ask for, and tells the settings'
-  /// listener.
+  /// Loads all of these tensors, in the types that the settings ask for, and reports to the
+  /// settings' listener.
   public NDList load(SequencedMap<String, StoredTensor> tensors) {
     return loadEach(List.of(tensors)).getFirst();
   }
 
   /// Does what [#load] does, for each device.
   ///
-  /// @param tensors of each device, with the same names and types in the same order
+  /// @param tensors the tensors of each device, with the same names and types in the same order
   /// @return the arrays of each device, in the devices' order
   public List<NDList> loadEach(List<SequencedMap<String, StoredTensor>> tensors) {
     return Cleanup.orUndo(
@@ -110,12 +110,12 @@ public final class TensorLoad {
     return requests;
   }
 
-  /// Whether a [TensorTaker] has taken something.
+  /// Whether a [TensorTaker] has taken a tensor already.
   boolean hasHandedOver() {
     return !taken.isEmpty();
   }
 
-  /// Tells the settings' listener what was loaded so far.
+  /// Gives the report of the tensors loaded so far to the settings' listener.
   synchronized void report() {
     settings.report().accept(report);
   }
@@ -125,7 +125,8 @@ public final class TensorLoad {
     return arraysOfEach(List.of(requests)).ofEach().getFirst();
   }
 
-  /// Loads and casts part by part: only three slabs of uncast tensors are in memory at a time.
+  /// Loads and casts part by part, so that at most three slabs of uncast tensors are in memory at
+  /// a time.
   private PipelinedLoad.Arrays arraysOfEach(List<List<TensorRequest>> requests) {
     if (requests.getFirst().stream().noneMatch(TensorRequest::changes)) {
       return loaded(new LoadPart(requests), settings.transfer());
@@ -141,21 +142,22 @@ public final class TensorLoad {
             each.clear();
           }
         };
-    // Two parts are read at a time. The first one is smaller, so that they end in turns, and one is
-    // always being read
-    // while another is converted.
+    // Two parts are read at a time. The first part is smaller, so that the two do not end at the
+    // same time, and a part is always being read while another is converted.
     List<LoadPart> parts =
         LoadPart.of(requests, slabBytes() / 2, slabBytes(), TensorRequest::readBytes);
     Cleanup.orUndo(() -> eachPart(parts, requests, () -> {}, cast), arrays::close);
     return arrays;
   }
 
-  /// Hands all tensors to `taker`, part by part, so that they never take more memory than three slabs: a tensor
-  /// that is larger than a slab comes in several pieces, unless it has scales. The tensors behind the first slab are read straight
-  /// into their places, if they have one. Those of the first slab are not, so that a failure in their bytes
+  /// Hands all tensors to `taker`, part by part, so that they never take more memory than three
+  /// slabs. A tensor that is larger than a slab comes in several pieces, unless it has scales.
+  /// Tensors after the first slab are read directly into the array that `taker` names for them, if
+  /// there is one. Tensors of the first slab are not, so that a failure while they are read
   /// changes nothing.
   ///
-  /// @throws TransferException as a load does; if tensors have been taken already, the message says so
+  /// @throws TransferException if a file or device fails; if tensors have been taken already, the
+  ///     message says so
   public void eachPart(List<StoredTensor> tensors, TensorTaker taker) {
     eachPart(
         tensors.stream().map(one -> TensorRequest.of(one, Optional.empty())).toList(),
@@ -165,7 +167,7 @@ public final class TensorLoad {
   }
 
   /// @param splits whether a tensor may come in pieces
-  /// @param beforeLast runs when all was read and the last part was not taken yet
+  /// @param beforeLast run after all parts are read, before the last part is taken
   void eachPart(
       List<TensorRequest> requests,
       Predicate<StoredTensor> splits,
@@ -220,7 +222,7 @@ public final class TensorLoad {
         .mapToObj(first -> request.rows(first, Math.min(rows, first + step)));
   }
 
-  /// @param before how many bytes have been loaded before
+  /// @param before how many bytes the load has read before
   private void readInto(SequencedMap<StoredTensor, NDArray> places, long before) {
     SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>();
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
@@ -244,13 +246,13 @@ public final class TensorLoad {
     taken.addAll(tensors.keySet());
   }
 
-  /// Uses the arrays of a part, whose quantised ones have been converted. Arrays that it leaves in the lists
-  /// are closed.
+  /// Uses the arrays of a part after its quantised tensors were converted. Arrays that the user
+  /// leaves in the lists are closed.
   private interface PartUser {
     void use(LoadPart part, PipelinedLoad.Arrays arrays);
   }
 
-  /// @param requests of each device
+  /// @param requests the requests of each device
   private void eachPart(
       List<LoadPart> parts,
       List<List<TensorRequest>> requests,
@@ -291,9 +293,9 @@ public final class TensorLoad {
     return settings.transfer().limits().slabBytes();
   }
 
-  /// The options of a part's transfer. Parts use the same memory of a device, one after the other. A slab has
-  /// room for a part's tensors and for the blocks at their edges: if the edges took a second slab, a part
-  /// would take twice the memory.
+  /// The options of a part's transfer. Parts reuse the same memory of a device one after another.
+  /// A slab is large enough for a part's tensors and for the blocks that reads fill around them;
+  /// otherwise the part would need a second slab, which would double the memory.
   private TransferOptions partTransfer(List<LoadPart> parts) {
     if (parts.size() == 1) {
       return settings.transfer();
@@ -368,7 +370,7 @@ public final class TensorLoad {
     report = report.plus(part);
   }
 
-  /// Sets the time of the whole load: parts overlap, so their times do not add up.
+  /// Sets the time of the whole load. Parts overlap, so the sum of their times would be too long.
   private synchronized void setElapsed(int parts, long nanos) {
     if (parts > 1) {
       report = report.withElapsed(Duration.ofNanos(nanos));

@@ -14,22 +14,23 @@ import dev.gantry.formats.spi.StoredTensor;
 import java.util.List;
 import java.util.Optional;
 
-/// A tensor that a load makes an array of.
+/// A tensor of which a load makes an array.
 ///
-/// @param tensor or some rows of it
+/// @param tensor the tensor, or some rows of it
 /// @param first the number of the first row
-/// @param type the floating-point type that it becomes; empty for the stored one
+/// @param type the floating-point type of the array; empty for the stored type
 /// @param change how the array gets that type; never [Kind#IMPOSSIBLE]
 record TensorRequest(StoredTensor tensor, long first, Optional<DataType> type, Kind change) {
-  /// Says what a cast to a floating-point type does to a tensor.
+  /// How a tensor gets a floating-point type.
   enum Kind {
     /// libtorch casts the array.
     CAST,
-    /// Gantry's own code computes the values: libtorch, as DJL binds it, has no such type.
+    /// Gantry's own code computes the values, because libtorch, as DJL binds it, lacks the stored
+    /// type.
     CONVERT,
-    /// Integers stay integers.
+    /// The tensor keeps its type, for example because it has integers.
     NONE,
-    /// There is no cast.
+    /// The tensor cannot be cast.
     IMPOSSIBLE
   }
 
@@ -59,19 +60,20 @@ record TensorRequest(StoredTensor tensor, long first, Optional<DataType> type, K
     return new TensorRequest(codes ? QuantisedWeights.unscaled(tensor) : tensor, 0, type, kind);
   }
 
-  /// The stored tensors that are loaded for this one.
+  /// The stored tensors that are read for this request.
   List<StoredTensor> inputs() {
     return isConverted() && tensor.encoding() instanceof Encoding.Quantised quantised
         ? quantised.inputs().stream().map(QuantisedInput::tensor).toList()
         : List.of(tensor);
   }
 
-  /// How the values are computed of the inputs.
+  /// The computation of the values from the inputs.
   Dequantisation dequantisation() {
     return Dequantised.of(tensor.shape(), (Encoding.Quantised) tensor.encoding(), target());
   }
 
-  /// The type that a conversion makes: F32 instead of F64, since it holds all of their values.
+  /// The type of a conversion's results. It is F32 if F64 is asked for, since F32 holds all values
+  /// of the stored type.
   DType target() {
     return isDouble() ? DType.F32 : PyTorch.dtype(type.orElseThrow());
   }
@@ -97,7 +99,8 @@ record TensorRequest(StoredTensor tensor, long first, Optional<DataType> type, K
     return type.filter(DataType.FLOAT64::equals).isPresent();
   }
 
-  /// How many bytes the tensor takes while it is loaded: a converted one also takes its result.
+  /// How many bytes the tensor takes while it is loaded. For a converted tensor, the bytes of the
+  /// result are added.
   long memoryBytes() {
     return readBytes() + (isConverted() ? dequantisation().targetBytes() : 0);
   }

@@ -25,7 +25,8 @@ import java.util.Optional;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Gives loaded arrays the types that were asked for, on their device. For one thread.
+/// Gives loaded arrays the types that were asked for, on their device. Only one thread may use an
+/// instance.
 final class TypeChanges {
   private static final long ALIGNMENT_BYTES = 512;
 
@@ -34,7 +35,7 @@ final class TypeChanges {
   private final Device device;
   private final LoadSettings settings;
 
-  /// @param requests all of the load, for which kernels are prepared
+  /// @param requests all requests of the load, for which kernels are prepared
   TypeChanges(
       GantrySession session,
       NDManager manager,
@@ -59,13 +60,13 @@ final class TypeChanges {
                 try {
                   converted.forEach(one -> session.prepareConversion(one.dequantisation(), device));
                 } catch (GantryException _) {
-                  // The conversion itself will say what is wrong.
+                  // The conversion meets the same failure and reports it.
                 }
               });
     }
   }
 
-  /// Casts arrays by libtorch, and replaces them.
+  /// Replaces arrays by arrays that libtorch casts.
   static void cast(List<TensorRequest> requests, NDList arrays) {
     for (int i = 0; i < requests.size(); i++) {
       TensorRequest request = requests.get(i);
@@ -81,8 +82,8 @@ final class TypeChanges {
     before.close();
   }
 
-  /// Replaces the arrays of each quantised tensor's inputs by one of its values; neighbours share memory, as those of a
-  /// load do. They belong to the manager.
+  /// Replaces the arrays of each quantised tensor's inputs by one array of its values. The new
+  /// arrays share a slab, as the arrays of a load do, and belong to the manager.
   void convert(List<TensorRequest> requests, NDList arrays) {
     List<Optional<Dequantisation>> whats =
         requests.stream()
@@ -108,16 +109,18 @@ final class TypeChanges {
     closeBut(results, inputs);
   }
 
-  /// Closes arrays that are not in another list. Equality of arrays would compare their values.
+  /// Closes arrays that are not in another list. The lists are compared by identity, since
+  /// equality of arrays compares their values.
   private static void closeBut(List<NDArray> kept, List<NDArray> arrays) {
     Set<NDArray> others = Collections.newSetFromMap(new IdentityHashMap<>());
     others.addAll(kept);
     arrays.stream().filter(array -> !others.contains(array)).forEach(NDArray::close);
   }
 
-  /// @param whats how each request's values are computed; empty for those that are not converted
-  /// @param slab gets the results; null if they are empty
-  /// @param results gets an array for each request, in their order
+  /// @param whats the computation of each request's values; empty for requests that are not
+  ///     converted
+  /// @param slab the slab for the results; null if they have no bytes
+  /// @param results receives an array for each request, in their order
   private void convert(
       List<TensorRequest> requests,
       List<Optional<Dequantisation>> whats,
@@ -181,7 +184,7 @@ final class TypeChanges {
 
   /// Returns the offset at which one more result ends in the memory of a part's results, in bytes.
   ///
-  /// @param end of the result before
+  /// @param end the end of the result before, in bytes
   private static long endOf(long end, Dequantisation what) {
     return Math.addExact(Math.ceilDiv(end, ALIGNMENT_BYTES) * ALIGNMENT_BYTES, what.targetBytes());
   }

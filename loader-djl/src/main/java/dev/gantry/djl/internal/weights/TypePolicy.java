@@ -9,11 +9,13 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// The types that floating-point tensors become. Immutable.
+/// The types that floating-point tensors get. Immutable.
 ///
-/// @param named the first pattern that a tensor's name matches decides
-/// @param others what the others become; empty if the load decides
-/// @param asStored whether parameters without an array get the stored type rather than the block's
+/// @param named the patterns of names with their types; the first pattern that matches a tensor's
+///     name decides
+/// @param others the type of all other tensors; empty if the load decides
+/// @param asStored whether parameters without an array get the stored type instead of the block's
+///     type
 public record TypePolicy(List<Named> named, Optional<DataType> others, boolean asStored) {
   /// The type of tensors whose names match a pattern.
   public record Named(NamePattern tensors, DataType type) {}
@@ -41,7 +43,7 @@ public record TypePolicy(List<Named> named, Optional<DataType> others, boolean a
     return new TypePolicy(named, others, chosen);
   }
 
-  /// The type that was asked for, if any.
+  /// The type that was asked for a tensor; empty if none was.
   public Optional<DataType> of(String tensor) {
     return named.stream()
         .filter(entry -> entry.tensors().matches(tensor))
