@@ -23,15 +23,15 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// The memory of an array, dense and in C order: the array's own if it is like that, else a copy. It lives
-/// until this is closed, even if the array is closed before. Later writes to the array change it, unless it
-/// is a copy.
+/// The memory of an array, dense and in C order: the array's own memory if it is dense in C order,
+/// otherwise a copy. The memory stays allocated until [#close], even if the array is closed
+/// before. Later writes to the array change the memory, unless it is a copy.
 ///
 /// On a GPU, kernels that write the values may still be queued: synchronise before you read the
 /// memory without libtorch. Thread-safe.
 ///
-/// @param address of the first element; it has no meaning if there are no bytes
-/// @param share what lets go of the memory; null once this is closed
+/// @param address the address of the first element; it has no meaning if there are no bytes
+/// @param share the action that releases the memory; null after [#close]
 public record ArrayMemory(
     Device device,
     long address,
@@ -40,7 +40,8 @@ public record ArrayMemory(
     TensorShape shape,
     AtomicReference<@Nullable Runnable> share)
     implements AutoCloseable {
-  /// The Java buffer that an array on the CPU may lie in; DJL drops it when the array is closed.
+  /// The Java buffer that may have the memory of an array on the CPU; DJL drops it when the array
+  /// is closed.
   private static final PrivateField<ByteBuffer> BUFFER =
       PrivateField.of(PtNDArray.class, "dataRef", "java.nio.ByteBuffer");
 
@@ -51,15 +52,15 @@ public record ArrayMemory(
     return of(array, false);
   }
 
-  /// The array's own memory, to be written to.
+  /// Returns the array's own memory, so that it can be written.
   ///
-  /// @throws MisuseException as [#of], and if the array does not lie densely in C order
+  /// @throws MisuseException as [#of], and if the array is not dense in C order
   public static ArrayMemory inPlace(NDArray array) {
     TorchArrays.requireWritable(array);
     return of(array, true);
   }
 
-  /// Whether [#inPlace] takes the array, and it is of this type and shape.
+  /// Whether [#inPlace] accepts the array, and the array has this type and shape.
   public static boolean holds(NDArray array, DType dtype, TensorShape shape) {
     long handle = TorchArrays.torchArray(array).getHandle();
     TorchLibrary torch = PyTorch.library();
@@ -97,7 +98,8 @@ public record ArrayMemory(
             .dtype(torchArray.getHandle())
             .orElseThrow(() ->
                 new MisuseException(described(array) + " is of a type that Gantry does not know"));
-    // libtorch conjugates complex numbers when they are read, not in memory.
+    // libtorch may conjugate complex numbers when they are read, and not in memory, so they are
+    // always copied.
     boolean isPlain = dtype != DType.C64 && isDense(torch, torchArray.getHandle());
     if (own && !isPlain) {
       throw new MisuseException(
@@ -117,7 +119,7 @@ public record ArrayMemory(
           try {
             torch.delete(handle);
           } finally {
-            // The tensor may lie in the buffer.
+            // The tensor's memory may be the buffer's.
             Reference.reachabilityFence(buffer);
           }
         };
@@ -135,7 +137,7 @@ public record ArrayMemory(
         share);
   }
 
-  /// The array's bytes, valid until this is closed.
+  /// The array's bytes, valid until [#close].
   public Memory memory() {
     return switch (device) {
       case Device.Host _ -> new Memory.OnHost(MemorySegment.ofAddress(address).reinterpret(bytes));
@@ -143,7 +145,7 @@ public record ArrayMemory(
     };
   }
 
-  /// Idempotent. Frees the memory if this was its last holder.
+  /// Releases the memory, which is freed if this was its last holder. Closing twice does nothing.
   @Override
   public void close() {
     Runnable held = share.getAndSet(null);
@@ -152,7 +154,8 @@ public record ArrayMemory(
     }
   }
 
-  /// The stride of an axis with one element does not matter, nor any stride if there are no elements.
+  /// Whether a tensor is dense in C order. The stride of an axis with one element does not matter,
+  /// and no stride does if there are no elements.
   private static boolean isDense(TorchLibrary torch, long handle) {
     TensorShape shape = torch.shape(handle);
     long[] strides = torch.strides(handle);

@@ -32,18 +32,20 @@ public final class FusedRows {
 
   /// RMSNorm over the last axis: `x / √(mean(x²) + epsilon) · scale`.
   ///
-  /// @param scale one row, of the type of `x`
-  /// @param plusOne whether it is one less than the scale
+  /// @param scale one row of scales, of the type of `x`
+  /// @param plusOne whether 1 is added to each element of `scale`
   public static Optional<NDArray> norm(NDArray x, NDArray scale, double epsilon, boolean plusOne) {
     return isLike(x, scale)
         ? of(x).map(fused -> fused.norm(address(scale), epsilon, plusOne))
         : Optional.empty();
   }
 
-  /// Turns pairs of a row's first half and second by the angles of its token.
+  /// Rotary position embedding: rotates pairs, each of an element of a row's first half and the
+  /// element at the same index of its second half, by the angles of the row's token.
   ///
   /// @param x `[batch, length, heads, size]`
-  /// @param cosines one row for each token of a text, or of the batch; of half of the elements that are turned, as `sines`
+  /// @param cosines one row for each token of a text, or of the whole batch. A row has half as
+  ///     many elements as are rotated; `sines` has the same shape
   public static Optional<NDArray> turn(NDArray x, NDArray cosines, NDArray sines) {
     return isLike(x, cosines) && isLike(x, sines)
         ? of(x).map(fused -> fused.turn(cosines, sines))
@@ -115,7 +117,7 @@ public final class FusedRows {
     return made(() -> kernel.gate(rows, by));
   }
 
-  /// The result, once the kernel is queued.
+  /// Queues the kernel and returns its result.
   private NDArray made(Runnable launch) {
     try {
       launch.run();

@@ -22,36 +22,36 @@ import org.jspecify.annotations.Nullable;
 /// An array of DJL's PyTorch engine that may have any dtype of libtorch and may lie in memory that
 /// Gantry owns.
 ///
-/// DJL 0.35's native code knows eight dtypes ([PyTorch#isSafe]) and ends the JVM on the others. The
-/// methods here that would reach it with another dtype go through libtorch's C functions instead, or
-/// throw a [MisuseException].
+/// DJL 0.35's native code knows eight dtypes ([PyTorch#isSafe]) and ends the JVM on the others.
+/// The methods here that would reach this native code with another dtype call libtorch's C
+/// functions instead, or throw a [MisuseException].
 ///
-/// Arrays of the eight dtypes cost what DJL's own cost: their operations are DJL's, and return
-/// DJL's arrays. Only copies, casts and results of another dtype come back as this class. An array
-/// of any other dtype returns this class from every method. So does one of more than 2³¹-1 elements
-/// for results as large, because DJL reads a wrong element for an index past that. [GuardedClasses] makes the two
-/// subclasses that do so.
+/// Arrays of the eight dtypes are as fast as DJL's own: their operations are DJL's, and return
+/// DJL's arrays. Only copies, casts and results of another dtype are instances of this class. All
+/// results of an array of another dtype are instances of this class, and so are results with more
+/// than 2³¹-1 elements, because DJL reads a wrong element for a larger index. [GuardedClasses]
+/// makes the two subclasses that do this.
 ///
-/// Three cases stay outside, because DJL's own arrays and managers start them: `create`, `zeros`,
-/// `ones` and `full` of `NDManager` with another dtype; methods of an array of DJL's own that name
-/// another dtype, or that take an operand of one; and `backward` from a BF16 array. [Guards#guard] takes
-/// over an array of DJL's own.
+/// Three cases are not guarded, because they are calls of DJL's own arrays and managers: `create`,
+/// `zeros`, `ones` and `full` of `NDManager` with another dtype; methods of DJL's own arrays that
+/// name another dtype, or that have an operand of another dtype; and `backward` from a BF16 array.
+/// [Guards#guard] takes over an array of DJL's own.
 ///
-/// Callers who hold a `PtNDArray` and call its `getNDArrayInternal` get DJL's operations; callers by
-/// the interface `NDArray`, as DJL's blocks are, get guarded ones.
+/// A call of `getNDArrayInternal` on the type `PtNDArray` returns DJL's operations. A call on the
+/// interface `NDArray`, as DJL's blocks make it, returns guarded operations.
 ///
 /// As thread-safe as DJL's own arrays.
 public abstract class GantryNDArray extends PtNDArray {
   private static final int LARGEST_BUFFER_BYTES = Integer.MAX_VALUE - 8;
   static final int COMPLEX128_BYTES = 16;
 
-  /// The array that this one took over. It may hold the Java buffer that the native tensor points
-  /// into, so it lives as long as this array.
+  /// The array that this array took over. It may hold the Java buffer that the native tensor
+  /// points into, so this array keeps it reachable.
   private final AtomicReference<@Nullable PtNDArray> source;
 
   private DataType dataType;
 
-  /// Whether other processes read the memory, so that this one must not write to it.
+  /// Whether other processes read the memory, so that this process must not write to it.
   private boolean readOnly;
 
   private volatile @Nullable Runnable beforeUse;
@@ -60,17 +60,19 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// @param dataType UNKNOWN for a dtype that DJL has no name for, such as complex128
   GantryNDArray(PtNDManager manager, long handle, DataType dataType) {
-    // Before the manager has the array, which it may close from then on.
+    // This field is set before the manager gets the array, since the manager may close the array
+    // from then on.
     source = new AtomicReference<>();
     super(manager, handle);
     this.dataType = dataType;
   }
 
-  /// An array over a handle, which it owns from here on; it belongs to `manager`. If this throws,
-  /// the handle is deleted.
+  /// Makes an array over a handle. The array owns the handle and belongs to `manager`. If this
+  /// throws, the handle is deleted.
   ///
-  /// @param dataType the handle's; UNKNOWN for a dtype that DJL has no name for
-  /// @param elements how many the handle's tensor has
+  /// @param dataType the dtype of the handle's tensor; UNKNOWN for a dtype that DJL has no name
+  ///     for
+  /// @param elements the number of elements of the handle's tensor
   /// @throws IllegalStateException if the manager is closed or capped
   static GantryNDArray over(PtNDManager manager, long handle, DataType dataType, long elements) {
     return over(manager, handle, dataType, elements, false);
@@ -79,9 +81,8 @@ public abstract class GantryNDArray extends PtNDArray {
   /// @param readOnly whether operations that would change the array, or a view of it, are refused
   static GantryNDArray over(
       PtNDManager manager, long handle, DataType dataType, long elements, boolean readOnly) {
-    // A read-only array counts as unsafe, so that all its results are checked: views of it must be
-    // read-only,
-    // too.
+    // A read-only array counts as unsafe, so that all its results are checked, because views of it
+    // must be read-only, too.
     boolean isSafe = PyTorch.isSafe(dataType) && elements <= Integer.MAX_VALUE && !readOnly;
     try {
       GantryNDArray array = GuardedClasses.array(manager, handle, dataType, isSafe);
@@ -98,7 +99,8 @@ public abstract class GantryNDArray extends PtNDArray {
     source.set(taken);
   }
 
-  /// Sets what runs before each use of the array; it may throw to refuse the use. Null for nothing.
+  /// Sets an action that is run before each use of the array, and may throw to refuse the use.
+  /// Null removes it.
   public void askBeforeUse(@Nullable Runnable question) {
     beforeUse = question;
   }
@@ -112,7 +114,7 @@ public abstract class GantryNDArray extends PtNDArray {
     return super.getHandle();
   }
 
-  /// Turns an array that DJL's own method has made into what this array's method returns.
+  /// Turns the result of DJL's own method into the result of this array's method.
   final NDArray result(NDArray made) {
     if (readOnly && Guards.isView(this, made)) {
       return Guards.guard(made, true);
@@ -145,7 +147,8 @@ public abstract class GantryNDArray extends PtNDArray {
         && (size() <= Integer.MAX_VALUE || plain.size() <= Integer.MAX_VALUE);
   }
 
-  /// Returns what callers by the interface `NDArray` get from `getNDArrayInternal`.
+  /// Returns the guarded operations, which a call of `getNDArrayInternal` on the interface
+  /// `NDArray` returns.
   final NDArrayEx operations() {
     if (operations == null) {
       operations = GuardedClasses.operations(this, getNDArrayInternal());
@@ -153,14 +156,14 @@ public abstract class GantryNDArray extends PtNDArray {
     return operations;
   }
 
-  /// The array that holds the Java buffer which this one may lie in.
+  /// The array that holds the Java buffer, if this array's memory is in one.
   final PtNDArray bufferHolder() {
     PtNDArray taken = source.get();
     return taken == null ? this : taken;
   }
 
-  /// The true type: also BFLOAT16, INT16 and the unsigned ones, which DJL's own arrays call
-  /// UNKNOWN.
+  /// The true type, also for BFLOAT16, INT16 and the unsigned types, for which DJL's own arrays
+  /// return UNKNOWN.
   @Override
   public DataType getDataType() {
     return dataType;
@@ -183,7 +186,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// Idempotent. The memory is released when the last view of it is closed too.
+  /// Closing twice does nothing. The memory is released after its last view is closed, too.
   @Override
   public void close() {
     super.close();
@@ -201,7 +204,7 @@ public abstract class GantryNDArray extends PtNDArray {
     super.copyTo(target);
   }
 
-  /// @param copy whether to copy even if it is there already
+  /// @param copy whether to copy even if the array is on this device already
   @Override
   public PtNDArray toDevice(Device device, boolean copy) {
     if (device.equals(getDevice())) {
@@ -214,9 +217,9 @@ public abstract class GantryNDArray extends PtNDArray {
     return made(PyTorch.library().move(getHandle(), target), dataType, device);
   }
 
-  /// Gradients flow back through the cast; through DJL's own they do not.
+  /// Gradients flow back through the cast, unlike through a cast by DJL's own array.
   ///
-  /// @param copy whether to copy even if it is of that type already
+  /// @param copy whether to copy even if the array has this type already
   /// @throws MisuseException if no tensor can have this type
   @Override
   public PtNDArray toType(DataType type, boolean copy) {
@@ -306,8 +309,8 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// An array of this one's name over a new handle. Like DJL's own, it belongs to this one's
-  /// manager, or to a new one below it if that is for another device.
+  /// Makes an array over a new handle, with this array's name. Like DJL's results, it belongs to
+  /// this array's manager, or to a new submanager if it is on another device.
   private PtNDArray made(long handle, DataType type, Device device) {
     PtNDManager manager = getManager();
     PtNDArray array =
@@ -320,8 +323,8 @@ public abstract class GantryNDArray extends PtNDArray {
     return array;
   }
 
-  /// @throws MisuseException for a single index past 2³¹-1 beside one that is none, such as a
-  ///     slice: take a slice of one instead
+  /// @throws MisuseException for a single index greater than 2³¹-1 together with an index of
+  ///     another kind, such as a slice; use a slice of one element instead
   @Override
   public NDArray get(NDManager manager, NDIndex index) {
     if (index.getRank() == 0 && isScalar()) {
@@ -335,8 +338,8 @@ public abstract class GantryNDArray extends PtNDArray {
     return super.get(manager, index);
   }
 
-  /// DJL casts a single index to int, and so reads another element for one past that (measured:
-  /// 0.35.1).
+  /// Whether an index exceeds the range of int. DJL casts a single index to int, and would read
+  /// another element (measured: 0.35.1).
   private static boolean isFar(NDIndexElement element) {
     return element instanceof NDIndexFixed single && single.getIndex() != (int) single.getIndex();
   }
@@ -355,16 +358,16 @@ public abstract class GantryNDArray extends PtNDArray {
 
   /// The bytes in C order and the machine's byte order.
   ///
-  /// @param tryDirect for memory of the CPU, no copy: valid as long as this array, if it is
-  ///     contiguous
-  /// @throws MisuseException if they are more than a buffer can hold (2 GiB)
+  /// @param tryDirect whether to return the memory itself if the array is on the CPU and
+  ///     contiguous; the buffer is then valid as long as the array
+  /// @throws MisuseException if the bytes are more than a buffer can hold (2 GiB)
   @Override
   public ByteBuffer toByteBuffer(boolean tryDirect) {
     int elementBytes =
         dataType == DataType.UNKNOWN
             ? COMPLEX128_BYTES
             : PyTorch.dtype(dataType).bits() / Byte.SIZE;
-    // With more bytes, DJL's native code would write past the end of its Java array.
+    // If an array had more bytes, DJL's native code would write past the end of its Java array.
     if (size() > LARGEST_BUFFER_BYTES / elementBytes) {
       throw new MisuseException(
           "an array of " + getShape() + " " + dataType + " does not fit one buffer of 2 GiB");
@@ -378,7 +381,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// Takes arrays of BF16, F16 and F32.
+  /// Supports arrays of BF16, F16 and F32.
   @Override
   public float[] toFloatArray() {
     if (dataType != DataType.BFLOAT16) {
@@ -389,7 +392,7 @@ public abstract class GantryNDArray extends PtNDArray {
     }
   }
 
-  /// Takes arrays of I64, and of U64, whose bits it keeps.
+  /// Supports arrays of I64, and of U64, whose bits are kept.
   @Override
   public long[] toLongArray() {
     if (dataType != DataType.UINT64) {
@@ -428,7 +431,8 @@ public abstract class GantryNDArray extends PtNDArray {
     return isReleased() || (dataType != DataType.COMPLEX64 && dataType != DataType.UNKNOWN);
   }
 
-  /// DJL has no text for complex numbers: this prints pairs of a real and an imaginary part.
+  /// Describes the array. For complex numbers, which DJL cannot print, it prints pairs of a real
+  /// and an imaginary part.
   private String describe(boolean withContent) {
     String head = "ND: " + getShape() + ' ' + getDevice() + ' ' + dataType;
     if (!withContent || dataType == DataType.UNKNOWN) {

@@ -26,21 +26,23 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import java.util.stream.Stream;
 
-/// Makes the subclasses of [GantryNDArray] and [GuardedOperations] at run time: some 150 methods of
-/// DJL that each call DJL's own and pass what it returns through `result`.
+/// Makes the subclasses of [GantryNDArray] and [GuardedOperations] at run time. They override some
+/// 150 methods of DJL; each calls DJL's own method and passes its result through `result`.
 ///
-/// Beside that they override the method `NDArrayEx getNDArrayInternal()`, which Java has no words
-/// for. `PtNDArray` declares it with the return type `PtNDArrayEx`, so an override in Java would
-/// have to return one too, and only DJL's own package can make one. A class of ours in that package
-/// would not do: it would be another package's under a class loader of its own, and would split the
-/// package on the module path. To the JVM, methods with different return types are different
-/// methods, and the one that callers by the interface reach can be overridden alone.
+/// They also override the method `NDArrayEx getNDArrayInternal()`, which cannot be written in
+/// Java. `PtNDArray` declares this method with the return type `PtNDArrayEx`, so an override in
+/// Java would have to return a `PtNDArrayEx`, which only DJL's own package can make. A class of
+/// ours in that package does not help: under a class loader of its own, it would be in another
+/// run-time package, and on the module path, it would split the package. To the JVM, methods with
+/// different return types are different methods, so the method that calls on the interface reach
+/// can be overridden by itself.
 final class GuardedClasses {
-  /// Methods that make complex numbers, which are none of the eight dtypes.
+  /// Methods that make complex numbers, whose dtype is not one of the eight.
   private static final Set<String> COMPLEX =
       Set.of("complex", "fft", "fft2", "ifft", "ifft2", "rfft");
 
-  /// Methods that change the array. Those of [#UPDATE] change arrays that they are given.
+  /// Methods that change the array itself. Methods whose names end with [#UPDATE] change arrays
+  /// among their arguments.
   private static final Set<String> IN_PLACE =
       Set.of(
           "addi",
@@ -58,7 +60,7 @@ final class GuardedClasses {
           "set",
           "setScalar");
 
-  /// The ending of the names of methods that make an optimizer's step.
+  /// The end of the names of methods that make an optimizer's step.
   private static final String UPDATE = "Update";
 
   private static final ClassDesc OPERATIONS = desc(NDArrayEx.class);
@@ -80,7 +82,7 @@ final class GuardedClasses {
 
   private GuardedClasses() {}
 
-  /// @param isSafe whether DJL's own methods can do with the array
+  /// @param isSafe whether DJL's own methods can work with the array
   /// @throws IllegalStateException if the manager is closed or capped
   static GantryNDArray array(PtNDManager manager, long handle, DataType dataType, boolean isSafe) {
     MethodHandle constructor = isSafe ? OfSafeType.CONSTRUCTOR : OfOtherType.CONSTRUCTOR;
@@ -140,10 +142,11 @@ final class GuardedClasses {
                     pass(made, method, desc(GuardedOperations.class), method.isDefault())));
   }
 
-  /// Overrides a method by one that calls another of its name and type, and guards the result:
-  /// `public X method(A a, …) { requireWritable(); return (X) result(super.method(a, …)); }`.
+  /// Overrides a method by one that calls the method of the same name and type, and guards the
+  /// result: `public X method(A a, …) { requireWritable(); return (X) result(super.method(a, …));
+  /// }`.
   ///
-  /// @param own whether that is the parent's own method, and not that of its field `plain`
+  /// @param own whether the parent's method is called, and not the method of its field `plain`
   private static void pass(ClassBuilder made, Method method, ClassDesc parent, boolean own) {
     Class<?> returned = method.getReturnType();
     MethodTypeDesc type =

@@ -7,9 +7,9 @@ import ai.djl.ndarray.internal.NDArrayEx;
 import ai.djl.ndarray.types.DataType;
 import ai.djl.pytorch.engine.PtNDArray;
 
-/// The operations that DJL's blocks call, of an array that has any dtype. Here are those that would
-/// reach DJL's native code with a dtype that it does not know; [GuardedClasses] adds the others,
-/// which pass on to DJL's own and guard what these return.
+/// The operations that DJL's blocks call on an array of any dtype. This class has the operations
+/// that would reach DJL's native code with a dtype that it does not know. [GuardedClasses] adds
+/// the others, which call DJL's own and guard the results.
 abstract class GuardedOperations implements NDArrayEx {
   final GantryNDArray array;
   final NDArrayEx plain;
@@ -33,7 +33,8 @@ abstract class GuardedOperations implements NDArrayEx {
     array.requireWritable();
   }
 
-  /// DJL resizes numbers of FLOAT32 and casts back to a type that it knows.
+  /// DJL resizes in FLOAT32 and casts back, which fails for a type that it does not know; so types
+  /// other than FLOAT32 are cast here.
   @Override
   public NDArray resize(int width, int height, int interpolation) {
     DataType type = array.getDataType();
@@ -72,7 +73,8 @@ abstract class GuardedOperations implements NDArrayEx {
     return number(n).pow(array);
   }
 
-  /// Optimizers change all of their inputs but the gradient, which is the second.
+  /// Checks the inputs of an optimizer's step, which changes all of them but the gradient, the
+  /// second.
   static void requireWritable(NDList inputs) {
     for (NDArray input : inputs) {
       if (input instanceof GantryNDArray guarded) {
@@ -81,7 +83,8 @@ abstract class GuardedOperations implements NDArrayEx {
     }
   }
 
-  /// A scalar of the array's own type, which DJL makes by a cast to a type that it knows.
+  /// Makes a scalar of the array's own type. DJL makes the number in a type that it knows, and it
+  /// is cast here.
   private NDArray number(Number n) {
     return Guards.guard(array.getManager().create(n)).toType(array.getDataType(), false);
   }

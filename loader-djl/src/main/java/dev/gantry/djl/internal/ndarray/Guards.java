@@ -20,15 +20,15 @@ public final class Guards {
   private static final PrivateField<AtomicReference<@Nullable Long>> HANDLE =
       PrivateField.of(NativeResource.class, "handle", AtomicReference.class.getName() + "<T>");
 
-  /// The handle in DJL that stands for no tensor; it is no address, nor is [#STRINGS].
+  /// DJL's handle for no tensor. It is not an address, and neither is [#STRINGS].
   static final long NO_TENSOR = 0;
 
   private static final long STRINGS = -1;
 
   private Guards() {}
 
-  /// Takes over an array of DJL's own, which you must not use any more. An array of this class or of
-  /// strings is returned as it is.
+  /// Takes over an array of DJL's own, which the caller must not use any more. A [GantryNDArray]
+  /// or an array of strings is returned unchanged.
   ///
   /// @throws MisuseException if the array belongs to another engine
   public static PtNDArray guard(NDArray array) {
@@ -43,7 +43,8 @@ public final class Guards {
     }
     long handle = plain.getHandle();
     if (handle == NO_TENSOR) {
-      // DJL returns this from a convolution of arrays that are not images. Any use ends the JVM.
+      // DJL returns this handle from a convolution of arrays that are not images. Any use of it
+      // ends the JVM.
       plain.close();
       throw new MisuseException("DJL cannot do this operation with these arrays");
     }
@@ -53,7 +54,7 @@ public final class Guards {
     return successor(plain, PyTorch.library().share(handle), plain.size(), readOnly);
   }
 
-  /// @param handle of the plain array's tensor, which the new array owns
+  /// @param handle the handle of the plain array's tensor, which the new array owns
   private static GantryNDArray successor(
       PtNDArray plain, long handle, long elements, boolean readOnly) {
     TorchLibrary torch = PyTorch.library();
@@ -67,7 +68,8 @@ public final class Guards {
     return guarded;
   }
 
-  /// Takes over an array of DJL's own, as [#guard] does, and closes it: whoever has kept it finds it closed.
+  /// Takes over an array of DJL's own, as [#guard] does, and closes it, so that code which still
+  /// holds the array finds it closed.
   ///
   /// @throws MisuseException if the array belongs to another engine
   public static GantryNDArray takeOver(NDArray array) {
@@ -77,12 +79,13 @@ public final class Guards {
     }
     PrivateField.requireAll(List.of(HANDLE));
     long elements = plain.size();
-    // Moves the handle instead of copying it: an operation that has begun goes on with it.
+    // The handle is moved and not copied, so that an operation which has begun continues with a
+    // valid handle.
     long handle = Objects.requireNonNull(HANDLE.get(plain).getAndSet(null));
     return successor(plain, handle, elements, false);
   }
 
-  /// Whether an array lies in the memory of another one.
+  /// Whether the memory of `made` is a part of the memory of `whole`.
   static boolean isView(GantryNDArray whole, NDArray made) {
     if (!(made instanceof PtNDArray plain)
         || plain instanceof GantryNDArray
@@ -95,9 +98,8 @@ public final class Guards {
     TorchLibrary torch = PyTorch.library();
     long from = torch.address(whole.getHandle());
     long at = torch.address(plain.getHandle());
-    // Only the first address of `made` is compared: a view with gaps may end further on, but it
-    // begins within
-    // `whole`.
+    // Only the first address of `made` is compared: a view with gaps may end after `whole`, but it
+    // begins within it.
     long[] strides = torch.strides(whole.getHandle());
     long last = 0;
     for (int axis = 0; axis < strides.length; axis++) {

@@ -9,7 +9,7 @@ import dev.gantry.djl.internal.torch.TorchOperators;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// [TorchOperators] on DJL arrays. As thread-safe as these.
+/// The operators of [TorchOperators] on DJL arrays. As thread-safe as the arrays.
 public final class OperatorArrays {
   private OperatorArrays() {}
 

@@ -27,8 +27,8 @@ import org.jspecify.annotations.Nullable;
 public final class TorchArrays {
   private TorchArrays() {}
 
-  /// An array over a region, of which it takes a share: dense, in C order. Memory that other processes read cannot
-  /// be changed through the array or a view of it.
+  /// Makes an array over a region, dense in C order. The array takes a share of the region's slab.
+  /// Memory that other processes read cannot be changed through the array or a view of it.
   public static NDArray over(
       NDManager manager,
       Region region,
@@ -39,7 +39,7 @@ public final class TorchArrays {
     return over(manager, region, device, dtype, shape, TorchCodes.denseStrides(shape), name);
   }
 
-  /// The device that arrays are on unless they are asked for elsewhere.
+  /// The device of arrays for which no device is asked.
   ///
   /// @throws dev.gantry.core.DeviceUnavailableException if DJL has no PyTorch engine, or no libtorch for it
   public static ai.djl.Device defaultDevice() {
@@ -47,7 +47,7 @@ public final class TorchArrays {
     return Engine.getEngine(PtEngine.ENGINE_NAME).defaultDevice();
   }
 
-  /// Makes an array over a region whose elements do not lie end to end.
+  /// Makes an array over a region, with strides.
   public static NDArray over(
       NDManager manager,
       Region region,
@@ -72,16 +72,18 @@ public final class TorchArrays {
         Runnable::run);
   }
 
-  /// An array over memory, without a copy, of any dtype for which [PyTorch#dataType] is present. It belongs to `manager`,
-  /// which closes it at the latest; the manager may be for another device.
+  /// Makes an array over memory without a copy, of any dtype for which [PyTorch#dataType] is
+  /// present. It belongs to `manager`, whose closing closes the array; the manager may be for
+  /// another device.
   ///
-  /// `release` runs once, when the array and all views of it are closed, on the thread that closes
-  /// the last. For memory of a GPU, kernels that use it may still be
-  /// queued then. If this throws, `release` has not run and never will: the memory is still the
-  /// caller's.
+  /// `release` is run once, after the array and all views of it are closed, on the thread that
+  /// closes the last of them. If the memory is a GPU's, kernels that use it may still be queued
+  /// then. If this throws, `release` is never run, and the memory still belongs to the caller.
   ///
-  /// @param address of the first element, aligned to it; ignored where there are no elements
-  /// @param strides from one element to the next along each axis, in elements; 0 or more
+  /// @param address the address of the first element, aligned to the element's size; ignored if
+  ///     there are no elements
+  /// @param strides the distances between adjacent elements along each axis, in elements; 0 or
+  ///     more
   /// @throws MisuseException if the manager is not of DJL's PyTorch engine, the address or shape is
   ///     impossible, or no tensor holds the dtype
   /// @throws dev.gantry.core.DeviceUnavailableException if DJL's libtorch cannot be used
@@ -114,10 +116,10 @@ public final class TorchArrays {
     return array;
   }
 
-  /// A new array with arbitrary values, dense in C order. No manager closes it.
+  /// Makes an array with arbitrary values, dense in C order. No manager closes it.
   ///
   /// @param manager of DJL's PyTorch engine
-  /// @throws dev.gantry.core.TransferException if there is no memory
+  /// @throws dev.gantry.core.TransferException if there is too little memory
   public static NDArray create(NDManager manager, ArrayKind kind, ai.djl.Device device) {
     DType dtype = kind.dtype().orElseThrow();
     long handle = PyTorch.library().empty(kind.shape(), dtype, PyTorch.arraysDevice(device));
@@ -145,11 +147,11 @@ public final class TorchArrays {
         manager, handle, PyTorch.dataType(dtype).orElseThrow(), TorchCodes.elements(shape));
   }
 
-  /// Copies the values of `source` into the memory of `target`, cast to its type; a parameter that
-  /// needs gradients gets them without recording the copy.
+  /// Copies the values of `source` into the memory of `target`, cast to the type of `target`. If
+  /// `target` is a parameter with gradients, the copy is not recorded for them.
   ///
-  /// @param firstRow where they begin, along the target's first axis, if the source has fewer rows
-  /// @throws MisuseException if one is not an array of DJL's PyTorch engine
+  /// @param firstRow the row of the target at which the values begin, if the source has fewer rows
+  /// @throws MisuseException if either is not an array of DJL's PyTorch engine
   /// @throws dev.gantry.core.TransferException if libtorch refuses
   public static void copy(NDArray source, NDArray target, long firstRow) {
     requireWritable(target);
@@ -160,8 +162,8 @@ public final class TorchArrays {
     }
   }
 
-  /// Copies by way of a second tensor over the target's memory, because libtorch refuses to change the
-  /// parameters of a TorchScript module that it loaded for inference only.
+  /// Copies through a second tensor over the target's memory, because libtorch refuses to change
+  /// the parameters of a TorchScript module that it loaded for inference only.
   private static void put(PtNDArray source, PtNDArray target) {
     TorchLibrary library = PyTorch.library();
     long to = target.getHandle();
@@ -208,7 +210,8 @@ public final class TorchArrays {
 
   /// Copies the values of `source` to a part of `target`, as [#copy] does.
   ///
-  /// @param index selects a view of the source's shape; of any shape if the source has one element
+  /// @param index selects a view with the source's shape; with any shape if the source has one
+  ///     element
   public static void copyInto(NDArray source, NDArray target, NDIndex index) {
     requireWritable(target);
     unrecorded(
@@ -220,7 +223,7 @@ public final class TorchArrays {
         });
   }
 
-  /// The true type of an array, or empty for one that only libtorch knows, such as complex128.
+  /// The true type of an array; empty for a type that only libtorch knows, such as complex128.
   ///
   /// @throws MisuseException if it is not an array of DJL's PyTorch engine
   /// The index of some positions along one axis.
@@ -236,7 +239,7 @@ public final class TorchArrays {
     return PyTorch.library().dtype(torchArray(array).getHandle());
   }
 
-  /// The array as one that has a handle.
+  /// Casts an array to the class that has a handle.
   ///
   /// @throws MisuseException if it is not an array of DJL's PyTorch engine
   public static PtNDArray torchArray(NDArray array) {
@@ -247,9 +250,9 @@ public final class TorchArrays {
         "the array must be of DJL's PyTorch engine (was " + array.getClass().getName() + ")");
   }
 
-  /// A release that takes effect only when the array exists: if the manager refuses the array, its
-  /// tensor dies without the release. Another thread may close the manager, and so the array, before
-  /// [#complete] runs; then `complete` runs the release.
+  /// A release that takes effect only after the array was made: if the manager refuses the array,
+  /// its tensor is deleted without running the release. If another thread closes the manager, and
+  /// thus the array, before [#complete] is called, `complete` runs the release.
   private static final class Handover implements Runnable {
     private enum State {
       BEGUN,
