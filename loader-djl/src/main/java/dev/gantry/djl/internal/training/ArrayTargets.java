@@ -11,9 +11,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/// Copies restored tensors into arrays that are there.
+/// Copies restored tensors into existing arrays.
 ///
-/// @param targets the arrays that get a tensor's values, by its name; tensors without any are left out
+/// @param targets the arrays that get a tensor's values, by the tensor's name; tensors without an
+///     entry are left out
 record ArrayTargets(Map<String, ? extends Collection<NDArray>> targets) implements TensorTaker {
   private Collection<NDArray> of(String tensor) {
     Collection<NDArray> known = targets.get(tensor);

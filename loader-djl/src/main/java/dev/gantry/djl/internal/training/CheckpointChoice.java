@@ -27,10 +27,10 @@ import org.slf4j.LoggerFactory;
 
 /// Chooses the checkpoint of a folder that a training resumes from, and falls back from damaged ones.
 ///
-/// @param store of the folder
+/// @param store the store of the folder
 /// @param verify whether to compare the checksums of all tensors
 /// @param fallBack whether an earlier checkpoint may replace a damaged one
-/// @param userStates restored with a trainer
+/// @param userStates the user's states, which are restored with a trainer
 public record CheckpointChoice(
     GantrySession session,
     Path directory,
@@ -40,7 +40,7 @@ public record CheckpointChoice(
     UserStates userStates) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointChoice.class);
 
-  /// A damaged checkpoint of which the other store may have a copy.
+  /// Thrown for a damaged checkpoint of which the remote store may have a copy.
   private static final class DamagedException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
@@ -59,7 +59,7 @@ public record CheckpointChoice(
         .map(checkpoint -> checkpoint);
   }
 
-  /// Has the error of a damaged checkpoint say which option passes over it.
+  /// Adds to the error of a damaged checkpoint which option skips damaged checkpoints.
   private <T> T namingOption(Supplier<T> latest) {
     try {
       return latest.get();
@@ -76,9 +76,9 @@ public record CheckpointChoice(
     }
   }
 
-  /// Does what the restores of [CheckpointSaver][dev.gantry.djl.CheckpointSaver] say.
+  /// Restores as documented for the restores of [CheckpointSaver][dev.gantry.djl.CheckpointSaver].
   ///
-  /// @param step empty for the checkpoint that was saved last
+  /// @param step the step of the checkpoint; empty for the checkpoint that was saved last
   public Optional<TrainingRestore.Restored> restore(OptionalLong step, RestoreTarget target) {
     Optional<TrainingRestore.Restored> restored;
     if (step.isPresent()) {
@@ -102,10 +102,10 @@ public record CheckpointChoice(
     return restored;
   }
 
-  /// Restores, and replaces each checkpoint that turns out to be damaged by its copy from the other store. A
-  /// checkpoint without a copy stays damaged.
+  /// Restores, and replaces each checkpoint that turns out to be damaged by its copy from the
+  /// remote store. A checkpoint without a copy stays damaged.
   ///
-  /// @param orEarlier whether an earlier checkpoint may come from the other store, too
+  /// @param orEarlier whether an earlier checkpoint may be fetched from the remote store, too
   private <T> T mending(boolean orEarlier, Function<Predicate<Path>, T> restore) {
     Set<Path> lost = new HashSet<>();
     while (true) {
@@ -142,7 +142,7 @@ public record CheckpointChoice(
   }
 
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
-  /// @throws DamagedException if it can
+  /// @throws DamagedException if the remote store may have a copy
   private Optional<TrainingRestore.Restored> latest(RestoreTarget target, Predicate<Path> hasCopy) {
     CheckpointListing listing = CheckpointStore.list(session, directory);
     GantryException last = null;
@@ -168,7 +168,7 @@ public record CheckpointChoice(
       }
     }
     if (last != null) {
-      // All checkpoints are damaged, which is not the same as having none.
+      // All checkpoints are damaged; an empty result would mean that there are none.
       throw last;
     }
     return Optional.empty();
@@ -201,7 +201,7 @@ public record CheckpointChoice(
       return restore(found.get(), target, hasCopy);
     }
     for (MalformedFileException damaged : listing.damaged()) {
-      // The folder's name tells the step: a damaged manifest cannot.
+      // The step is taken from the folder's name, since the manifest is damaged.
       if (StoreFolder.step(folder(damaged)).equals(OptionalLong.of(step))) {
         throwIfCopied(folder(damaged), damaged, hasCopy);
         throw damaged;
@@ -211,7 +211,7 @@ public record CheckpointChoice(
   }
 
   /// @param hasCopy whether a damaged checkpoint in a folder can be had elsewhere
-  /// @throws DamagedException if it is damaged and can
+  /// @throws DamagedException if the checkpoint is damaged and the remote store may have a copy
   private TrainingRestore.Restored restore(
       CheckpointFolder checkpoint, RestoreTarget target, Predicate<Path> hasCopy) {
     try {

@@ -14,18 +14,17 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.stream.Stream;
 
-/// The listeners of a trainer that DJL calls before the one that saves checkpoints: only these have measured
-/// an epoch, or ended the training, when the epoch is saved.
+/// The listeners of a trainer that DJL calls before the listener that saves checkpoints. When an
+/// epoch is saved, only these listeners have measured the epoch, or may have ended the training.
 public record EarlierListeners(List<TrainingListener> listeners) {
-  /// @param listener saves the checkpoints
+  /// @param listener the listener that saves the checkpoints
   public static EarlierListeners of(Trainer trainer, TrainingListener listener) {
     List<TrainingListener> all = new ArrayList<>();
     trainer.notifyListeners(all::add);
     int place = all.indexOf(listener);
     if (place < 0) {
-      // The trainer does not know this listener: another one calls it, whose place is unknown.
-      // Takes it for
-      // well placed.
+      // The trainer does not list this listener, so another listener calls it, whose position is
+      // unknown. The position is taken to be right.
       all.removeIf(EarlyStoppingListener.class::isInstance);
       return new EarlierListeners(all);
     }
@@ -41,7 +40,7 @@ public record EarlierListeners(List<TrainingListener> listeners) {
     }
   }
 
-  /// @param metric by which the best checkpoints are kept
+  /// @param metric the metric by which the best checkpoints are kept
   /// @throws MisuseException if these listeners measure no such metric
   public void requireMetric(String metric, Trainer trainer) {
     if (evaluators().findAny().isEmpty()) {

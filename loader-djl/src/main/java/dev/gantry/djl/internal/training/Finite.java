@@ -23,8 +23,8 @@ public final class Finite {
 
   private Finite() {}
 
-  /// The name of the first array that has such a value. Arrays of types that libtorch cannot add up are
-  /// passed over.
+  /// The name of the first array that has NaN or an infinity. Arrays of types that libtorch cannot
+  /// sum are skipped.
   public static Optional<String> firstWithout(SequencedMap<String, NDArray> arrays) {
     List<Map.Entry<String, NDArray>> summed =
         arrays.entrySet().stream()
@@ -37,8 +37,8 @@ public final class Finite {
         .findFirst();
   }
 
-  /// The sum of each array: it takes no memory, and is finite only if all values are. All sums come from a
-  /// device in one copy, since each copy waits for the device.
+  /// The sum of each array. A sum takes no memory, and it is finite only if all values are. All
+  /// sums of a device are copied together, since each copy waits for the device.
   private static double[] sums(Collection<NDArray> arrays) {
     if (arrays.isEmpty()) {
       return new double[0];
@@ -51,7 +51,8 @@ public final class Finite {
     }
   }
 
-  /// Looks at each value, because finite values may have a sum that is not finite.
+  /// Whether all values are finite. Each value is tested, because the sum of finite values may
+  /// overflow.
   private static boolean hasFiniteValues(NDArray array) {
     try (NDScope scope = new NDScope()) {
       scope.suppressNotUsedWarning();

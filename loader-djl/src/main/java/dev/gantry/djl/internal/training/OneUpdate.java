@@ -12,17 +12,17 @@ import java.util.Objects;
 import java.util.WeakHashMap;
 import java.util.stream.IntStream;
 
-/// Updates a parameter once a step, on the first device, with the mean of the devices' gradients, each
-/// weighted by its device's samples, and copies it to the others. DJL's own parameter server adds the
-/// gradients up and updates each device as a step of its own, so that the devices' parameters drift apart
-/// (source: DJL 0.35.1, `LocalParameterServer`).
+/// Updates a parameter once in a step, on the first device, with the mean of the devices'
+/// gradients, each weighted by its device's samples. Then copies the parameter to the other
+/// devices. DJL's own parameter server sums the gradients and updates each device as a separate
+/// step, so that the devices' parameters drift apart (source: DJL 0.35.1, `LocalParameterServer`).
 ///
 /// @param manager the training's
 public record OneUpdate(Optimizer optimizer, NDManager manager) implements ParameterServer {
   private static final int[] EQUAL = {};
 
-  /// How many samples of the current batch each device has, by the training's manager. A batch says so when it is
-  /// split.
+  /// How many samples of the current batch each device has, by the training's manager. A batch
+  /// calls [#share] when it is split.
   private static final Map<NDManager, int[]> SHARES =
       Collections.synchronizedMap(new WeakHashMap<>());
 
@@ -34,7 +34,7 @@ public record OneUpdate(Optimizer optimizer, NDManager manager) implements Param
     float[] weights = weights(manager, gradients.length);
     try (NDArray mean = gradients[0].mul(weights[0])) {
       for (int i = 1; i < gradients.length; i++) {
-        // A device without samples still has the gradient of an earlier batch.
+        // A device without samples is skipped, since its gradient is that of an earlier batch.
         if (weights[i] > 0) {
           try (NDArray copy = gradients[i].toDevice(mean.getDevice(), true)) {
             mean.addi(copy.muli(weights[i]));
@@ -49,16 +49,17 @@ public record OneUpdate(Optimizer optimizer, NDManager manager) implements Param
     }
   }
 
-  /// Tells how a batch was split.
+  /// Notes how a batch was split.
   ///
-  /// @param manager the training's, from which the batch was taken
-  /// @param samples of the first devices; the others have none
+  /// @param manager the training's manager, from which the batch was taken
+  /// @param samples the numbers of samples of the first devices; later devices have none
   public static void share(NDManager manager, int[] samples) {
     SHARES.put(manager, samples.clone());
   }
 
-  /// The factor of each device's gradient, which is a mean over that device's samples: with these factors the
-  /// sum is the mean over the batch. All factors are equal if no batch has said how it was split.
+  /// The factor of each device's gradient, which is a mean over that device's samples: with these
+  /// factors the sum is the mean over the batch. All factors are equal if [#share] was not called
+  /// for the training.
   private static float[] weights(NDManager manager, int devices) {
     int[] samples = Objects.requireNonNullElse(SHARES.get(manager), EQUAL);
     long all = IntStream.of(samples).asLongStream().sum();

@@ -28,8 +28,8 @@ import java.util.stream.Stream;
 /// One of DJL's optimizers, and the private fields in which it keeps its state (source: DJL
 /// 0.35.1).
 ///
-/// @param countsUpdates whether it counts the updates of each parameter
-/// @param states the states that it has in one configuration or another
+/// @param countsUpdates whether the optimizer counts the updates of each parameter
+/// @param states the states that the optimizer has in any configuration
 record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, List<State> states) {
   private static final List<OptimizerKind> ALL =
       List.of(
@@ -52,17 +52,17 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
   /// filled as parameters are updated for the first time.
   ///
   /// @param arrays the field that holds the map
-  /// @param condition the setting without which the optimizer does not use it, if there is one: a
-  ///     number that must not be 0, or a boolean
+  /// @param condition the field of the setting without which the optimizer does not use this
+  ///     state: a number that must not be 0, or a boolean; empty if it is always used
   record State(
       String name,
       PrivateField<Map<String, Map<Device, NDArray>>> arrays,
       Optional<PrivateField<Object>> condition) {
-    /// The type of each such field, as `Type#getTypeName` gives it.
+    /// The type of each field that holds a map of a state, as `Type#getTypeName` returns it.
     static final String TYPE =
         "java.util.Map<java.lang.String, java.util.Map<ai.djl.Device, ai.djl.ndarray.NDArray>>";
 
-    /// Whether an optimizer of this configuration has this state at all.
+    /// Whether an optimizer with its configuration uses this state.
     boolean isUsedBy(Optimizer optimizer) {
       Object value = condition.<Object>map(field -> field.get(optimizer)).orElse(true);
       return !value.equals(false) && !value.equals(0f);
@@ -94,10 +94,10 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
         Optional.of(PrivateField.of(owner, setting, type)));
   }
 
-  /// The kind of an optimizer; a subclass without state of its own is of its parent's kind.
+  /// The kind of an optimizer. A subclass without state of its own has its parent's kind.
   ///
-  /// @throws MisuseException if it is of no known kind, may have state that is not known here, or this
-  ///     version of DJL keeps the state of this kind elsewhere
+  /// @throws MisuseException if the optimizer is of no known kind, may have state that is not
+  ///     known here, or if this version of DJL keeps the state of this kind in other fields
   static OptimizerKind of(Optimizer optimizer) {
     OptimizerKind kind =
         ALL.stream()
@@ -119,7 +119,7 @@ record OptimizerKind(Class<? extends Optimizer> type, boolean countsUpdates, Lis
     return kind;
   }
 
-  /// DJL's name for it, such as `AdamW`.
+  /// DJL's name of the optimizer, such as `AdamW`.
   String djlName() {
     return type.getSimpleName();
   }

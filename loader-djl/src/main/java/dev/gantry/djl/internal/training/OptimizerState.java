@@ -25,17 +25,18 @@ import java.util.Set;
 import java.util.function.BiFunction;
 import java.util.stream.Stream;
 
-/// The state that the optimizer of a training keeps from step to step. DJL holds it in private
-/// fields, by parameter ids that change from run to run; here it goes by the paths of the
-/// parameters.
+/// The state that the optimizer of a training keeps from step to step. DJL holds this state in
+/// private fields, by parameter ids that change from run to run; this class names it by the paths
+/// of the parameters.
 ///
-/// An optimizer that several trainers share holds the state of all of them; this class sees that of
-/// one trainer's parameters. Call it on the thread that steps the trainer.
+/// An optimizer that several trainers share holds the state of all of them; this class reads and
+/// sets the state of one trainer's parameters. Call its methods on the thread that steps the
+/// trainer.
 public final class OptimizerState {
   private static final String COUNTS_NAME = "updateCounts";
   private static final String UPDATES_NAME = "numUpdate";
 
-  /// The state that each optimizer has.
+  /// The names of the state that every optimizer has.
   static final List<String> FIELDS = List.of(COUNTS_NAME, UPDATES_NAME);
 
   private static final PrivateField<Map<String, Integer>> COUNTS =
@@ -61,13 +62,14 @@ public final class OptimizerState {
     this.kind = kind;
   }
 
-  /// @throws MisuseException if the optimizer is none of those of DJL, nor derived from one, may
-  ///     have state that is not known here, or this version of DJL keeps its state elsewhere
+  /// @throws MisuseException if the optimizer is neither one of DJL's nor derived from one, may
+  ///     have state that is not known here, or if this version of DJL keeps its state in other
+  ///     fields
   public static OptimizerState of(Trainer trainer) {
     return of(TrainerParts.of(trainer));
   }
 
-  /// The state that an optimizer keeps for some parameters; throws as [#of(Trainer)].
+  /// The state that an optimizer keeps for some parameters; throws what [#of(Trainer)] throws.
   static OptimizerState of(TrainerParts parts) {
     PrivateField.requireAll(List.of(COUNTS, UPDATES, BEGIN));
     return new OptimizerState(parts, OptimizerKind.of(parts.optimizer()));
@@ -97,8 +99,8 @@ public final class OptimizerState {
     counts = countsNow();
   }
 
-  /// Whether a step was made since [#takeCounts]. All counts must rise: a step that failed halfway does not
-  /// count.
+  /// Whether a step was made since [#takeCounts]. All counts must have risen, so that a step that
+  /// failed halfway does not count.
   public boolean isStepped() {
     int[] now = countsNow();
     for (int i = 0; i < counts.length; i++) {
@@ -115,8 +117,8 @@ public final class OptimizerState {
     return Arrays.equals(counts, countsNow());
   }
 
-  /// The optimizer's state now. The arrays are the optimizer's own: the next step changes them. With several
-  /// devices, they are those of the first.
+  /// The optimizer's state now. The arrays are the optimizer's own, so the next step changes them.
+  /// With several devices, they are the arrays of the first device.
   public SavedOptimizer<NDArray> values() {
     SequencedMap<String, NDArray> arrays = arrays(this::value);
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
@@ -151,7 +153,7 @@ public final class OptimizerState {
 
   /// The arrays of [#values] on another device, as far as that device has any.
   ///
-  /// @param device its number among the trainer's
+  /// @param device the device's index among the trainer's devices
   SequencedMap<String, NDArray> values(int device) {
     return arrays((state, path) ->
         Optional.ofNullable(byDevice(state, path).get(parts.devices().get(device))));
@@ -176,8 +178,9 @@ public final class OptimizerState {
     return Objects.requireNonNull(parts.parameters().get(path), path);
   }
 
-  /// Arrays like those that [#values] will have when all parameters have been updated, to learn their sizes:
-  /// for each array that does not exist yet, its parameter's, which has the same shape and type.
+  /// Arrays with the shapes and types that [#values] will have after all parameters have been
+  /// updated, to compute sizes. For an array that does not exist yet, the parameter's array stands
+  /// in, which has the same shape and type.
   SequencedMap<String, NDArray> expected() {
     Map<String, NDArray> parameters = parts.values();
     return arrays((state, path) ->
@@ -193,14 +196,15 @@ public final class OptimizerState {
     return parts.devices().stream()
         .flatMap(device -> Stream.ofNullable(byDevice.get(device)))
         .findFirst()
-        // Takes another trainer's array: DJL would copy it in this trainer's first step.
+        // The array of another trainer's device is taken, since DJL would copy it in this
+        // trainer's first step.
         .or(() -> byDevice.values().stream().findFirst());
   }
 
-  /// Checks that the optimizer could have come to this state with the parameters it has.
+  /// Checks that a saved state fits this optimizer and its parameters.
   ///
-  /// @throws MisuseException if it is of another kind of optimizer or of one that is configured to
-  ///     have other states, or does not fit the parameters
+  /// @throws MisuseException if the state is of another kind of optimizer, of an optimizer whose
+  ///     configuration uses other states, or does not fit the parameters
   public void check(SavedOptimizer<ArrayKind> saved) {
     if (!saved.kind().equals(kind.djlName())) {
       throw new MisuseException(
@@ -256,9 +260,10 @@ public final class OptimizerState {
     return COUNTS_NAME + "/" + path;
   }
 
-  /// Begins to set the optimizer to a saved state, whether or not it has made steps of its own. The values
-  /// are copied, on all devices of the trainer; in the end, arrays that the optimizer no longer needs are
-  /// closed. The new ones live as DJL's own do: they are the optimizer's, and no manager closes them.
+  /// Begins to set the optimizer to a saved state, even if it has made steps already. The values
+  /// are copied, on all devices of the trainer; in the end, arrays that the optimizer no longer
+  /// needs are closed. New arrays belong to the optimizer, as DJL's own do, and no manager closes
+  /// them.
   ///
   /// @throws MisuseException as [#check]
   /// @throws dev.gantry.core.TransferException if there is no memory

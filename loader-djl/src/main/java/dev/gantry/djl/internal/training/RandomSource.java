@@ -25,8 +25,8 @@ import java.util.List;
 import java.util.Optional;
 import java.util.function.LongFunction;
 
-/// A random number generator that a training draws from. The process has one of each, which all
-/// trainers share. Call it only while no other thread draws numbers.
+/// A random number generator that a training draws from. The process has one generator of each
+/// kind, which all trainers share. Call the methods only while no other thread draws numbers.
 public sealed interface RandomSource {
   /// All generators that this trainer may draw from: libtorch's on the CPU and on each GPU that it
   /// uses, for dropout and initial values, and DJL's own in Java, for the order of samples.
@@ -44,31 +44,32 @@ public sealed interface RandomSource {
     return sources;
   }
 
-  /// Its name, the same in any process: `java`, `torch/host`, `torch/cuda:0`.
+  /// The generator's name, which is the same in any process: `java`, `torch/host`, `torch/cuda:0`.
   String name();
 
-  /// Why its state can be neither saved nor restored, in one line; empty if both can be.
+  /// The reason, in one line, why the state can be neither saved nor restored; empty if it can be.
   default Optional<String> absence() {
     return Optional.empty();
   }
 
-  /// Its state now, in base 64: it means the same in any process and has fewer than 8000 characters. Asking
-  /// draws no number. Only where nothing is absent.
+  /// The generator's state now, in base 64. It has the same meaning in any process and fewer than
+  /// 8000 characters. This call draws no number. May be called only if [#absence] is empty.
   default String state() {
     return Base64.getEncoder().encodeToString(read());
   }
 
-  /// Sets the generator to a state that was saved. Only where nothing is absent.
+  /// Sets the generator to a saved state. May be called only if [#absence] is empty.
   ///
-  /// @param base64 as [#state] has it
-  /// @throws MisuseException if that is no state of this generator. Nothing has changed then
+  /// @param base64 a text that [#state] returned
+  /// @throws MisuseException if the text is not a state of this generator. Nothing has changed
+  ///     then
   default void restore(String base64) {
     write(decoded(base64));
   }
 
   /// Returns the bytes of a saved state.
   ///
-  /// @throws MisuseException if that is no state of this generator
+  /// @throws MisuseException if the text is not a state of this generator
   default byte[] decoded(String base64) {
     byte[] bytes = {};
     boolean readable = true;
@@ -91,14 +92,14 @@ public sealed interface RandomSource {
   /// @param saved a valid state
   void write(byte[] saved);
 
-  /// DJL's samplers take the order of an epoch from this generator when the epoch begins. Its state
-  /// is the 48 bits of `java.util.Random`, as 8 bytes, big endian.
+  /// The generator of which DJL's samplers draw the order of an epoch when the epoch begins. Its
+  /// state is the 48 bits of `java.util.Random`, as 8 bytes, big endian.
   ///
-  /// A Gaussian number that `Random` has drawn in advance is not kept. In DJL, only the initial
-  /// values of a truncated normal distribution use those.
+  /// A Gaussian number that `Random` has drawn in advance is not saved. In DJL, only the initial
+  /// values of a truncated normal distribution use such numbers.
   record JavaRandom() implements RandomSource {
-    /// The number that `Random#setSeed` mixes into a seed; this and the number of bits that it keeps are part
-    /// of its specification.
+    /// The number that `Random#setSeed` mixes into a seed. The specification of `Random` states
+    /// this number and the number of bits that are kept.
     private static final long MULTIPLIER = 0x5DEECE66DL;
 
     private static final long MASK = (1L << 48) - 1;
@@ -135,12 +136,13 @@ public sealed interface RandomSource {
 
   /// libtorch's default generator of a device. DJL itself can only seed it.
   record TorchRandom(TorchLibrary torch, Device device) implements RandomSource {
-    /// Enough for a generator's words of 64 bits, which libtorch reads in place.
+    /// The alignment of a state, which suffices for a generator's words of 64 bits: libtorch reads
+    /// them in place.
     private static final long ALIGNMENT = 64;
 
     /// `CPUGeneratorImplState` (ATen/CPUGeneratorImpl.cpp, torch 2.7): a Mersenne twister of 624
-    /// words. One after the other: seed (8 bytes), numbers left (4), whether seeded (4), index of
-    /// the next number (8), the words (8 each), and what normal distributions keep.
+    /// words. Its fields in order: seed (8 bytes), numbers left (4), whether seeded (4), index of
+    /// the next number (8), the words (8 each), and the state of normal distributions.
     private static final int CPU_BYTES = 5056;
 
     private static final int TWISTER_WORDS = 624;
@@ -174,8 +176,8 @@ public sealed interface RandomSource {
               .toArray(ValueLayout.JAVA_BYTE));
     }
 
-    /// @throws dev.gantry.core.TransferException if a kernel has failed on the device: libtorch
-    ///     would end the JVM on being asked then
+    /// @throws dev.gantry.core.TransferException if a kernel has failed on the device, since
+    ///     libtorch would end the JVM in the call that follows
     private MemorySegment generator() {
       if (device instanceof Device.Cuda cuda) {
         CudaContext.of(cuda).synchronize();
@@ -183,7 +185,7 @@ public sealed interface RandomSource {
       return torch.generators().generator(device);
     }
 
-    /// @param use takes the handle of the state's tensor, which lies on the CPU
+    /// @param use receives the handle of the state's tensor, which is on the CPU
     private <T> T withState(LongFunction<T> use) {
       long handle = torch.generators().state(generator());
       try {
@@ -216,7 +218,8 @@ public sealed interface RandomSource {
       };
     }
 
-    /// Checks the state's fields: libtorch would end the JVM on an invalid state.
+    /// The fields of the state are checked, because libtorch would end the JVM on an invalid
+    /// state.
     @Override
     public boolean isValid(byte[] saved) {
       if (saved.length != stateBytes()) {
@@ -229,9 +232,8 @@ public sealed interface RandomSource {
           boolean seeded = state.getInt(12) == 1;
           long next = state.getLong(16);
           boolean fresh = left == 1 && next == 0;
-          // When the next index moves on by one, one word less is left. libtorch does not check
-          // that, and
-          // would read past the words.
+          // The numbers left and the next index add up to a constant. libtorch does not check
+          // this, and would read past the words.
           boolean used = left > 0 && left <= TWISTER_WORDS && left + next == TWISTER_WORDS + 1;
           yield seeded && (fresh || used);
         }

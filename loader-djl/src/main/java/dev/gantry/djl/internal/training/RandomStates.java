@@ -15,8 +15,8 @@ import org.slf4j.LoggerFactory;
 /// Saved states of the random number generators that a training draws from, checked and ready to be
 /// restored.
 ///
-/// @param seed that DJL's engine was given
-/// @param states of those generators that were saved and can be restored here
+/// @param seed the seed that DJL's engine was given
+/// @param states the states of the generators that were saved and can be restored here
 public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, String> states) {
   private static final Logger LOG = LoggerFactory.getLogger(RandomStates.class);
 
@@ -37,7 +37,7 @@ public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, St
 
   /// Checks saved states and changes nothing.
   ///
-  /// @throws MisuseException if what was saved is no state of a generator
+  /// @throws MisuseException if a saved text is not a state of its generator
   public static RandomStates of(SavedState saved, Trainer trainer) {
     Map<RandomSource, String> states = new LinkedHashMap<>();
     for (RandomSource source : RandomSource.of(trainer)) {
@@ -59,7 +59,8 @@ public record RandomStates(Engine engine, OptionalInt seed, Map<RandomSource, St
     return absence.isEmpty();
   }
 
-  /// Sets the engine's seed first, because that resets the generators.
+  /// Restores the seed and the states. The engine's seed is set first, because that resets the
+  /// generators.
   public void restore() {
     seed.ifPresent(engine::setRandomSeed);
     states.forEach(RandomSource::restore);

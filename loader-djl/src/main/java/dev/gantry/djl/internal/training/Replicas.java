@@ -9,9 +9,10 @@ import java.util.SequencedMap;
 import java.util.function.IntFunction;
 import java.util.function.UnaryOperator;
 
-/// The arrays that a training on several devices has on all of them but the first. DJL's optimizers count an
-/// update on each device and begin their states one after the other, so that values drift apart; running
-/// means differ with the samples that a device had.
+/// The arrays of a training on several devices that are not on the first device. They may differ
+/// from those of the first: DJL's optimizers count an update on each device and begin their states
+/// one after another, so that values drift apart; and running means depend on the samples of each
+/// device.
 final class Replicas {
   /// The checkpoint's group of arrays that differ from the first device's.
   static final String GROUP = "replicas";
@@ -21,11 +22,12 @@ final class Replicas {
 
   private Replicas() {}
 
-  /// Names what the devices but the first have: `device/group/name`, with the device's number among the trainer's.
+  /// Names the arrays of all devices but the first: `device/group/name`, with the device's index
+  /// among the trainer's devices.
   ///
   /// @param devices how many devices the training has
-  /// @param parameters what a device has of each parameter, by its number
-  /// @param states what a device has of each state of the optimizer
+  /// @param parameters returns a device's arrays of the parameters, by the device's index
+  /// @param states returns a device's arrays of the optimizer's states
   static <T> SequencedMap<String, T> named(
       int devices,
       IntFunction<? extends Map<String, T>> parameters,
@@ -47,10 +49,10 @@ final class Replicas {
         : sameValues(first, other, SLICE_VALUES, slice -> slice.toDevice(first.getDevice(), true));
   }
 
-  /// Compares slice by slice, up to the first that differs: replicas that drift apart differ from their
-  /// beginning on.
+  /// Compares slice by slice, up to the first slice that differs. Replicas that have drifted apart
+  /// usually differ in the first slice.
   ///
-  /// @param copy brings a slice to the first array's device
+  /// @param copy copies a slice to the first array's device
   static boolean sameValues(NDArray first, NDArray other, long slice, UnaryOperator<NDArray> copy) {
     try (NDArray all = first.reshape(-1);
         NDArray others = other.reshape(-1)) {

@@ -34,15 +34,16 @@ public record RestoreTarget(
     only = List.copyOf(only);
   }
 
-  /// All of a model and a trainer.
+  /// Makes the target of a whole restore.
   public RestoreTarget(Model model, @Nullable Trainer trainer) {
     this(model, trainer, false, false, List.of(), true);
   }
 
-  /// The parameters and their saved values, without those that are left out on request.
-  /// Parameters that do not fit and were not to be left out are included, for checks to refuse.
+  /// The parameters and their saved values, without the parameters that the request leaves out.
+  /// Parameters that do not fit are included, unless the request allows leaving them out; later
+  /// checks refuse them.
   ///
-  /// @param skipped by path, why a parameter stays as it is
+  /// @param skipped by path, the reason why a parameter keeps its value
   /// @param unused the saved parameters that the model lacks
   record Chosen(
       SequencedMap<String, Parameter> parameters,

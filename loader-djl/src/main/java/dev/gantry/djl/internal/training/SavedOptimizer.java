@@ -6,17 +6,18 @@ import java.util.LinkedHashMap;
 import java.util.SequencedMap;
 import java.util.function.Predicate;
 
-/// An optimizer's state for each parameter, by names that are the same in any process. A parameter that was
-/// never updated is in none of the maps.
+/// An optimizer's state for each parameter, by names that are the same in any process. A parameter
+/// that was never updated has no entries.
 ///
-/// @param <A> an array of the state, or what is known of it before its values are read
+/// @param <A> the type of the arrays: arrays, or their dtypes and shapes before the values are
+///     read
 /// @param kind DJL's name of the optimizer's class, such as `Adam`
-/// @param arrays by state and path of the parameter, such as `means/01Linear_weight`; each of the
-///     parameter's shape and type. They stay their owner's
+/// @param arrays the arrays by state and path of the parameter, such as `means/01Linear_weight`;
+///     each has the parameter's shape and type. This record does not own them
 /// @param updateCounts how often each parameter was updated, by its path. With several devices, DJL
 ///     counts an update on each of them
-/// @param updates the count that learning rates follow: the highest of all, also of parameters that
-///     the model no longer has
+/// @param updates the count from which learning rates are computed: the highest count of all
+///     parameters, even of those that the model no longer has
 public record SavedOptimizer<A>(
     String kind,
     SequencedMap<String, A> arrays,
@@ -29,7 +30,7 @@ public record SavedOptimizer<A>(
 
   /// This state without the update counts of some parameters.
   ///
-  /// @param left whether a parameter's is left out, by its path
+  /// @param left whether the count of a parameter is left out, by the parameter's path
   SavedOptimizer<A> without(Predicate<String> left) {
     SequencedMap<String, Integer> counts = new LinkedHashMap<>(updateCounts);
     counts.keySet().removeIf(left);
@@ -38,9 +39,9 @@ public record SavedOptimizer<A>(
 
   /// This state with update counts as DJL would have counted them with another number of devices.
   ///
-  /// @param from on how many devices each update was counted so far
-  /// @param to on how many it is counted from now on
-  /// @param begin where the optimizer began to count
+  /// @param from the number of devices on which each update was counted so far
+  /// @param to the number of devices on which each update is counted from now on
+  /// @param begin the count at which the optimizer began
   SavedOptimizer<A> counted(int from, int to, int begin) {
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
     updateCounts.forEach((path, count) -> counts.put(path, counted(count, from, to, begin)));

@@ -10,8 +10,8 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.SequencedMap;
 
-/// The state of a training as the text that a checkpoint's manifest holds, by key. An entry that is
-/// missing, or is no number where it must be one, makes the manifest a malformed file.
+/// The state of a training as text entries of a checkpoint's manifest, by key. A manifest is
+/// malformed if an entry is missing or is not a number although it must be.
 public record SavedState(CheckpointFolder checkpoint) {
   static final String EPOCH = "epoch";
   static final String DATASET = "dataset";
@@ -54,7 +54,7 @@ public record SavedState(CheckpointFolder checkpoint) {
     return state().containsKey(OPTIMIZER_KIND);
   }
 
-  /// @param arrays what the checkpoint has of the optimizer's arrays
+  /// @param arrays the dtypes and shapes of the optimizer's arrays in the checkpoint
   public SavedOptimizer<ArrayKind> optimizer(SequencedMap<String, ArrayKind> arrays) {
     SequencedMap<String, Integer> counts = new LinkedHashMap<>();
     after(OPTIMIZER_COUNT)
@@ -76,7 +76,7 @@ public record SavedState(CheckpointFolder checkpoint) {
     return state().containsKey(key) ? Math.max(1, (int) number(key, MAX_DEVICES)) : 1;
   }
 
-  /// The states of your own, by their names.
+  /// The user's own states, by their names.
   public SequencedMap<String, String> user() {
     return after(USER);
   }
@@ -128,7 +128,7 @@ public record SavedState(CheckpointFolder checkpoint) {
         return value;
       }
     } catch (NumberFormatException _) {
-      // Text that is no number is refused below, as a number out of range is.
+      // A text that is not a number is refused below, like a number that is out of range.
     }
     throw invalid(key, text);
   }

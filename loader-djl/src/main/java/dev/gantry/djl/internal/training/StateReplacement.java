@@ -13,9 +13,9 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.jspecify.annotations.Nullable;
 
-/// Replaces an optimizer's arrays by restored ones. It allocates all memory before it changes
-/// anything. If you close it before [#apply], it frees that memory; arrays that the optimizer had
-/// already may hold some of the restored values then.
+/// Replaces an optimizer's arrays by restored arrays. All memory is allocated before any array of
+/// the optimizer changes. Closing an instance before [#apply] frees that memory; arrays that the
+/// optimizer had already may hold some of the restored values then.
 public final class StateReplacement implements AutoCloseable {
   private final TrainerParts parts;
   private final List<NDArray> created = new ArrayList<>();
@@ -26,10 +26,10 @@ public final class StateReplacement implements AutoCloseable {
     this.parts = parts;
   }
 
-  /// Plans that from [#apply] on, the optimizer's state of a parameter is an array of this kind on each
-  /// device that the optimizer updates; if `kind` is null, that it has no such state.
+  /// Plans that [#apply] sets the optimizer's state of a parameter to an array of this kind on
+  /// each device that the optimizer updates, or removes the state if `kind` is null.
   ///
-  /// @param key what [#targets()] calls it
+  /// @param key the key of the state in [#targets()]
   void plan(OptimizerKind.State state, String key, String parameterId, @Nullable ArrayKind kind) {
     Map<String, Map<Device, NDArray>> byId = state.arrays().get(parts.optimizer());
     Map<Device, NDArray> before = byId.getOrDefault(parameterId, Map.of());
@@ -60,17 +60,17 @@ public final class StateReplacement implements AutoCloseable {
     exchanges.add(exchange);
   }
 
-  /// The arrays that the optimizer gets by [#apply], by their keys, such as `means/01Linear_weight`; it may use some
-  /// of these already.
+  /// The arrays that [#apply] gives to the optimizer, by their keys, such as
+  /// `means/01Linear_weight`. The optimizer may use some of them already.
   Map<String, Collection<NDArray>> targets() {
     Map<String, Collection<NDArray>> all = new HashMap<>();
     targets.forEach((key, byDevice) -> all.put(key, byDevice.values()));
     return all;
   }
 
-  /// Returns the arrays of [#targets()] on one device, as far as it has any.
+  /// Returns those arrays of [#targets()] that are on one device.
   ///
-  /// @param device its number among the trainer's
+  /// @param device the device's index among the trainer's devices
   Map<String, NDArray> targets(int device) {
     Map<String, NDArray> all = new HashMap<>();
     targets.forEach((key, byDevice) -> {
@@ -82,7 +82,7 @@ public final class StateReplacement implements AutoCloseable {
     return all;
   }
 
-  /// Gives all arrays to the optimizer. Call it when [#targets()] have all values.
+  /// Gives all arrays to the optimizer. Call this after all [#targets()] have their values.
   public void apply() {
     exchanges.forEach(Runnable::run);
     created.clear();
@@ -93,8 +93,8 @@ public final class StateReplacement implements AutoCloseable {
     created.forEach(NDArray::close);
   }
 
-  /// An array that belongs to the optimizer alone, as those that DJL makes in its first step: the
-  /// optimizer may outlive the trainer.
+  /// Makes an array that belongs to the optimizer alone, as do those that DJL makes in the first
+  /// step, since the optimizer may outlive the trainer.
   private NDArray create(ArrayKind kind, Device device) {
     NDArray array = TorchArrays.create(parts.trainer().getManager(), kind, device);
     created.add(array);

@@ -42,17 +42,17 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
   private static final Map<String, String> NAMES =
       Map.of("means", ".exp_avg", "variances", ".exp_avg_sq");
 
-  /// The part before a tensor's name among the optimizer's states; `ANY_STATE` is the part behind
-  /// the name in one of them.
+  /// The prefix of a tensor's name in the optimizer's states; `ANY_STATE` is the suffix in one of
+  /// the states.
   private static final String IN_STATE = "state.";
 
   private static final String ANY_STATE = ".exp_avg";
 
   /// Arrays by the paths of their parameters.
   ///
-  /// @param rules the names of the tensors of these
-  /// @param prefix begins the names in the folder
-  /// @param suffix ends them
+  /// @param rules the rules for the names of the tensors
+  /// @param prefix the beginning of the names in the folder
+  /// @param suffix the end of the names in the folder
   public record Group(
       SequencedMap<String, NDArray> arrays, NameRules rules, String prefix, String suffix) {
     public String name(String tensor) {
@@ -84,8 +84,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return new Group(arrays, rules, MODEL, "");
   }
 
-  /// The optimizer's arrays by DJL's name of the state and the parameter's path. They are the training's own: the
-  /// next step changes them.
+  /// The optimizer's arrays by DJL's name of the state and the parameter's path. They are the
+  /// training's own arrays, so the next step changes them.
   public SequencedMap<String, NDArray> states() {
     return new LinkedHashMap<>(optimizer.valuesOfOne().arrays());
   }
@@ -106,8 +106,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return groups;
   }
 
-  /// How often each tensor was updated that has a state, by the name of that number; empty for an optimizer that
-  /// keeps none.
+  /// How often each tensor with a state was updated, by the name of this number in the folder;
+  /// empty for an optimizer that keeps no state.
   ///
   /// @param states as [#states] names them
   public SequencedMap<String, Integer> steps(SequencedMap<String, NDArray> states) {
@@ -124,7 +124,8 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return steps;
   }
 
-  /// Sets model and optimizer to the values in a folder. All is loaded to the host before anything changes.
+  /// Sets model and optimizer to the values in a folder. All tensors are loaded to the host before
+  /// any parameter changes.
   ///
   /// @throws MisuseException if the tensors do not fit the parameters by the rules; nothing has changed then
   public void restore(GantrySession session, WeightsCatalogue folder) {
@@ -204,7 +205,7 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
     return shapes;
   }
 
-  /// Loads tensors as arrays of these shapes, by the names that rules have.
+  /// Loads tensors as arrays of these shapes, by the names of the rules.
   private static SequencedMap<String, NDArray> load(
       GantrySession session,
       NDManager host,
@@ -229,11 +230,11 @@ public record TorchTraining(TrainerParts parts, OptimizerState optimizer, NameRu
 
   /// The tensors of a folder.
   ///
-  /// @param model those of the model, by their names in it
-  /// @param states those of the optimizer, by what follows the names of all states
+  /// @param model the model's tensors, by their names in the model
+  /// @param states the optimizer's tensors, by their names without the prefix of all states
   private record Found(
       SequencedMap<String, StoredTensor> model, SequencedMap<String, StoredTensor> states) {
-    /// Finds out what the program called model and optimizer by a tensor that both have.
+    /// Finds the names that the program gave to model and optimizer, by a tensor that both have.
     static Found of(WeightsCatalogue folder) {
       SequencedMap<String, StoredTensor> all = folder.tensors();
       String model = MODEL;

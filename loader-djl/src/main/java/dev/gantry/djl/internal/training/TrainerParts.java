@@ -28,15 +28,16 @@ import java.util.Map;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// Reaches what DJL's trainer uses and does not show: its optimizer, and the parameters on each of its
-/// devices. A trainer that uses another device than the model, or several, works on copies of its own; the
-/// model's arrays are out of date until it is closed.
+/// Private parts of DJL's trainer: its optimizer, and the parameters on each of its devices. A
+/// trainer that uses another device than the model, or several devices, works on copies of its
+/// own; the model's arrays are out of date until the trainer is closed.
 ///
-/// Call it on the thread that steps the trainer.
+/// Call its methods on the thread that steps the trainer.
 ///
-/// @param optimizer that the training's configuration gave
-/// @param updatesOnce whether each step updates the first device's parameters alone
-/// @param parameters those of [#parameters(Block)] of the trainer's model, or some of them
+/// @param optimizer the optimizer of the training's configuration
+/// @param updatesOnce whether each step updates only the first device's parameters
+/// @param parameters the parameters of [#parameters(Block)] of the trainer's model, or some of
+///     them
 public record TrainerParts(
     Trainer trainer,
     ParameterStore store,
@@ -52,7 +53,7 @@ public record TrainerParts(
           LocalParameterServer.class, "optimizer", "ai.djl.training.optimizer.Optimizer");
 
   /// @throws MisuseException if the engine has a parameter server of its own, two parameters have
-  ///     one path, or this version of DJL keeps these parts elsewhere
+  ///     the same path, or this version of DJL keeps these parts in other fields
   public static TrainerParts of(Trainer trainer) {
     PrivateField.requireAll(List.of(STORE, SERVER, OPTIMIZER));
     ParameterStore store = STORE.get(trainer);
@@ -76,10 +77,10 @@ public record TrainerParts(
         parameters(trainer.getModel().getBlock()));
   }
 
-  /// All parameters of a block, initialised or not, by their path in the block's order; one with
-  /// several paths is there once, under the first.
+  /// All parameters of a block, initialised or not, by their path, in the block's order. A
+  /// parameter with several paths has one entry, under the first.
   ///
-  /// @throws MisuseException if two parameters have one path
+  /// @throws MisuseException if two parameters have the same path
   public static SequencedMap<String, Parameter> parameters(Block block) {
     SequencedMap<String, Parameter> byPath = new LinkedHashMap<>();
     Set<Parameter> seen = Collections.newSetFromMap(new IdentityHashMap<>());
@@ -97,7 +98,7 @@ public record TrainerParts(
         trainer, store, optimizer, updatesOnce, Collections.unmodifiableSequencedMap(chosen));
   }
 
-  /// The fence before the trainer's updates. The first call puts it there, to stay.
+  /// The fence before the trainer's updates. The first call installs it for good.
   public UpdateFence fence() {
     ParameterServer server = SERVER.get(store);
     if (server instanceof UpdateFence fence) {
@@ -108,7 +109,8 @@ public record TrainerParts(
     return fence;
   }
 
-  /// Has each step update the first device's parameters alone, and copy them to the others. Idempotent.
+  /// Makes each step update only the first device's parameters and copy them to the other devices.
+  /// Calling twice does nothing.
   public void updateOnce() {
     if (updatesOnce) {
       return;
@@ -121,7 +123,7 @@ public record TrainerParts(
     }
   }
 
-  /// The devices on which the optimizer updates parameters, has states, and counts.
+  /// The devices on which the optimizer updates parameters, keeps states and counts updates.
   List<Device> updatedDevices() {
     return updatesOnce ? devices().subList(0, 1) : devices();
   }
@@ -135,8 +137,9 @@ public record TrainerParts(
     return List.of(trainer.getDevices());
   }
 
-  /// The array of each parameter by its path, as in [#parameters]. They are the arrays that the training
-  /// works on: the next step changes them. With several devices, they are those of the first.
+  /// The array of each parameter by its path, as in [#parameters]. They are the arrays that the
+  /// training works on, so the next step changes them. With several devices, they are the arrays
+  /// of the first device.
   ///
   /// @throws MisuseException if a parameter is not initialised
   public SequencedMap<String, NDArray> values() {
@@ -145,7 +148,7 @@ public record TrainerParts(
 
   /// Returns the arrays of [#values()] on another device.
   ///
-  /// @param device its number in [#devices]
+  /// @param device the device's index in [#devices]
   SequencedMap<String, NDArray> values(int device) {
     SequencedMap<String, NDArray> values = new LinkedHashMap<>();
     for (String path : parameters.keySet()) {
@@ -154,11 +157,11 @@ public record TrainerParts(
     return values;
   }
 
-  /// Checks that saved values could be those of the parameters.
+  /// Checks that saved values fit the parameters.
   ///
-  /// @param saved what each is, by path
-  /// @throws MisuseException if a parameter has no saved value or a value no parameter, one does
-  ///     not fit, or a parameter is not initialised
+  /// @param saved the dtype and shape of each value, by path
+  /// @throws MisuseException if a parameter has no saved value, a value has no parameter, a value
+  ///     does not fit its parameter, or a parameter is not initialised
   public void check(Map<String, ArrayKind> saved) {
     Names.requireSame(
         "the saved parameters do not fit the model's",
@@ -173,11 +176,11 @@ public record TrainerParts(
             "; optSkipMismatched(true) of a RestoreRequest leaves it as it is"));
   }
 
-  /// Checks that an array of this kind could be the parameter's.
+  /// Checks that an array of this kind fits the parameter.
   ///
-  /// @param subject what it is, for the message
-  /// @param remedy of another shape, for the end of the message
-  /// @throws MisuseException if it is not of the parameter's shape and type
+  /// @param subject the name of the array, for the message
+  /// @param remedy advice for an array of another shape, for the end of the message
+  /// @throws MisuseException if the array does not have the parameter's shape and type
   void requireLike(String path, String subject, ArrayKind kind, String remedy) {
     ArrayKind own = ArrayKind.of(arrays(path).getFirst());
     if (!kind.equals(own)) {
@@ -193,7 +196,8 @@ public record TrainerParts(
     }
   }
 
-  /// The arrays of each parameter: those on all devices of the trainer, and the model's.
+  /// The arrays of each parameter: the arrays on all devices of the trainer, and the model's
+  /// array.
   ///
   /// @throws MisuseException if a parameter is not initialised
   Map<String, Set<NDArray>> targets() {
@@ -202,7 +206,8 @@ public record TrainerParts(
     return all;
   }
 
-  /// Clears gradients that wait for a step, because they belong to values that are no longer there.
+  /// Clears gradients that wait for a step, because they were computed with values that were
+  /// replaced.
   void clearGradients() {
     targets().values().stream()
         .flatMap(Set::stream)
@@ -211,10 +216,10 @@ public record TrainerParts(
   }
 
   private Set<NDArray> targets(String path) {
-    // The set goes by identity: DJL's arrays are equal where their values are.
+    // The set compares by identity, because DJL's arrays are equal if their values are.
     Set<NDArray> targets = Collections.newSetFromMap(new IdentityHashMap<>());
     targets.addAll(arrays(path));
-    // The model's own array may be on none of the trainer's devices.
+    // The model's own array is added, because it may be on a device that the trainer does not use.
     targets.add(initialized(path).getArray());
     return targets;
   }
@@ -224,7 +229,7 @@ public record TrainerParts(
       return;
     }
     try (PtNDArray gradient = JniUtils.getGradient(array)) {
-      // Before the first backward pass there is no gradient.
+      // The gradient is null before the first backward pass.
       if (gradient != null) {
         JniUtils.zeroGrad(array);
       }

@@ -12,9 +12,9 @@ import java.util.SequencedMap;
 
 /// The contents of a training's checkpoint.
 ///
-/// @param groups the arrays by their names, by group. They are the training's own: the next step
-///     changes them
-/// @param state as entries of [SavedState]
+/// @param groups for each group, the arrays by their names. They are the training's own arrays, so
+///     the next step changes them
+/// @param state the training's state, as entries of [SavedState]
 public record TrainingContents(
     SequencedMap<String, SequencedMap<String, NDArray>> groups,
     SequencedMap<String, String> state) {
@@ -51,8 +51,8 @@ public record TrainingContents(
 
   /// The contents of a training.
   ///
-  /// @param moment copies of what has changed since, which are saved instead
-  /// @param states of your own
+  /// @param moment copies of the values that have changed since the step, which are saved instead
+  /// @param states the user's own states
   /// @throws MisuseException if the trainer trains another model, a parameter is not initialised,
   ///     or the optimizer's state cannot be reached
   public static TrainingContents of(
@@ -109,8 +109,9 @@ public record TrainingContents(
     }
   }
 
-  /// Contents as large as a checkpoint after a step can be; only their sizes count. They have all arrays once
-  /// more for each device but the first, since all of these may differ from the first device's.
+  /// Contents as large as a checkpoint after a step can be, for computing sizes. They have all
+  /// arrays once more for each device but the first, since all of these may differ from the first
+  /// device's arrays.
   ///
   /// @throws MisuseException as [#of]
   public static TrainingContents expected(Model model, Trainer trainer) {

@@ -12,12 +12,12 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.SequencedMap;
 
-/// Copies of what a batch changes before its step, taken when the forward pass is over: running means and
-/// variances, random number generators, and states of your own. The other parameters and the optimizer change
-/// only with the step that follows. Owns the copies.
+/// Copies of the values that a batch changes before its step, taken after the forward pass:
+/// running means and variances, random number generators, and the user's own states. The other
+/// parameters and the optimizer change only in the step that follows. Owns the copies.
 ///
-/// @param arrays by the path of the parameter, for each device
-/// @param state as entries of [SavedState]
+/// @param arrays for each device, the arrays by the path of the parameter
+/// @param state the other state, as entries of [SavedState]
 public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<String, String> state)
     implements AutoCloseable {
   public static TrainingMoment copy(Trainer trainer, UserStates states) {
@@ -34,9 +34,8 @@ public record TrainingMoment(List<Map<String, NDArray>> arrays, SequencedMap<Str
                   if (changesForward(Objects.requireNonNull(parts.parameters().get(path)))) {
                     NDArray copy = value.duplicate();
                     ofDevice.put(path, copy);
-                    // Moves the copy to the trainer's manager: the batch's manager, to which it may
-                    // belong,
-                    // closes sooner.
+                    // The copy is moved to the trainer's manager, because it may belong to the
+                    // batch's manager, which closes sooner.
                     copy.attach(trainer.getManager());
                   }
                 });

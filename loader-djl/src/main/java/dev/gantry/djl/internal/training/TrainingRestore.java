@@ -27,11 +27,12 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.function.Supplier;
 
-/// One restore of a checkpoint. It compares names, shapes and types with those of the model and the
-/// optimizer, and checksums if asked, before the first parameter changes.
+/// One restore of a checkpoint. Before the first parameter changes, names, shapes and types are
+/// compared with those of the model and the optimizer, and checksums with those of the manifest if
+/// `verify` is set.
 ///
 /// @param verify whether to compare the checksums of all tensors
-/// @param userStates restored with a trainer
+/// @param userStates the user's states, which are restored with a trainer
 public record TrainingRestore(
     GantrySession session,
     CheckpointFolder checkpoint,
@@ -40,7 +41,7 @@ public record TrainingRestore(
     LoadSettings settings) {
   /// The result of a restore.
   ///
-  /// @param skipped by path, why a parameter was left as it is
+  /// @param skipped by path, the reason why a parameter kept its value
   /// @param unused the saved parameters that the model lacks
   public record Restored(
       CheckpointFolder checkpoint,
@@ -50,9 +51,10 @@ public record TrainingRestore(
       List<String> unused) {}
 
   /// @throws MalformedFileException if the checkpoint is damaged; nothing has changed then
-  /// @throws MisuseException if it is of another model or optimizer; nothing has changed then
+  /// @throws MisuseException if the checkpoint is of another model or optimizer; nothing has
+  ///     changed then
   public Restored into(RestoreTarget target) {
-    // Read before anything changes: a damaged manifest is refused here.
+    // The state is read before anything changes, so that a damaged manifest is refused here.
     SavedState state = new SavedState(checkpoint);
     long epoch = state.epoch();
     Optional<String> dataset = state.dataset();
@@ -142,16 +144,18 @@ public record TrainingRestore(
       replacement.apply();
     }
     userStates.restore(state.user(), checkpoint.folder());
-    // Restores the generators last: the user's functions above may draw numbers.
+    // The generators are restored last, because the user's functions above may draw numbers.
     random.restore();
   }
 
-  /// The arrays that devices but the first had different from it. Empty if the checkpoint was saved on
-  /// another number of devices: then all devices get the first one's.
+  /// The saved arrays of other devices that differed from those of the first device. Empty if the
+  /// checkpoint was saved on another number of devices; all devices then get the first device's
+  /// arrays.
   ///
-  /// @param saved on how many devices it was saved
-  /// @param kinds what each replica must be
-  /// @param whole whether all of the checkpoint is restored; else replicas of what is not are left out
+  /// @param saved the number of devices on which the checkpoint was saved
+  /// @param kinds the dtype and shape that each replica must have
+  /// @param whole whether the whole checkpoint is restored; if not, replicas of values that are
+  ///     not restored are left out
   private SequencedMap<String, StoredTensor> replicas(
       int devices, int saved, Map<String, ArrayKind> kinds, boolean whole) {
     if (devices != saved || !checkpoint.has(Replicas.GROUP)) {

@@ -9,10 +9,10 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 
-/// Stands before the parameter server that makes a trainer's steps, and lets no parameter be updated while a
-/// snapshot of the training is being taken. Forward and backward passes go on meanwhile.
+/// Wraps the parameter server that makes a trainer's steps, and delays updates of parameters while
+/// a snapshot of the training is being taken. Forward and backward passes go on meanwhile.
 ///
-/// For the thread that steps the trainer.
+/// Only the thread that steps the trainer may use it.
 public final class UpdateFence implements ParameterServer {
   private ParameterServer real;
   private final Queue<CompletableFuture<?>> held = new ArrayDeque<>();
@@ -41,12 +41,12 @@ public final class UpdateFence implements ParameterServer {
     real = other;
   }
 
-  /// Holds updates until this has ended, one way or the other.
+  /// Delays updates until the snapshot has completed or failed.
   public void hold(CompletableFuture<?> snapshot) {
     held.add(snapshot);
   }
 
-  /// Runs `action` once, within the next step, when `updates` parameters have been updated.
+  /// Has `action` run once, within the next step, after `updates` parameters have been updated.
   public void afterUpdates(int updates, Runnable action) {
     afterSteps.add(new AfterStep(updates, action));
   }

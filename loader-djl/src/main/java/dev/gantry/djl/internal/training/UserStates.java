@@ -11,7 +11,7 @@ import java.util.function.Supplier;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The states of your own that `CheckpointSaver.Builder#optState` names. Immutable.
+/// The user's own states, which `CheckpointSaver.Builder#optState` adds. Immutable.
 public record UserStates(SequencedMap<String, Access> accesses) {
   private static final Logger LOG = LoggerFactory.getLogger(UserStates.class);
 
@@ -48,8 +48,8 @@ public record UserStates(SequencedMap<String, Access> accesses) {
     return entries;
   }
 
-  /// @param saved by their names
-  /// @param place where they were saved, for the log
+  /// @param saved the saved states by their names
+  /// @param place the place where they were saved, for the log
   public void restore(Map<String, String> saved, Object place) {
     accesses.forEach((name, access) -> {
       String value = saved.get(name);
