@@ -4,35 +4,16 @@ package dev.gantry.core.internal.ring;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import dev.gantry.core.CachePolicy;
-import dev.gantry.core.Device;
-import dev.gantry.core.Extent;
 import dev.gantry.core.GantryException;
-import dev.gantry.core.Location;
-import dev.gantry.core.Memory;
-import dev.gantry.core.internal.batch.BatchPlan;
-import dev.gantry.core.internal.batch.HostWrites;
-import dev.gantry.core.internal.commit.NewFile;
-import dev.gantry.core.internal.commit.WriteOptions;
 import dev.gantry.core.internal.memory.LiveResources;
-import dev.gantry.core.internal.memory.Region;
-import dev.gantry.core.internal.plan.ExtentRequest;
-import dev.gantry.core.internal.plan.PlanLimits;
-import dev.gantry.core.internal.plan.ReadPlan.Read;
 import dev.gantry.core.internal.session.GantrySession;
-import dev.gantry.core.internal.session.Loaded;
-import dev.gantry.core.internal.transport.TransferOptions;
-import dev.gantry.core.spi.Copy2D;
 import dev.gantry.testing.NoLeaks;
-import dev.gantry.testing.TestFiles;
 import dev.gantry.testing.stub.StubControls;
 import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.Arrays;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Optional;
 import java.util.Set;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.AfterEach;
@@ -49,9 +30,6 @@ import org.junit.jupiter.params.provider.EnumSource;
 @ExtendWith(NoLeaks.class)
 class EveryCallStubTest {
   private static final int MOST = Integer.getInteger("gantry.every.call", 3);
-  private static final int BLOCK = Recipes.BLOCK;
-  private static final int COUNT = 12;
-  private static final Device.Cuda DEVICE = new Device.Cuda(0);
   private static final int CUDA_ERROR_UNKNOWN = 999;
   private static final int CUFILE_INTERNAL_ERROR = 5030;
   private static final int EIO = 5;
@@ -72,8 +50,6 @@ class EveryCallStubTest {
           "cuFileDriverClose",
           "cuFileSetParameterBool");
 
-  private static final List<String> FIGURES =
-      List.of("streams", "events", "device bytes", "pinned bytes", "registered bytes", "modules");
   private static final List<String> WRONG =
       List.of("freed while pending", "freed while registered", "pageable copies");
 
@@ -86,15 +62,14 @@ class EveryCallStubTest {
   @TempDir Path folder;
   private final StubControls cuda = StubControls.cuda();
   private final StubControls cuFile = StubControls.cuFile();
-  private final byte[] bytes = TestFiles.bytes(7, COUNT * BLOCK);
-  private Path file;
+  private DeviceWork work;
 
   @BeforeEach
   void begin() {
     cuda.clear();
     cuFile.clear();
     cuFile.direct(true);
-    file = TestFiles.write(folder.resolve("blocks"), 7, COUNT * BLOCK);
+    work = new DeviceWork(folder);
   }
 
   @AfterEach
@@ -104,72 +79,18 @@ class EveryCallStubTest {
     cuFile.direct(false);
   }
 
-  private TransferOptions options(CachePolicy policy) {
-    return TransferOptions.defaults()
-        .withThreads(1)
-        .withCachePolicy(policy)
-        .withLimits(PlanLimits.DEFAULT.withRequestBytes(4 * BLOCK));
-  }
-
   private List<Long> figures() {
-    return FIGURES.stream().map(cuda::count).toList();
+    return DeviceWork.FIGURES.stream().map(cuda::count).toList();
   }
 
   private void loadReadAndSave() throws IOException {
     try (GantrySession gantry = GantrySession.open()) {
-      List<ExtentRequest> wanted =
-          List.of(new ExtentRequest(new Extent(file, 0, (long) COUNT * BLOCK), 256));
       for (CachePolicy policy : List.of(CachePolicy.DIRECT, CachePolicy.BUFFERED)) {
-        try (Loaded loaded = gantry.load(wanted, DEVICE, options(policy))) {
-          assertThat(TestFiles.firstDifference(loaded, wanted)).isEmpty();
-          save(gantry, loaded.regions().getFirst());
-        }
-        ring(gantry, policy);
+        work.loadAndSave(gantry, policy);
+        work.readBatches(gantry, policy);
       }
     } finally {
       GantrySession.shared().freeIdle();
-    }
-  }
-
-  private void save(GantrySession gantry, Region region) throws IOException {
-    Path saved = folder.resolve("saved");
-    Memory memory = new Memory.OnDevice(DEVICE, region.address(), region.length());
-    boolean done = false;
-    try {
-      var _ =
-          gantry.write(
-              List.of(new NewFile(saved, List.of(memory))),
-              WriteOptions.defaults().withThreads(1).withRequestBytes(4 * BLOCK));
-      done = true;
-    } finally {
-      if (done || Files.exists(saved)) {
-        assertThat(Files.readAllBytes(saved)).as("whole or absent").isEqualTo(bytes);
-        Files.delete(saved);
-      }
-    }
-  }
-
-  private void ring(GantrySession gantry, CachePolicy policy) {
-    Batches<Integer> batches =
-        new Batches<>(
-            COUNT,
-            number ->
-                new BatchPlan<>(
-                    List.of(new Read(Location.of(file), (long) number * BLOCK, BLOCK, BLOCK, 0, 0)),
-                    new HostWrites(BLOCK, 8, List.of(target -> target.fill((byte) number))),
-                    List.of(new Copy2D(0, 100, 2 * BLOCK, 60, 50, 10)),
-                    number));
-    RingOptions options = new RingOptions(DEVICE, 2, 3 * BLOCK, BLOCK, options(policy), true);
-    try (PrefetchRing<Integer> ring = gantry.ring(options, batches)) {
-      for (Optional<RingBatch<Integer>> next = ring.next(); next.isPresent(); next = ring.next()) {
-        try (RingBatch<Integer> batch = next.get()) {
-          int from = batch.label() * BLOCK;
-          assertThat(TestFiles.bytes(batch.region(0, BLOCK)))
-              .isEqualTo(Arrays.copyOfRange(bytes, from, from + BLOCK));
-          assertThat(TestFiles.bytes(batch.region(2 * BLOCK + 60, 50)))
-              .isEqualTo(Arrays.copyOfRange(bytes, from + 100, from + 150));
-        }
-      }
     }
   }
 
@@ -217,7 +138,7 @@ class EveryCallStubTest {
         assertThat(NoLeaks.mappedFiles()).as(where).isEmpty();
         assertThat(NoLeaks.held()).as(where).isEqualTo(LiveResources.Snapshot.NOTHING);
         if (!one.getKey().matches(GIVES_BACK)) {
-          assertThat(figures()).as("%s: %s", where, FIGURES).isEqualTo(before);
+          assertThat(figures()).as("%s: %s", where, DeviceWork.FIGURES).isEqualTo(before);
         }
         assertThat(WRONG.stream().map(cuda::count).toList())
             .as("%s: %s", where, WRONG)
