@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The kernel that fetches rows of bytes from page cache that is registered with the driver, from any
-// offset to any other. `GatherKernel` launches it. Each block copies several pieces: the link needs few bytes in flight, and
-// blocks for all pieces would keep the kernels of a training from the processors.
+// offset to any other. `GatherKernel` launches it.
 //
 // make-ptx.sh compiles it into PTX that the jar has and the driver compiles.
-#include <stdint.h>
+#include "pieces.cuh"
 
 constexpr int THREADS = 256;
 
@@ -75,13 +74,5 @@ __device__ __forceinline__ void copy(const Piece& piece) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) gather(const Gather to_do) {
-  uint64_t i = blockIdx.x;
-  Piece piece = to_do.pieces[i];
-  while (i < to_do.count) {
-    // The next entry of the table, which is in host memory too, comes while this piece is copied.
-    i += gridDim.x;
-    Piece next = i < to_do.count ? to_do.pieces[i] : piece;
-    copy(piece);
-    piece = next;
-  }
+  each_piece(to_do, [](const Piece& piece) { copy(piece); });
 }

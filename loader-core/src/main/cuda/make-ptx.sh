@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Compiles the kernels into the PTX that the jar has. Run it after each change of one; needs nvcc (used: CUDA 13.0).
+# Compiles the kernels into the PTX that the jar has. Run it after each change of one or of pieces.cuh; needs nvcc (used:
+# CUDA 13.0).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 resources=../resources/dev/gantry/core/internal
@@ -13,7 +14,7 @@ compile() {
   shift 2
   mkdir -p "$(dirname "$ptx")"
   {
-    echo "// Made by make-ptx.sh of $source with SHA-256 $(sha256sum "$source" | cut -d' ' -f1)"
+    echo "// Made by make-ptx.sh of $source with SHA-256 $(cat pieces.cuh "$source" | sha256sum | cut -d' ' -f1)"
     # nvcc names its own version of PTX, which older drivers refuse. Drivers since CUDA 10.2 take 6.5, which does not know
     # the hint about bytes that are not used.
     nvcc -ptx -arch=compute_75 -O3 "$@" -o - "$source" |

@@ -2,11 +2,12 @@
 //
 // The kernel that makes `value * scale + shift` of the elements of samples, with a scale and a shift of each channel,
 // and puts channels that come last first. Samples lie in page cache that is registered with the driver, or on the
-// device, at any offset. `CudaNormalizer` launches it. As in gather.cu, each block makes several pieces.
+// device, at any offset. `CudaNormalizer` launches it.
 //
 // make-ptx.sh compiles it into PTX that the jar has and the driver compiles.
 #include <cuda_fp16.h>
-#include <stdint.h>
+
+#include "pieces.cuh"
 
 constexpr int THREADS = 256;
 constexpr int STAGE_BYTES = 16 << 10;
@@ -130,15 +131,9 @@ __device__ __forceinline__ void make(const Normalization& to_do, const Piece& pi
 
 extern "C" __global__ void __launch_bounds__(THREADS) normalize(const __grid_constant__ Normalization to_do) {
   __shared__ uint4 staged[STAGE_BYTES / 16 + 1];
-  uint64_t i = blockIdx.x;
-  Piece piece = to_do.pieces[i];
-  while (i < to_do.count) {
-    // As in gather.cu.
-    i += gridDim.x;
-    Piece next = i < to_do.count ? to_do.pieces[i] : piece;
+  each_piece(to_do, [&](const Piece& piece) {
     make(to_do, piece, staged);
     // The next piece overwrites what this one has staged.
     __syncthreads();
-    piece = next;
-  }
+  });
 }

@@ -11,6 +11,7 @@ import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
+import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
@@ -29,8 +30,11 @@ public class KernelSourceTest {
   /// @param beside which class of the jar the PTX is
   public static void requireMade(Class<?> beside, String sourceName, String name)
       throws IOException, NoSuchAlgorithmException {
-    byte[] source = Files.readAllBytes(Path.of("src", "main", "cuda", sourceName));
-    String sum = HexFormat.of().formatHex(MessageDigest.getInstance("SHA-256").digest(source));
+    MessageDigest sums = MessageDigest.getInstance("SHA-256");
+    for (String each : List.of("pieces.cuh", sourceName)) {
+      sums.update(Files.readAllBytes(Path.of("src", "main", "cuda", each)));
+    }
+    String sum = HexFormat.of().formatHex(sums.digest());
     try (InputStream in = Objects.requireNonNull(beside.getResourceAsStream(name + ".ptx"))) {
       assertThat(new String(in.readAllBytes(), StandardCharsets.US_ASCII))
           .startsWith("// Made by make-ptx.sh of " + sourceName + " with SHA-256 " + sum + "\n")
