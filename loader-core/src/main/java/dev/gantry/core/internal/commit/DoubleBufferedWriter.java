@@ -57,6 +57,11 @@ final class DoubleBufferedWriter implements AutoCloseable {
   private @Nullable Pending pending;
   private int turn;
 
+  /// Made with the writer, so that closing it needs no heap.
+  private final Runnable closeQueues = this::closeQueues;
+
+  private final Runnable leaveBuffers = this::leaveBuffers;
+
   /// @param buffers the writer's buffers; [#close] gives them back
   /// @param sources the open files from which parts of the new files come
   DoubleBufferedWriter(
@@ -215,13 +220,16 @@ final class DoubleBufferedWriter implements AutoCloseable {
   /// Waits for running copies, also after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.orUndo(
-        () -> CopyQueue.closeAll(queues.values()),
-        () -> {
-          boolean rest =
-              queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
-          (rest ? buffers.giveBack() : buffers.abandon()).run();
-        });
+    Cleanup.orUndo(closeQueues, leaveBuffers);
     buffers.giveBack().run();
+  }
+
+  private void closeQueues() {
+    CopyQueue.closeAll(queues.values());
+  }
+
+  private void leaveBuffers() {
+    boolean rest = queues.keySet().stream().map(CudaContext::of).allMatch(CudaContext::comesToRest);
+    (rest ? buffers.giveBack() : buffers.abandon()).run();
   }
 }

@@ -116,11 +116,8 @@ public final class SourceReading {
       StagingPool.Share buffers,
       BooleanSupplier wanted,
       Consumer<MemorySegment> taker) {
-    StagingPool.Pair pair = buffers.take(STEP_BYTES, wanted);
-    if (pair != null) {
-      CudaContext context = CudaContext.of(memory.device());
-      buffers.use(pair, List.of(context), () -> ofDevice(memory, taker, context, pair));
-    }
+    CudaContext context = CudaContext.of(memory.device());
+    buffers.use(STEP_BYTES, wanted, context, pair -> ofDevice(memory, taker, context, pair));
   }
 
   private static void ofDevice(

@@ -5,6 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.events.EventKind;
 import dev.gantry.core.internal.events.TimedEvent;
+import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
@@ -27,6 +28,8 @@ final class TargetFile implements AutoCloseable {
 
   /// The mode of new files: everyone may read and write, less the umask, as for files of other programs.
   private static final int MODE = 0666;
+
+  private static final LinkOption[] NOT_FOLLOWED = {LinkOption.NOFOLLOW_LINKS};
 
   private final FileCalls calls;
   private final Path file;
@@ -63,7 +66,7 @@ final class TargetFile implements AutoCloseable {
   /// writer, before it was locked.
   private boolean hold() {
     int result = calls.lock(opened.descriptor(), FileCalls.F_WRLCK, 0, 0);
-    return result != -Errno.EAGAIN.code() && !Files.notExists(file, LinkOption.NOFOLLOW_LINKS);
+    return result != -Errno.EAGAIN.code() && !Files.notExists(file, NOT_FOLLOWED);
   }
 
   /// Opens a file that is to be changed in place. Creates the file if it does not exist.
@@ -75,12 +78,18 @@ final class TargetFile implements AutoCloseable {
     this.calls = calls;
     this.file = file;
     this.target = target;
-    // The file is opened for reading, too, since cuFile reads the block when it writes a part of a
-    // block.
-    opened = RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target);
-    if (!pageCache) {
-      int _ = opened.openDirect(file, FileCalls.O_RDWR);
-    }
+    opened =
+        Cleanup.orUndo(
+            // The file is opened for reading, too, since cuFile reads the block when it writes a
+            // part of a block.
+            () -> RegularFile.open(calls, file, FileCalls.O_RDWR | creation, MODE, target),
+            made -> {
+              if (!pageCache) {
+                int _ = made.openDirect(file, FileCalls.O_RDWR);
+              }
+              return made;
+            },
+            RegularFile::close);
     LiveResources.add(LiveResources.Kind.OPEN_FILES, 1);
   }
 

@@ -15,6 +15,7 @@ import dev.gantry.core.internal.events.TimedEvent;
 import dev.gantry.core.internal.events.TransferCounter;
 import dev.gantry.core.internal.memory.Admission;
 import dev.gantry.core.internal.memory.Cleanup;
+import dev.gantry.core.internal.memory.CpuSlab;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.HostSlab;
 import dev.gantry.core.internal.memory.Slab;
@@ -176,9 +177,7 @@ public final class WriteOperation {
   }
 
   private void writeAll() {
-    for (var buffers = buffers(); buffers != null; buffers = buffers()) {
-      DoubleBufferedWriter writer =
-          new DoubleBufferedWriter(buffers, options.checksums(), sources, counter);
+    for (var writer = writer(); writer != null; writer = writer()) {
       try {
         write(writer);
       } catch (RuntimeException | Error e) {
@@ -214,20 +213,38 @@ public final class WriteOperation {
   }
 
   /// Takes two buffers. Returns null if nothing is left to write.
-  private DoubleBufferedWriter.@Nullable Buffers buffers() {
+  private @Nullable DoubleBufferedWriter writer() {
     if (!tasks.hasMore()) {
       return null;
     }
-    if (staging == null) {
-      HostSlab first = HostSlab.allocate(bufferBytes);
-      HostSlab second = Cleanup.orUndo(() -> HostSlab.allocate(bufferBytes), first::release);
-      Runnable release = () -> Slab.releaseAll(List.of(first, second));
-      return new DoubleBufferedWriter.Buffers(first, second, release, () -> {});
+    if (staging != null) {
+      return staging.take(
+          options.requestBytes(),
+          tasks::hasMore,
+          pair ->
+              writer(
+                  pair.first(),
+                  pair.second(),
+                  () -> staging.giveBack(pair),
+                  () -> staging.abandon(pair)));
     }
-    StagingPool.Pair pair = staging.take(options.requestBytes(), tasks::hasMore);
-    return pair == null
-        ? null
-        : new DoubleBufferedWriter.Buffers(
-            pair.first(), pair.second(), () -> staging.giveBack(pair), () -> staging.abandon(pair));
+    return Cleanup.orUndo(
+        () -> HostSlab.allocate(bufferBytes),
+        first ->
+            Cleanup.orUndo(
+                () -> HostSlab.allocate(bufferBytes),
+                second ->
+                    writer(first, second, () -> Slab.releaseAll(List.of(first, second)), () -> {}),
+                Slab::release),
+        Slab::release);
+  }
+
+  private DoubleBufferedWriter writer(
+      CpuSlab first, CpuSlab second, Runnable giveBack, Runnable abandon) {
+    return new DoubleBufferedWriter(
+        new DoubleBufferedWriter.Buffers(first, second, giveBack, abandon),
+        options.checksums(),
+        sources,
+        counter);
   }
 }

@@ -12,7 +12,6 @@ import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.natives.Availability;
 import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.CudaKernel;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -27,6 +26,7 @@ public final class Converters implements AutoCloseable {
 
   private final Map<Entry, CudaKernel> kernels = new ConcurrentHashMap<>();
   private final Map<CudaContext, Availability<CudaPictures>> pictures = new ConcurrentHashMap<>();
+  private final List<Runnable> closing = List.of(this::closePictures, this::unloadKernels);
 
   /// Runs the conversions, and returns when all are done. On a CUDA device, the conversions run
   /// after all work that is queued on the device's default stream.
@@ -93,14 +93,17 @@ public final class Converters implements AutoCloseable {
   /// Unloads the kernels. None may be running.
   @Override
   public void close() {
-    List<Runnable> unloading = new ArrayList<>();
-    pictures
-        .values()
-        .forEach(made -> made.toOptional().ifPresent(each -> unloading.add(each::close)));
+    Cleanup.runAll(closing);
+  }
+
+  private void closePictures() {
+    Cleanup.forEach(pictures.values(), made -> made.toOptional().ifPresent(CudaPictures::close));
     pictures.clear();
-    kernels.forEach((entry, kernel) -> unloading.add(() -> unload(entry.context(), kernel)));
+  }
+
+  private void unloadKernels() {
+    Cleanup.forEach(kernels.entrySet(), one -> unload(one.getKey().context(), one.getValue()));
     kernels.clear();
-    Cleanup.runAll(unloading);
   }
 
   private static void unload(CudaContext context, CudaKernel kernel) {

@@ -26,6 +26,11 @@ public final class CopyQueue implements AutoCloseable {
   private final List<Mark> marks = new ArrayList<>();
 
   /// The JFR event of the copies that were queued since the last [#record].
+  private final Runnable awaitOwn = this::awaitOwn;
+
+  private final Runnable destroy = this::destroy;
+
+  /// The flight recorder's event of the copies that were queued since the last [#record].
   private CopyEvent queued = new CopyEvent();
 
   /// How many copies were queued so far.
@@ -44,8 +49,8 @@ public final class CopyQueue implements AutoCloseable {
 
     CopyEvent copies = new CopyEvent();
 
-    Mark(CudaDriver.Event event) {
-      this.event = event;
+    Mark(IdleStreams idle, boolean sleeps) {
+      event = sleeps ? idle.blockingSyncEvent() : idle.event();
     }
   }
 
@@ -64,14 +69,15 @@ public final class CopyQueue implements AutoCloseable {
   }
 
   private void giveBack() {
-    marks.forEach(mark -> context.streams().giveBack(mark.event));
+    for (Mark mark : marks) {
+      context.streams().giveBack(mark.event);
+    }
     context.streams().giveBack(own);
   }
 
   private Mark mark(int buffer) {
-    IdleStreams idle = context.streams();
     while (marks.size() <= buffer) {
-      marks.add(new Mark(sleepers ? idle.blockingSyncEvent() : idle.event()));
+      marks.add(new Mark(context.streams(), sleepers));
     }
     return marks.get(buffer);
   }
@@ -195,9 +201,7 @@ public final class CopyQueue implements AutoCloseable {
 
   /// Waits for all copies on the queue's own stream.
   public void drain() {
-    try (var _ = context.enter()) {
-      context.driver().synchronize(own);
-    }
+    awaitOwn();
     if (stream == own) {
       endAll();
     }
@@ -207,26 +211,27 @@ public final class CopyQueue implements AutoCloseable {
   /// Copies on streams that the caller gave must be done before.
   @Override
   public void close() {
-    Cleanup.orUndo(
-        () -> {
-          try (var _ = context.enter()) {
-            context.driver().synchronize(own);
-          }
-        },
-        () ->
-            Cleanup.runAll(
-                List.of(
-                    () ->
-                        context
-                            .streams()
-                            .destroy(own, marks.stream().map(mark -> mark.event).toList()),
-                    this::endAll)));
+    Cleanup.orUndo(awaitOwn, destroy);
     giveBack();
     endAll();
   }
 
+  private void awaitOwn() {
+    try (var _ = context.enter()) {
+      context.driver().synchronize(own);
+    }
+  }
+
+  private void destroy() {
+    try {
+      context.streams().destroy(own, marks.stream().map(mark -> mark.event).toList());
+    } finally {
+      endAll();
+    }
+  }
+
   /// Closes all queues, even if closing one of them fails.
   public static void closeAll(Collection<CopyQueue> queues) {
-    Cleanup.runAll(queues.stream().<Runnable>map(queue -> queue::close).toList());
+    Cleanup.forEach(queues, CopyQueue::close);
   }
 }

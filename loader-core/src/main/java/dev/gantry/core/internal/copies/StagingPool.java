@@ -11,12 +11,14 @@ import dev.gantry.core.internal.memory.PinnedSlab;
 import dev.gantry.core.internal.memory.Slab;
 import dev.gantry.core.internal.threads.WorkLock;
 import java.util.ArrayList;
-import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Optional;
 import java.util.concurrent.locks.Condition;
 import java.util.function.BooleanSupplier;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Pairs of pinned buffers for threads that stage: a thread reads files into the buffers, and the
@@ -32,7 +34,11 @@ public final class StagingPool {
   /// Two buffers: a thread reads into one while the device copies from the other.
   public record Pair(PinnedSlab first, PinnedSlab second) {
     void free() {
-      Slab.releaseAll(List.of(first, second));
+      try {
+        first.release();
+      } finally {
+        second.release();
+      }
     }
   }
 
@@ -148,11 +154,18 @@ public final class StagingPool {
     /// @throws TransferException if the driver cannot pin that much, or the caller is interrupted
     ///     while it waits
     public @Nullable Pair take(long bytes, BooleanSupplier wanted) {
+      return take(bytes, wanted, pair -> pair);
+    }
+
+    /// Does the same as [#take(long, BooleanSupplier)], and makes the pair's user. The pair is given back if that fails.
+    public <T> @Nullable T take(long bytes, BooleanSupplier wanted, Function<Pair, T> user) {
       long pairBytes = Math.multiplyExact(2, bytes);
+      Supplier<T> make = () -> Cleanup.orUndo(() -> allocate(bytes), user, Pair::free);
+      Runnable leave = () -> leave(this, pairBytes);
       if (takeTurn() == 0 && !enter(this, pairBytes, wanted)) {
         return null;
       }
-      return Cleanup.orUndo(() -> allocate(bytes), () -> leave(this, pairBytes));
+      return Cleanup.orUndo(make, leave);
     }
 
     /// Makes threads that wait for a pair of this share evaluate `wanted` again.
@@ -175,26 +188,41 @@ public final class StagingPool {
       }
     }
 
-    /// Does `work` with a pair, then gives the pair back. If the work fails and waiting for a
+    /// Does `work` with a pair, then gives the pair back. If the work fails and waiting for the
     /// device fails, too, the pair is abandoned.
     ///
-    /// @param devices the devices that copy from and into the pair
-    public void use(Pair pair, Collection<CudaContext> devices, Runnable work) {
-      Cleanup.orUndo(
-          work,
-          () -> {
-            if (devices.stream().allMatch(CudaContext::comesToRest)) {
+    /// @param wanted as for [#take]; does nothing where that gives no pair
+    /// @param device copies from and into the pair
+    public void use(
+        long bytes, BooleanSupplier wanted, CudaContext device, Consumer<? super Pair> work) {
+      Consumer<Pair> undo =
+          pair -> {
+            if (device.comesToRest()) {
               giveBack(pair);
             } else {
               abandon(pair);
             }
-          });
+          };
+      Pair pair = take(bytes, wanted);
+      if (pair == null) {
+        return;
+      }
+      try {
+        work.accept(pair);
+      } catch (Throwable failure) {
+        Cleanup.after(failure, undo, pair);
+        throw failure;
+      }
       giveBack(pair);
     }
 
     /// Gives a pair back. No copy from or into it may be running.
     public void giveBack(Pair pair) {
-      Cleanup.runAll(List.of(pair::free, () -> abandon(pair)));
+      try {
+        pair.free();
+      } finally {
+        abandon(pair);
+      }
     }
 
     /// Gives up a pair because a copy from or into it may still be running. Its memory stays
@@ -312,8 +340,13 @@ public final class StagingPool {
   }
 
   private Pair allocate(long bytes) {
-    PinnedSlab first = PinnedSlab.allocate(context, bytes);
     return Cleanup.orUndo(
-        () -> new Pair(first, PinnedSlab.allocate(context, bytes)), first::release);
+        () -> PinnedSlab.allocate(context, bytes),
+        first ->
+            Cleanup.orUndo(
+                () -> PinnedSlab.allocate(context, bytes),
+                second -> new Pair(first, second),
+                Slab::release),
+        Slab::release);
   }
 }

@@ -151,10 +151,10 @@ public final class RegistrationCache {
       while (bytesLeft < bytes) {
         idle.getFirst().deregister();
       }
-      return register(start, end, id).enter(load);
+      return register(start, end, id, load);
     }
 
-    private Region register(long start, long end, long id) {
+    private Use register(long start, long end, long id, @Nullable Load load) {
       Region region = new Region(this, start, end, id, "");
       TimedEvent event = TimedEvent.begun(EventKind.REGISTRATION);
       try {
@@ -168,9 +168,19 @@ public final class RegistrationCache {
           LOG.info("{}", reason);
         }
       }
-      event.done("memory", device, end - start, region.refusal);
       byStart.put(start, region);
-      return region;
+      boolean entered = false;
+      try {
+        event.done("memory", device, end - start, region.refusal);
+        Use use = region.enter(load);
+        entered = true;
+        return use;
+      } finally {
+        if (!entered) {
+          // Nobody would deregister it.
+          region.deregister();
+        }
+      }
     }
   }
 
@@ -212,13 +222,14 @@ public final class RegistrationCache {
     }
 
     Use enter(@Nullable Load load) {
+      Use use = new Use(this, refusal);
       users++;
       if (load != null) {
         loads.add(load);
         load.regions.add(this);
       }
       window.idle.remove(this);
-      return new Use(this, refusal);
+      return use;
     }
 
     void leave() {

@@ -158,9 +158,10 @@ public final class KeptFiles implements AutoCloseable {
   public Availability<Lease> lease(
       @Nullable CudaContext context, Map<SourceFile, Long> files, boolean now) {
     Lease lease = new Lease(context == null);
+    Availability<Lease> whole = Availability.present(lease);
     String absence = Cleanup.orUndo(() -> add(lease, context, files, now), lease::close);
     if (absence.isEmpty()) {
-      return Availability.present(lease);
+      return whole;
     }
     lease.close();
     return Availability.absent(absence);
@@ -213,9 +214,10 @@ public final class KeptFiles implements AutoCloseable {
         return Availability.absent("it is being given up: the machine needs the memory");
       }
       if (entry.kept != null) {
+        Availability<KeptFile> present = Availability.present(entry.kept);
         entry.leaving = false;
         entry.users++;
-        return Availability.present(entry.kept);
+        return present;
       }
       if (!now && entry.readBytes < entry.size) {
         return Availability.absent("not read again yet");

@@ -7,6 +7,7 @@ import dev.gantry.core.internal.memory.Cleanup;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.LiveResources;
 import dev.gantry.core.internal.memory.RegisteredPages;
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.Errno;
 import dev.gantry.core.internal.natives.FileCalls;
 import dev.gantry.core.internal.natives.Libc;
@@ -15,6 +16,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Consumer;
 
 /// A file that is mapped whole and registered with the CUDA driver, so that kernels of every device read
 /// it from the page cache. Its pages are pinned until [#close].
@@ -34,7 +36,8 @@ final class MappedFile implements KeptFile {
   private final SourceFile file;
   private final long address;
   private final long bytes;
-  private long registered;
+  private final List<CudaDriver.PinnedMemory> parts = new ArrayList<>();
+  private int registered;
 
   /// Maps and registers a file. Pages that are not in the page cache are read now.
   ///
@@ -47,12 +50,15 @@ final class MappedFile implements KeptFile {
     this.counted = counted;
     this.file = file;
     this.bytes = bytes(calls, file);
+    Runnable register = this::register;
+    Runnable unmap = this::unmap;
+    String what = file.file() + " length " + bytes;
     this.address =
         Errno.require(
             Libc.INSTANCE.mmap(bytes, Libc.PROT_READ, Libc.MAP_SHARED, file.mappable(), 0),
             "mmap",
-            file.file() + " length " + bytes);
-    Cleanup.orUndo(this::register, this::unmap);
+            what);
+    Cleanup.orUndo(register, unmap);
     LiveResources.add(LiveResources.Kind.PINNED_BYTES, bytes);
   }
 
@@ -63,11 +69,13 @@ final class MappedFile implements KeptFile {
   }
 
   private void register() {
+    for (long at = 0; at < bytes; at += PART_BYTES) {
+      parts.add(new CudaDriver.PinnedMemory(address + at, Math.min(PART_BYTES, bytes - at)));
+    }
     try (var _ = context.enter()) {
-      while (registered < bytes) {
-        long part = Math.min(PART_BYTES, bytes - registered);
-        context.driver().pinReadOnly(address + registered, part);
-        registered += part;
+      while (registered < parts.size()) {
+        context.driver().pinReadOnly(parts.get(registered));
+        registered++;
         LockSupport.parkNanos(PAUSE_NANOS);
       }
     }
@@ -76,14 +84,11 @@ final class MappedFile implements KeptFile {
   /// Unregisters all parts. If the driver fails to unregister one, the others are still
   /// unregistered.
   private void unregister() {
-    List<Runnable> actions = new ArrayList<>();
-    for (long part = 0; part < registered; part += PART_BYTES) {
-      long at = address + part;
-      actions.add(() -> context.driver().unpin(at));
-    }
+    Consumer<CudaDriver.PinnedMemory> unpin = context.driver()::unpin;
+    List<CudaDriver.PinnedMemory> gone = parts.subList(0, registered).reversed();
     registered = 0;
     try (var _ = context.enter()) {
-      Cleanup.runAll(actions.reversed());
+      Cleanup.forEach(gone, unpin);
     }
   }
 
@@ -121,7 +126,7 @@ final class MappedFile implements KeptFile {
   /// that no other memory gets the part's addresses.
   private void unmap() {
     unregister();
-    Errno.check(Libc.INSTANCE.munmap(address, bytes), "munmap", bytes + " bytes");
+    Errno.check(Libc.INSTANCE.munmap(address, bytes), "munmap", file.file());
   }
 
   /// Unregisters, unmaps and closes the file. No kernel may read it any more.

@@ -59,7 +59,7 @@ public final class CudaContext {
           this::maxIdleDeviceBytes,
           block -> DeviceSlab.free(this, block));
 
-  private final Pool<HugePages> idlePinned =
+  private final Pool<PinnedSlab.Pages> idlePinned =
       new Pool<>(
           LiveResources.Kind.PINNED_BYTES,
           PINNED_KEPT_NANOS,
@@ -109,7 +109,7 @@ public final class CudaContext {
   }
 
   /// The pinned memory of former slabs, kept for reuse.
-  Pool<HugePages> idlePinned() {
+  Pool<PinnedSlab.Pages> idlePinned() {
     return idlePinned;
   }
 

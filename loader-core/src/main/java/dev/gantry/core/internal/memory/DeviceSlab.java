@@ -7,11 +7,8 @@ import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.CudaDriver;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.Objects;
 import java.util.function.Consumer;
-import java.util.function.ObjLongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of a CUDA device. It is aligned to 64 KiB, as registration with cuFile needs, because a
@@ -26,39 +23,37 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   /// slabs, since the driver clears freed memory, which takes bandwidth from loads, and since
   /// freeing waits for all work of the device.
   ///
-  /// @param released an event on the default stream, recorded when the last slab was freed;
-  ///     kernels that read that slab may still be queued before the event
-  record Block(long allocated, long capacity, CudaDriver.Event released) {}
+  static final class Block {
+    private final CudaDriver.DeviceMemory memory;
+    private final long capacity;
+
+    /// An event on the default stream, recorded when the last slab was freed; kernels that read
+    /// that slab may still be queued before the event. Null for the first slab.
+    private CudaDriver.@Nullable Event released;
+
+    private Block(CudaDriver.DeviceMemory memory, long capacity) {
+      this.memory = memory;
+      this.capacity = capacity;
+    }
+  }
 
   private final CudaContext context;
-  private final long allocated;
-  private final long capacity;
 
-  /// The event to record when this slab is freed; null if no event was created for the memory yet.
-  private final CudaDriver.@Nullable Event released;
+  /// The memory of this slab; null where the subclass frees it.
+  private final @Nullable Block block;
 
-  /// @param asked the bytes that [LiveResources] counts for the slab; a reused block may be larger
-  private DeviceSlab(
-      CudaContext context,
-      long allocated,
-      long size,
-      long asked,
-      long capacity,
-      CudaDriver.@Nullable Event released) {
-    super(aligned(allocated), size, LiveResources.Kind.DEVICE_BYTES, asked, false);
+  /// @param asked the bytes that the slab counts as, though a block that is used again may be larger
+  private DeviceSlab(CudaContext context, Block block, long size, long asked) {
+    super(aligned(block.memory.address()), size, LiveResources.Kind.DEVICE_BYTES, asked, false);
     this.context = context;
-    this.allocated = allocated;
-    this.capacity = capacity;
-    this.released = released;
+    this.block = block;
   }
 
   /// Makes a slab of memory that several processes map. The subclass frees that memory.
   DeviceSlab(CudaContext context, long address, long size) {
     super(address, size, LiveResources.Kind.MAPPED_BYTES, size, true);
     this.context = context;
-    this.allocated = address;
-    this.capacity = size;
-    this.released = null;
+    this.block = null;
   }
 
   private static long aligned(long allocated) {
@@ -94,44 +89,50 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
   private static DeviceSlab allocate(
       CudaContext context, long size, long capacity, Consumer<CudaDriver.Event> order) {
     checkSize(size);
-    Block idle = context.idleDevice().take(capacity);
-    if (idle == null) {
-      return new DeviceSlab(
-          context, allocateNew(context, capacity), size, capacity, capacity, null);
-    }
     return Cleanup.orUndo(
         () -> {
-          order.accept(idle.released());
-          return new DeviceSlab(
-              context, idle.allocated(), size, capacity, idle.capacity(), idle.released());
+          Block idle = context.idleDevice().take(capacity);
+          return idle == null ? allocateNew(context, capacity) : idle;
         },
-        () -> free(context, idle));
+        block -> {
+          if (block.released != null) {
+            order.accept(block.released);
+          }
+          return new DeviceSlab(context, block, size, capacity);
+        },
+        block -> free(context, block));
   }
 
   /// Allocates memory. If the device has too little, frees its idle memory, or waits until another
   /// thread has freed it, and tries again.
-  private static long allocateNew(CudaContext context, long bytes) {
+  private static Block allocateNew(CudaContext context, long bytes) {
+    CudaDriver driver = context.driver();
     try (var _ = context.enter()) {
-      try {
-        return allocateAligned(context.driver(), bytes);
-      } catch (TransferException e) {
-        boolean outOfMemory =
-            e.failure() instanceof Failure.Cuda cuda && cuda.code() == OUT_OF_MEMORY;
-        boolean released = outOfMemory && context.idleDevice().awaitReleases();
-        if (!outOfMemory || (!released && context.idleDevice().size() == 0)) {
-          throw e;
-        }
-        context.idleDevice().free();
-        return allocateAligned(context.driver(), bytes);
-      }
+      return Cleanup.orUndo(
+          () -> {
+            try {
+              return allocateAligned(driver, bytes);
+            } catch (TransferException e) {
+              boolean outOfMemory =
+                  e.failure() instanceof Failure.Cuda cuda && cuda.code() == OUT_OF_MEMORY;
+              boolean released = outOfMemory && context.idleDevice().awaitReleases();
+              if (!outOfMemory || (!released && context.idleDevice().size() == 0)) {
+                throw e;
+              }
+              context.idleDevice().free();
+              return allocateAligned(driver, bytes);
+            }
+          },
+          memory -> new Block(memory, bytes),
+          driver::freeDevice);
     }
   }
 
   /// Allocates memory that holds the bytes at an aligned address. The driver aligns large
   /// allocations to 2 MiB, but small ones only to 512 bytes, so small ones are made larger.
-  private static long allocateAligned(CudaDriver driver, long bytes) {
-    long allocated = driver.allocateDevice(bytes);
-    if (allocated % REGISTRATION_ALIGNMENT_BYTES == 0) {
+  private static CudaDriver.DeviceMemory allocateAligned(CudaDriver driver, long bytes) {
+    CudaDriver.DeviceMemory allocated = driver.allocateDevice(bytes);
+    if (allocated.address() % REGISTRATION_ALIGNMENT_BYTES == 0) {
       return allocated;
     }
     driver.freeDevice(allocated);
@@ -195,48 +196,50 @@ public sealed class DeviceSlab extends Slab permits SharedDeviceSlab {
 
   @Override
   void free() {
-    giveBack(context.idleDevice()::keep);
+    giveBack(false);
   }
 
   @Override
   void freeSoon() {
-    giveBack(context.idleDevice()::keepForNow);
+    giveBack(true);
   }
 
   /// Gives the memory to the pool. If the event cannot be recorded, the memory is freed instead,
   /// since its next user could not wait for kernels that still read it.
-  private void giveBack(ObjLongConsumer<Block> pool) {
-    CudaDriver.Event event = released;
+  private void giveBack(boolean soon) {
+    Block given = Objects.requireNonNull(block);
     boolean recorded = false;
     try (var _ = context.enter()) {
-      event = event == null ? context.streams().blockingSyncEvent() : event;
+      CudaDriver.Event event = given.released;
+      if (event == null) {
+        event = context.streams().blockingSyncEvent();
+        given.released = event;
+      }
       context.driver().record(event, CudaDriver.Stream.DEFAULT);
       recorded = true;
-    } catch (TransferException _) {
-      // The memory is freed below.
+    } catch (TransferException | OutOfMemoryError _) {
+      // It is freed.
     }
-    if (recorded && event != null) {
-      pool.accept(new Block(allocated, capacity, event), capacity);
+    if (!recorded) {
+      free(context, given);
+    } else if (soon) {
+      context.idleDevice().keepForNow(given, given.capacity);
     } else {
-      free(context, allocated, event);
+      context.idleDevice().keep(given, given.capacity);
     }
   }
 
+  /// Frees memory, and the event with it. `cuMemFree` waits for kernels that still read it.
   static void free(CudaContext context, Block block) {
-    free(context, block.allocated(), block.released());
-  }
-
-  /// Frees memory. `cuMemFree` waits for kernels that still read it.
-  ///
-  /// @param released the memory's event, which is destroyed with it; null if it has none
-  private static void free(
-      CudaContext context, long allocated, CudaDriver.@Nullable Event released) {
-    List<Runnable> actions = new ArrayList<>(List.of(() -> context.driver().freeDevice(allocated)));
-    if (released != null) {
-      actions.add(() -> context.driver().destroy(released));
-    }
+    CudaDriver.Event released = block.released;
     try (var _ = context.enter()) {
-      Cleanup.runAll(actions);
+      try {
+        context.driver().freeDevice(block.memory);
+      } finally {
+        if (released != null) {
+          context.driver().destroy(released);
+        }
+      }
     }
   }
 }

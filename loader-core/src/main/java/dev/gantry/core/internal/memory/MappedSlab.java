@@ -36,12 +36,13 @@ public final class MappedSlab extends CpuSlab {
     checkSize(size);
     int protection = Libc.PROT_READ | Libc.PROT_WRITE;
     int flags = Libc.MAP_PRIVATE | Libc.MAP_NORESERVE;
-    long address =
-        Errno.require(
-            Libc.INSTANCE.mmap(size, protection, flags, descriptor, offset),
-            "mmap",
-            file + " offset " + offset + " length " + size);
-    return new MappedSlab(address, size, readOnly);
+    String what = file + " offset " + offset + " length " + size;
+    return Cleanup.orUndo(
+        () ->
+            Errno.require(
+                Libc.INSTANCE.mmap(size, protection, flags, descriptor, offset), "mmap", what),
+        address -> new MappedSlab(address, size, readOnly),
+        address -> Libc.INSTANCE.munmap(address, size));
   }
 
   @Override
@@ -51,6 +52,6 @@ public final class MappedSlab extends CpuSlab {
 
   @Override
   void free() {
-    Errno.check(Libc.INSTANCE.munmap(address, size()), "munmap", size() + " bytes");
+    Errno.check(Libc.INSTANCE.munmap(address, size()), "munmap", "a mapped file");
   }
 }

@@ -2,17 +2,26 @@
 package dev.gantry.core.internal.memory;
 
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.natives.CudaDriver;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.function.Supplier;
 
 /// Page-locked (pinned) host memory. A GPU copies from and to such memory by DMA while the CPU
 /// does other work.
 public final class PinnedSlab extends CpuSlab {
   private final CudaContext context;
-  private final HugePages pages;
+  private final Pages pages;
 
-  private PinnedSlab(CudaContext context, HugePages pages, long size) {
-    super(pages.address(), size, LiveResources.Kind.PINNED_BYTES, false);
+  /// @param pinned is made before the pages are pinned
+  record Pages(HugePages pages, CudaDriver.PinnedMemory pinned) {
+    private static Pages of(HugePages pages) {
+      return new Pages(pages, new CudaDriver.PinnedMemory(pages.address(), pages.size()));
+    }
+  }
+
+  private PinnedSlab(CudaContext context, Pages pages, long size) {
+    super(pages.pages().address(), size, LiveResources.Kind.PINNED_BYTES, false);
     this.context = context;
     this.pages = pages;
   }
@@ -23,26 +32,40 @@ public final class PinnedSlab extends CpuSlab {
   /// @throws TransferException if there is too little memory, or the driver cannot pin that
   ///     much
   public static PinnedSlab allocate(CudaContext context, long size) {
-    checkSize(size);
-    HugePages idle = context.idlePinned().take(size);
-    if (idle != null) {
-      return new PinnedSlab(context, idle, size);
-    }
-    try (Admission room = admit(context, size)) {
-      return new PinnedSlab(context, pin(context, size, room), size);
-    }
+    return over(
+        context,
+        size,
+        () -> {
+          Pages idle = context.idlePinned().take(size);
+          if (idle != null) {
+            return idle;
+          }
+          try (Admission room = admit(context, size)) {
+            return pin(context, size, room);
+          }
+        });
   }
 
   /// Does the same as [#allocate], out of the promise of the admission `room`, which shrinks by
   /// the slab's size.
   static PinnedSlab allocate(CudaContext context, long size, Admission room) {
+    return over(
+        context,
+        size,
+        () -> {
+          Pages idle = context.idlePinned().take(size);
+          if (idle == null) {
+            return pin(context, size, room);
+          }
+          room.shrink(size);
+          return idle;
+        });
+  }
+
+  private static PinnedSlab over(CudaContext context, long size, Supplier<Pages> take) {
     checkSize(size);
-    HugePages idle = context.idlePinned().take(size);
-    if (idle != null) {
-      room.shrink(size);
-      return new PinnedSlab(context, idle, size);
-    }
-    return new PinnedSlab(context, pin(context, size, room), size);
+    return Cleanup.orUndo(
+        take, pages -> new PinnedSlab(context, pages, size), pages -> free(context, pages));
   }
 
   /// Pins memory for slabs that are allocated later, and keeps it idle. The kernel first provides
@@ -53,20 +76,20 @@ public final class PinnedSlab extends CpuSlab {
   /// @throws TransferException as [#allocate] does; what was pinned before stays idle
   public static void prepare(CudaContext context, int count, long size) {
     checkSize(size);
-    Deque<HugePages> unpinned = new ArrayDeque<>();
+    Deque<Pages> unpinned = new ArrayDeque<>();
     try (Admission room = Admission.ofHost(Math.multiplyExact(count, size))) {
       while (unpinned.size() < count) {
-        unpinned.add(room.map(size));
-        unpinned.getLast().touch();
+        unpinned.add(Cleanup.orUndo(() -> room.map(size), Pages::of, HugePages::unmap));
+        unpinned.getLast().pages().touch();
       }
       while (!unpinned.isEmpty()) {
-        HugePages pages = unpinned.getFirst();
+        Pages pages = unpinned.getFirst();
         pin(context, pages);
         unpinned.removeFirst();
         context.idlePinned().keep(pages, size);
       }
     } finally {
-      Cleanup.runAll(unpinned.stream().<Runnable>map(pages -> pages::unmap).toList());
+      Cleanup.forEach(unpinned, pages -> pages.pages().unmap());
     }
   }
 
@@ -85,34 +108,35 @@ public final class PinnedSlab extends CpuSlab {
 
   /// Maps and pins memory. The promise ends as soon as the memory is mapped: pinning gigabytes
   /// takes seconds, during which the memory must not count both as promised and as mapped.
-  private static HugePages pin(CudaContext context, long size, Admission room) {
+  private static Pages pin(CudaContext context, long size, Admission room) {
     return Cleanup.orUndo(
         () -> room.map(size),
-        pages -> {
+        mapped -> {
           // Pinning would also make the kernel provide the pages, but on one processor only.
-          pages.touch();
+          mapped.touch();
+          Pages pages = Pages.of(mapped);
           pin(context, pages);
           return pages;
         },
         HugePages::unmap);
   }
 
-  private static void pin(CudaContext context, HugePages pages) {
+  private static void pin(CudaContext context, Pages pages) {
     try (var _ = context.enter()) {
-      context.driver().pin(pages.address(), pages.size());
+      context.driver().pin(pages.pinned());
     }
   }
 
   /// Gives the memory to the pool. No copy from or into it may be running.
   @Override
   void free() {
-    context.idlePinned().keep(pages, pages.size());
+    context.idlePinned().keep(pages, pages.pages().size());
   }
 
-  static void free(CudaContext context, HugePages pages) {
+  static void free(CudaContext context, Pages pages) {
     try (var _ = context.enter()) {
-      context.driver().unpin(pages.address());
+      context.driver().unpin(pages.pinned());
     }
-    pages.unmap();
+    pages.pages().unmap();
   }
 }

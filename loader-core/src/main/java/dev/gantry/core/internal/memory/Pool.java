@@ -26,6 +26,10 @@ public final class Pool<T> {
   private final long keptNanos;
   private final LongSupplier maxSize;
   private final Consumer<T> release;
+
+  /// Made with the pool, so that what is no longer kept is released also without heap.
+  private final Consumer<Kept<T>> releaseKept;
+
   private final BooleanSupplier look = this::look;
 
   /// The kept resources, the most recently used first.
@@ -56,6 +60,7 @@ public final class Pool<T> {
     this.keptNanos = keptNanos;
     this.maxSize = maxSize;
     this.release = release;
+    this.releaseKept = kept -> release.accept(kept.thing());
   }
 
   /// Takes the smallest kept resource whose size is between `wanted` and a quarter more; among
@@ -93,18 +98,19 @@ public final class Pool<T> {
   /// Keeps a resource that nothing uses any more. If the total size exceeds the bound then,
   /// releases the resources that were idle longest.
   public void keep(T thing, long thingSize) {
-    long most = maxSize.getAsLong();
-    if (thingSize > most) {
-      release.accept(thing);
-      return;
-    }
+    long most;
     Kept<T> kept;
     List<Kept<T>> dropped;
     try {
+      most = maxSize.getAsLong();
       kept = new Kept<>(thing, thingSize, System.nanoTime());
       dropped = new ArrayList<>();
     } catch (OutOfMemoryError _) {
       // The heap has no memory for the entry, so the resource is released instead of kept.
+      release.accept(thing);
+      return;
+    }
+    if (thingSize > most) {
       release.accept(thing);
       return;
     }
@@ -125,8 +131,15 @@ public final class Pool<T> {
   /// [IdleWatch] releases resources soon. The caller does not release any itself, because that may
   /// wait for the device.
   void keepForNow(T thing, long thingSize) {
+    Kept<T> kept;
+    try {
+      kept = new Kept<>(thing, thingSize, System.nanoTime());
+    } catch (OutOfMemoryError _) {
+      release.accept(thing);
+      return;
+    }
     synchronized (this) {
-      all.push(new Kept<>(thing, thingSize, System.nanoTime()));
+      all.push(kept);
       count(thingSize);
     }
     IdleWatch.watch(look);
@@ -134,7 +147,7 @@ public final class Pool<T> {
 
   private void release(Collection<Kept<T>> gone) {
     if (!gone.isEmpty()) {
-      Cleanup.forEach(gone, kept -> release.accept(kept.thing()));
+      Cleanup.forEach(gone, releaseKept);
     }
   }
 

@@ -111,11 +111,16 @@ public final class RegisteredPages {
   /// that has this process's entry, the process first takes an entry in the new file.
   private int openShared() {
     int opened = open(FileCalls.O_RDWR);
-    if (ownPlace < 0 || hasOwnNumber(opened)) {
-      return opened;
+    boolean right = false;
+    try {
+      right = ownPlace < 0 || hasOwnNumber(opened);
+    } finally {
+      if (!right && opened >= 0) {
+        int _ = calls.close(opened);
+      }
     }
-    if (opened >= 0) {
-      int _ = calls.close(opened);
+    if (right) {
+      return opened;
     }
     leavePlace();
     add(0);

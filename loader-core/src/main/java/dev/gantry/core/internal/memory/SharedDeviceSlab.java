@@ -22,8 +22,10 @@ public final class SharedDeviceSlab extends DeviceSlab {
       CudaContext context, int descriptor, long size, boolean writable) {
     checkSize(size);
     try (var _ = context.enter()) {
-      long address = CudaSharing.map(context.device().ordinal(), descriptor, size, writable);
-      return new SharedDeviceSlab(context, address, size, writable);
+      return Cleanup.orUndo(
+          () -> CudaSharing.map(context.device().ordinal(), descriptor, size, writable),
+          address -> new SharedDeviceSlab(context, address, size, writable),
+          address -> CudaSharing.unmap(address, size));
     }
   }
 

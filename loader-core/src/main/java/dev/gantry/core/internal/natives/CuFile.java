@@ -338,8 +338,10 @@ public final class CuFile {
       description.set(JAVA_INT, DESCRIPTION.byteOffset(groupElement("type")), FILE_DESCRIPTOR);
       description.set(JAVA_INT, DESCRIPTION.byteOffset(groupElement("fd")), descriptor);
       MemorySegment handle = arena.allocate(ADDRESS);
+      CuFileHandle made = new CuFileHandle(this, file, descriptor);
       handleRegister.call(file.toString(), handle, description);
-      return new CuFileHandle(this, file, descriptor, handle.get(ADDRESS, 0));
+      made.opened(handle.get(ADDRESS, 0));
+      return made;
     }
   }
 

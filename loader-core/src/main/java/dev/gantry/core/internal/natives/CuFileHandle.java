@@ -13,13 +13,17 @@ public final class CuFileHandle implements AutoCloseable {
   private final CuFile cuFile;
   private final Path file;
   private final int descriptor;
-  private final AtomicReference<MemorySegment> opaque;
+  private final AtomicReference<MemorySegment> opaque = new AtomicReference<>(MemorySegment.NULL);
 
-  CuFileHandle(CuFile cuFile, Path file, int descriptor, MemorySegment opaque) {
+  CuFileHandle(CuFile cuFile, Path file, int descriptor) {
     this.cuFile = cuFile;
     this.file = file;
     this.descriptor = descriptor;
-    this.opaque = new AtomicReference<>(opaque);
+  }
+
+  /// @param handle what libcufile calls the file
+  void opened(MemorySegment handle) {
+    opaque.set(handle);
   }
 
   MemorySegment opaque() {

@@ -121,39 +121,38 @@ public final class CudaDriver {
 
   /// Retains the primary context of a device: the one that libtorch and the CUDA runtime share.
   public Context retainPrimaryContext(int ordinal) {
-    CUcontext context = new CUcontext();
+    Context context = new Context();
     check(
-        JCudaDriver.cuDevicePrimaryCtxRetain(context, device(ordinal)),
+        JCudaDriver.cuDevicePrimaryCtxRetain(context.handle, device(ordinal)),
         "cuDevicePrimaryCtxRetain",
         subject(ordinal));
-    return new Context(context);
+    return context;
   }
+
+  /// Which context a call takes away is never asked for. Leaving one must not need heap.
+  private static final CUcontext POPPED = new CUcontext();
 
   /// Makes `context` current on this thread until the scope closes, which restores the caller's own.
   public Entered enter(Context context) {
     check(JCudaDriver.cuCtxPushCurrent(context.handle), "cuCtxPushCurrent", "context");
-    return () -> check(JCudaDriver.cuCtxPopCurrent(new CUcontext()), "cuCtxPopCurrent", "context");
+    return () -> check(JCudaDriver.cuCtxPopCurrent(POPPED), "cuCtxPopCurrent", "context");
   }
 
   /// The primary context of a device.
   public static final class Context {
-    private final CUcontext handle;
+    private final CUcontext handle = new CUcontext();
 
-    private Context(CUcontext handle) {
-      this.handle = handle;
-    }
+    private Context() {}
   }
 
   /// A stream: a queue of work that a device does in order.
   public static final class Stream {
     /// The default stream of the current context, which libtorch uses by default.
-    public static final Stream DEFAULT = new Stream(new Handle());
+    public static final Stream DEFAULT = new Stream();
 
-    final Handle handle;
+    final Handle handle = new Handle();
 
-    private Stream(Handle handle) {
-      this.handle = handle;
-    }
+    private Stream() {}
 
     /// The stream as a `cudaStream_t`, for libraries that JCuda does not call.
     long address() {
@@ -170,11 +169,10 @@ public final class CudaDriver {
 
   /// An event: a point in a stream.
   public static final class Event {
-    private final CUevent handle;
+    private final CUevent handle = new CUevent();
     private final boolean blockingSync;
 
-    private Event(CUevent handle, boolean blockingSync) {
-      this.handle = handle;
+    private Event(boolean blockingSync) {
       this.blockingSync = blockingSync;
     }
 
@@ -241,32 +239,57 @@ public final class CudaDriver {
     check(JCudaDriver.cuCtxSynchronize(), "cuCtxSynchronize", "context");
   }
 
-  /// Allocates device memory and returns its address.
-  public long allocateDevice(long bytes) {
-    Address address = new Address(0);
-    check(JCudaDriver.cuMemAlloc(address, bytes), "cuMemAlloc", bytes + " bytes");
-    return address.raw();
+  /// Memory of a device. It is made before the memory is there, so that no heap is needed to give it back.
+  public static final class DeviceMemory {
+    private final Address handle = new Address(0);
+
+    private DeviceMemory() {}
+
+    public long address() {
+      return handle.raw();
+    }
   }
 
-  public void freeDevice(long address) {
-    check(JCudaDriver.cuMemFree(new Address(address)), "cuMemFree", hex(address));
+  public DeviceMemory allocateDevice(long bytes) {
+    DeviceMemory memory = new DeviceMemory();
+    check(JCudaDriver.cuMemAlloc(memory.handle, bytes), "cuMemAlloc", bytes, " bytes");
+    return memory;
+  }
+
+  public void freeDevice(DeviceMemory memory) {
+    checkAt(memory.handle.raw(), JCudaDriver.cuMemFree(memory.handle), "cuMemFree");
+  }
+
+  /// Host memory that is pinned, or about to be: made before, so that no heap is needed to unpin it.
+  public static final class PinnedMemory {
+    private final HostAddress handle;
+    private final long address;
+    private final long bytes;
+
+    public PinnedMemory(long address, long bytes) {
+      this.handle = new HostAddress(address);
+      this.address = address;
+      this.bytes = bytes;
+    }
   }
 
   /// Pins host memory for every context.
-  public void pin(long address, long bytes) {
+  public void pin(PinnedMemory memory) {
     check(
-        JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, HOST_PORTABLE),
+        JCudaDriver.cuMemHostRegister(memory.handle, memory.bytes, HOST_PORTABLE),
         "cuMemHostRegister",
-        bytes + " bytes");
+        memory.bytes,
+        " bytes");
   }
 
   /// Pins memory that may only be read, such as a mapped file, for every context. Kernels use its host address.
-  public void pinReadOnly(long address, long bytes) {
+  public void pinReadOnly(PinnedMemory memory) {
     int flags = HOST_PORTABLE | HOST_DEVICE_MAP | HOST_READ_ONLY;
     check(
-        JCudaDriver.cuMemHostRegister(new HostAddress(address), bytes, flags),
+        JCudaDriver.cuMemHostRegister(memory.handle, memory.bytes, flags),
         "cuMemHostRegister",
-        bytes + " bytes, read only");
+        memory.bytes,
+        " bytes, read only");
   }
 
   /// Whether [#pinReadOnly] works on a device, and its kernels can use host addresses.
@@ -285,11 +308,8 @@ public final class CudaDriver {
   }
 
   /// Unpins host memory. Call it before the memory is freed.
-  public void unpin(long address) {
-    check(
-        JCudaDriver.cuMemHostUnregister(new HostAddress(address)),
-        "cuMemHostUnregister",
-        hex(address));
+  public void unpin(PinnedMemory memory) {
+    checkAt(memory.address, JCudaDriver.cuMemHostUnregister(memory.handle), "cuMemHostUnregister");
   }
 
   /// Free and total memory of the current context's device, in bytes.
@@ -303,12 +323,12 @@ public final class CudaDriver {
   public record MemoryInfo(long freeBytes, long totalBytes) {}
 
   public Stream createStream() {
-    Stream.Handle stream = new Stream.Handle();
+    Stream stream = new Stream();
     check(
-        JCudaDriver.cuStreamCreate(stream, CUstream_flags.CU_STREAM_NON_BLOCKING),
+        JCudaDriver.cuStreamCreate(stream.handle, CUstream_flags.CU_STREAM_NON_BLOCKING),
         "cuStreamCreate",
         "context");
-    return new Stream(stream);
+    return stream;
   }
 
   public void synchronize(Stream stream) {
@@ -339,12 +359,12 @@ public final class CudaDriver {
   }
 
   private static Event createEvent(int flags, boolean blockingSync) {
-    CUevent event = new CUevent();
+    Event event = new Event(blockingSync);
     check(
-        JCudaDriver.cuEventCreate(event, CUevent_flags.CU_EVENT_DISABLE_TIMING | flags),
+        JCudaDriver.cuEventCreate(event.handle, CUevent_flags.CU_EVENT_DISABLE_TIMING | flags),
         "cuEventCreate",
         "context");
-    return new Event(event, blockingSync);
+    return event;
   }
 
   public void record(Event event, Stream stream) {
@@ -449,7 +469,8 @@ public final class CudaDriver {
     check(
         JCudaDriver.cuMemsetD8Async(new Address(device), value, bytes, stream.handle),
         "cuMemsetD8Async",
-        bytes + " bytes");
+        bytes,
+        " bytes");
   }
 
   /// Makes the failure of a `CUresult`, with its name and meaning.
@@ -485,6 +506,19 @@ public final class CudaDriver {
       String subject =
           bytes + " bytes from " + CudaPointers.words(source) + " to " + CudaPointers.words(target);
       check(result, operation, subject);
+    }
+  }
+
+  /// Makes the subject's text only for a failure: without heap for it, what the call has just taken would be lost.
+  private static void check(int result, String operation, long amount, String unit) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      check(result, operation, amount + unit);
+    }
+  }
+
+  private static void checkAt(long address, int result, String operation) {
+    if (result != CUresult.CUDA_SUCCESS) {
+      check(result, operation, hex(address));
     }
   }
 

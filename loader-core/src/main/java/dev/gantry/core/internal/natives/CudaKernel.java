@@ -19,13 +19,10 @@ public final class CudaKernel {
   /// them: with a block for each piece, batches of 38 MB reached DJL on an H200 at 38 GB/s, and at 44 with 128 blocks.
   public static final int FETCHING_BLOCKS = 128;
 
-  private final CUmodule module;
-  private final CUfunction function;
+  private final CUmodule module = new CUmodule();
+  private final CUfunction function = new CUfunction();
 
-  private CudaKernel(CUmodule module, CUfunction function) {
-    this.module = module;
-    this.function = function;
-  }
+  private CudaKernel() {}
 
   /// Compiles and loads a kernel for the current context. The driver keeps what it compiled on disk, for the next
   /// process.
@@ -39,14 +36,12 @@ public final class CudaKernel {
 
   /// Compiles and loads a kernel that a program wrote, as [#load] does.
   public static CudaKernel compile(String ptx, String entry) {
-    CUmodule module = new CUmodule();
-    CudaDriver.check(JCudaDriver.cuModuleLoadData(module, ptx), "cuModuleLoadData", entry);
-    CUfunction function = new CUfunction();
-    int result = JCudaDriver.cuModuleGetFunction(function, module, entry);
-    CudaKernel kernel = new CudaKernel(module, function);
+    CudaKernel kernel = new CudaKernel();
+    CudaDriver.check(JCudaDriver.cuModuleLoadData(kernel.module, ptx), "cuModuleLoadData", entry);
+    int result = JCudaDriver.cuModuleGetFunction(kernel.function, kernel.module, entry);
     try {
       CudaDriver.check(result, "cuModuleGetFunction", entry);
-    } catch (RuntimeException failure) {
+    } catch (RuntimeException | Error failure) {
       kernel.unload();
       throw failure;
     }

@@ -20,6 +20,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.ConcurrentSkipListMap;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A slot in memory of a CUDA device. The slot's own stream orders the work of one batch after
@@ -59,6 +60,12 @@ final class DeviceSlot extends Slot {
   /// length in bytes. [#upload] leaves these parts out.
   private final ConcurrentSkipListMap<Long, Long> writtenOnDevice = new ConcurrentSkipListMap<>();
 
+  /// Made with the slot, so that closing it needs no heap.
+  private final List<Runnable> closing = List.of(this::awaitWork, this::endGathering, this::leave);
+
+  /// Whether the last wait for the device has ended well.
+  private boolean atRest;
+
   /// @param hostBytes the pinned memory for host writes, in bytes
   /// @param turns the pacer that all slots of the ring share
   DeviceSlot(
@@ -69,17 +76,17 @@ final class DeviceSlot extends Slot {
     this.kernels = new SlotKernels(context, converters);
     this.driver = context.driver();
     this.bytes = bytes;
-    this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
     List<CudaDriver.Event> taken = new ArrayList<>();
-    this.stream =
-        Cleanup.orUndo(
-            () -> {
-              while (taken.size() < EVENTS) {
-                taken.add(context.streams().blockingSyncEvent());
-              }
-              return context.streams().stream();
-            },
-            () -> giveBack(taken));
+    Supplier<CudaDriver.Stream> take =
+        () -> {
+          while (taken.size() < EVENTS) {
+            taken.add(context.streams().blockingSyncEvent());
+          }
+          return context.streams().stream();
+        };
+    Runnable undo = () -> giveBack(taken);
+    this.hostWritten = hostBytes == 0 ? null : PinnedSlab.allocate(context, hostBytes);
+    this.stream = Cleanup.orUndo(take, undo);
     this.events = taken;
     this.consumed = taken.get(0);
     this.free = taken.get(1);
@@ -88,15 +95,15 @@ final class DeviceSlot extends Slot {
 
   @Override
   Slab newSlab() {
-    DeviceSlab slab = DeviceSlab.allocate(context, bytes, stream);
     return Cleanup.orUndo(
-        () -> {
+        () -> DeviceSlab.allocate(context, bytes, stream),
+        slab -> {
           try (var _ = context.enter()) {
             driver.record(free, stream);
           }
           return slab;
         },
-        slab::release);
+        Slab::release);
   }
 
   @Override
@@ -222,29 +229,30 @@ final class DeviceSlot extends Slot {
 
   @Override
   void close() {
-    boolean[] done = {false};
-    Cleanup.runAll(
-        List.of(
-            () -> {
-              try (var _ = context.enter()) {
-                driver.synchronize(stream);
-              }
-              done[0] = true;
-            },
-            this::endGathering,
-            () -> {
-              if (done[0]) {
-                context.streams().giveBack(stream);
-                giveBack(events);
-              } else {
-                destroy();
-              }
-            }));
+    Cleanup.runAll(closing);
+  }
+
+  private void awaitWork() {
+    try (var _ = context.enter()) {
+      driver.synchronize(stream);
+    }
+    atRest = true;
+  }
+
+  private void leave() {
+    if (atRest) {
+      context.streams().giveBack(stream);
+      giveBack(events);
+    } else {
+      destroy();
+    }
   }
 
   /// Gives back events and pinned memory that nothing uses any more.
   private void giveBack(List<CudaDriver.Event> idle) {
-    idle.forEach(context.streams()::giveBack);
+    for (CudaDriver.Event event : idle) {
+      context.streams().giveBack(event);
+    }
     releasePinned();
   }
 

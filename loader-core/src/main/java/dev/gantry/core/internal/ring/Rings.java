@@ -59,13 +59,13 @@ public final class Rings implements AutoCloseable {
     OnDemandTransfer transfer = engine.onDemand(options.device(), reads(options), source::opened);
     undo.add(transfer::close);
     Admission.require(use(options), options.device(), CHANGE);
-    List<Slot> slots = new ArrayList<>();
+    List<Slot> slots = new ArrayList<>(options.slots());
+    undo.add(() -> Cleanup.forEach(slots, Slot::close));
+    undo.add(() -> Cleanup.forEach(slots, Slot::release));
     KernelPacer turns = new KernelPacer(options.slots());
     for (int i = 0; i < options.slots(); i++) {
       Slot slot = slot(options, turns);
       slots.add(slot);
-      undo.add(slot::close);
-      undo.add(slot::release);
       slot.allocateIfNeeded();
     }
     return new PrefetchRing<>(options, source, transfer, slots, engine.counters(), this::forget);

@@ -131,15 +131,15 @@ public final class CuFileSession implements AutoCloseable {
     int direct = descriptors.direct();
     boolean gds = driver.kind() == Transport.GDS;
     try (var _ = context.enter()) {
-      CuFileHandle handle = cuFile.registerHandle(file, gds ? direct : descriptors.buffered());
       return Cleanup.orUndo(
-          () -> {
+          () -> cuFile.registerHandle(file, gds ? direct : descriptors.buffered()),
+          handle -> {
             CuFileHandle second = gds || direct < 0 ? null : cuFile.registerHandle(file, direct);
             event.done(file, context.device(), 0, "");
             return Availability.present(
                 new CuFileTransport(driver, context, handle, second, this::leave));
           },
-          handle::close);
+          CuFileHandle::close);
     } catch (TransferException e) {
       event.done(file, context.device(), 0, e.getMessage());
       return Availability.absent(e.getMessage());

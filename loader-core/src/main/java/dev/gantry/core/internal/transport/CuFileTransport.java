@@ -35,9 +35,11 @@ public final class CuFileTransport implements AutoCloseable {
   private final CudaContext context;
   private final CuFileHandle handle;
   private final @Nullable CuFileHandle direct;
-  private final Runnable whenClosed;
   private final RegistrationCache.Load load;
   private final AtomicBoolean closed = new AtomicBoolean();
+
+  /// Made with the transport, so that closing it needs no heap.
+  private final List<Runnable> closing = new ArrayList<>();
 
   private volatile String bounced = "";
 
@@ -55,8 +57,14 @@ public final class CuFileTransport implements AutoCloseable {
     this.context = context;
     this.handle = handle;
     this.direct = direct;
-    this.whenClosed = whenClosed;
     this.load = driver.registrations().begin();
+    closing.add(load::close);
+    closing.add(handle::close);
+    if (direct != null) {
+      closing.add(direct::close);
+    }
+    // This comes last, since the driver may be closed from then on.
+    closing.add(whenClosed);
   }
 
   /// Either [Transport#GDS] or [Transport#COMPAT].
@@ -214,15 +222,7 @@ public final class CuFileTransport implements AutoCloseable {
   @Override
   public void close() {
     if (closed.compareAndSet(false, true)) {
-      List<Runnable> actions = new ArrayList<>();
-      actions.add(load::close);
-      actions.add(handle::close);
-      if (direct != null) {
-        actions.add(direct::close);
-      }
-      // This action comes last, since the driver may be closed as soon as it has run.
-      actions.add(whenClosed);
-      Cleanup.runAll(actions);
+      Cleanup.runAll(closing);
     }
   }
 }

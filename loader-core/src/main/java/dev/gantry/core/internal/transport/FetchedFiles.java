@@ -56,20 +56,24 @@ record FetchedFiles(KeptFiles mapped, @Nullable CudaContext context, boolean ask
         source.checkHolds(gathers.end(file));
         sources.put(source, costs[file]);
       }
-      return switch (mapped.lease(context, sources, asked)) {
-        case Availability.Absent<KeptFiles.Lease>(String reason) -> refused(reason);
-        case Availability.Present<KeptFiles.Lease>(KeptFiles.Lease lease) -> {
-          Gathering gathering = Cleanup.orUndo(() -> gathering(lease, plan), lease::close);
-          if (context != null) {
-            uses.forEach(use -> use.file().transport().fetched());
-          }
-          Transport transport = context == null ? Transport.HOST : Transport.MAPPED;
-          counter.addRead(transport, gathering.bytes(), false, Residency.HOT);
-          yield Optional.of(gathering);
-        }
-      };
+      return Cleanup.orUndo(
+          () -> mapped.lease(context, sources, asked),
+          found ->
+              switch (found) {
+                case Availability.Absent<KeptFiles.Lease>(String reason) -> refused(reason);
+                case Availability.Present<KeptFiles.Lease>(KeptFiles.Lease lease) -> {
+                  Gathering gathering = gathering(lease, plan);
+                  if (context != null) {
+                    uses.forEach(use -> use.file().transport().fetched());
+                  }
+                  Transport transport = context == null ? Transport.HOST : Transport.MAPPED;
+                  counter.addRead(transport, gathering.bytes(), false, Residency.HOT);
+                  yield Optional.of(gathering);
+                }
+              },
+          found -> found.toOptional().ifPresent(KeptFiles.Lease::close));
     } finally {
-      Cleanup.runAll(uses.stream().<Runnable>map(use -> use::close).toList());
+      Cleanup.forEach(uses, OpenFiles.Use::close);
     }
   }
 

@@ -38,8 +38,7 @@ public record StagedTransport(
   /// @param growth counts how often the reader waits for the device
   /// @return null if the caller would have to wait and `wanted` is false
   @Nullable Reader openReader(BooleanSupplier wanted, ReaderGrowth growth) {
-    StagingPool.Pair pair = buffers.take(bufferBytes, wanted);
-    return pair == null ? null : new Reader(pair, growth);
+    return buffers.take(bufferBytes, wanted, pair -> new Reader(pair, growth));
   }
 
   /// The two buffers of one reader thread, which alone may use an instance. Reads that are smaller
@@ -47,6 +46,10 @@ public record StagedTransport(
   final class Reader implements AutoCloseable {
     final StagingPool.Pair pair;
     private final TargetCopies copies;
+
+    /// Made with the reader, so that closing it needs no heap.
+    private final List<Runnable> closing;
+
     private final ReaderGrowth growth;
     private int turn;
     private long used;
@@ -56,9 +59,8 @@ public record StagedTransport(
     private Reader(StagingPool.Pair pair, ReaderGrowth growth) {
       this.pair = pair;
       this.growth = growth;
-      this.copies =
-          Cleanup.orUndo(
-              () -> new TargetCopies(StagedTransport.this), () -> buffers.giveBack(pair));
+      this.closing = List.of(this::awaitBoth, this::passOn, this::closeCopies, this::leaveBuffers);
+      this.copies = new TargetCopies(StagedTransport.this);
     }
 
     /// Switches to the other buffer, after waiting for its copies, if the read does not fit this
@@ -109,7 +111,7 @@ public record StagedTransport(
     /// Waits for running copies, even after a failure, and gives the buffers back.
     @Override
     public void close() {
-      Cleanup.runAll(List.of(this::awaitBoth, copies::passOn, copies::close, this::leaveBuffers));
+      Cleanup.runAll(closing);
     }
 
     private void awaitBoth() {
@@ -117,6 +119,14 @@ public record StagedTransport(
       copies.await(turn ^ 1);
       copies.await(turn);
       awaited = true;
+    }
+
+    private void passOn() {
+      copies.passOn();
+    }
+
+    private void closeCopies() {
+      copies.close();
     }
 
     private void leaveBuffers() {

@@ -33,6 +33,9 @@ final class TransportReader implements AutoCloseable {
   private final ReaderGrowth growth;
   private final ShiftedReads shifted = new ShiftedReads();
 
+  /// Made with the reader, so that closing it needs no heap.
+  private final List<Runnable> closing;
+
   private StagedTransport.@Nullable Reader staging;
 
   /// Copies bytes that cuFile has read from this reader's device to other devices; null before the
@@ -52,6 +55,7 @@ final class TransportReader implements AutoCloseable {
     this.sums = sums;
     this.growth = growth;
     this.host = new HostTransport(sums);
+    this.closing = List.of(this::closeStaging, this::closePassing, shifted::close, host::close);
   }
 
   /// Does one read. Copies to the device may still be running when this returns: see
@@ -220,14 +224,18 @@ final class TransportReader implements AutoCloseable {
   /// Waits for running reads and copies, even after a failure, and gives the buffers back.
   @Override
   public void close() {
-    Cleanup.runAll(List.of(this::closeStaging, this::closePassing, shifted::close, host::close));
+    Cleanup.runAll(closing);
   }
 
   private void closePassing() {
-    TargetCopies closing = passing;
+    TargetCopies passedOn = passing;
     passing = null;
-    if (closing != null) {
-      Cleanup.runAll(List.of(closing::drain, closing::close));
+    if (passedOn != null) {
+      try {
+        passedOn.drain();
+      } finally {
+        passedOn.close();
+      }
     }
   }
 

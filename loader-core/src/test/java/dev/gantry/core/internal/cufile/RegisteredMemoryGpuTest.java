@@ -21,7 +21,10 @@ import java.lang.foreign.ValueLayout;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Random;
 import jcuda.driver.CUdeviceptr;
@@ -111,15 +114,19 @@ class RegisteredMemoryGpuTest {
     }
   }
 
+  private final Map<Long, CudaDriver.DeviceMemory> allocated = new HashMap<>();
+
   private long allocate(long bytes) {
     try (var _ = context.enter()) {
-      return driver.allocateDevice(bytes);
+      CudaDriver.DeviceMemory memory = driver.allocateDevice(bytes);
+      allocated.put(memory.address(), memory);
+      return memory.address();
     }
   }
 
   private void free(long address) {
     try (var _ = context.enter()) {
-      driver.freeDevice(address);
+      driver.freeDevice(Objects.requireNonNull(allocated.remove(address)));
     }
   }
 

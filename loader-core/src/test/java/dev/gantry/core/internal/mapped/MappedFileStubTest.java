@@ -10,6 +10,7 @@ import dev.gantry.core.Location;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.memory.CudaContext;
 import dev.gantry.core.internal.memory.RegisteredPages;
+import dev.gantry.core.internal.natives.CudaDriver;
 import dev.gantry.core.internal.natives.Libc;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.core.internal.store.Stores;
@@ -83,7 +84,7 @@ class MappedFileStubTest {
   /// Gives up the registration and the mapping that the failed call has left.
   private void giveUp(long address, long registeredAt, long bytes) {
     try (var _ = context.enter()) {
-      context.driver().unpin(address + registeredAt);
+      context.driver().unpin(new CudaDriver.PinnedMemory(address + registeredAt, 1));
     }
     assertThat(Libc.INSTANCE.munmap(address, bytes)).isZero();
   }

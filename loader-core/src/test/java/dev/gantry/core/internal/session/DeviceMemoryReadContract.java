@@ -23,11 +23,12 @@ abstract class DeviceMemoryReadContract extends MemoryReadContract {
   @Override
   Block allocate(int bytes, byte value) {
     CudaDriver driver = context.driver();
-    long address;
+    CudaDriver.DeviceMemory memory;
     try (var _ = context.enter()) {
-      address = driver.allocateDevice(bytes);
-      driver.fill(address, value, bytes, CudaDriver.Stream.DEFAULT);
+      memory = driver.allocateDevice(bytes);
+      driver.fill(memory.address(), value, bytes, CudaDriver.Stream.DEFAULT);
     }
+    long address = memory.address();
     return new Block() {
       @Override
       public Memory memory() {
@@ -48,7 +49,7 @@ abstract class DeviceMemoryReadContract extends MemoryReadContract {
       public void close() {
         gantry.freeIdle();
         try (var _ = context.enter()) {
-          driver.freeDevice(address);
+          driver.freeDevice(memory);
         }
       }
     };
