@@ -7,6 +7,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import ai.djl.Model;
 import ai.djl.nn.SequentialBlock;
 import ai.djl.nn.core.Linear;
+import ai.djl.training.DefaultTrainingConfig;
+import ai.djl.training.Trainer;
+import ai.djl.training.loss.Loss;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.natives.Errno;
@@ -234,6 +237,11 @@ class CheckpointSaverTest {
       assertThatThrownBy(() -> saver.save(SaveRequest.builder().setStep(1).setModel(model).build()))
           .isInstanceOf(MisuseException.class)
           .hasMessageContaining("'01Linear_weight' is not initialised");
+      try (Trainer trainer = model.newTrainer(new DefaultTrainingConfig(Loss.l2Loss()))) {
+        assertThatThrownBy(() -> saver.save(1, model, trainer))
+            .isInstanceOf(MisuseException.class)
+            .hasMessageContaining("'01Linear_weight' is not initialised: initialise the trainer");
+      }
       assertThat(saver.list()).isEmpty();
       // The saver serves on.
       assertSaved(saver, 2);

@@ -440,6 +440,19 @@ class ParameterRulesTest {
   }
 
   @Test
+  void twoTensorsOfOneAlias() throws IOException {
+    Path file =
+        new WeightsFile()
+            .vector("old.gamma", DType.F32, 1)
+            .vector("older.gamma", DType.F32, 1)
+            .write(folder.resolve("aliases.safetensors"));
+    ParameterNames names =
+        ParameterNames.builder().rule("p", "weight").alias("{any}.gamma", "weight").build();
+    assertRefused(
+        file, parameters("p"), names, "'old.gamma'", "'older.gamma'", "both count as 'weight'");
+  }
+
+  @Test
   void aRuleForNoParameter() throws IOException {
     ParameterNames names = ParameterNames.builder().rule("p", "t").rule("layer{i}", "x{i}").build();
     assertRefused(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.djl;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,6 +14,7 @@ import dev.gantry.core.MalformedFileException;
 import dev.gantry.core.MisuseException;
 import dev.gantry.core.TensorShape;
 import dev.gantry.core.TransferException;
+import dev.gantry.core.internal.checksum.Crc32c;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.djl.internal.training.Optimizers;
 import dev.gantry.djl.internal.training.Training;
@@ -21,9 +23,11 @@ import dev.gantry.formats.internal.safetensors.SafetensorsOpener;
 import dev.gantry.formats.internal.safetensors.SafetensorsSums;
 import dev.gantry.formats.spi.StoredTensor;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.DoubleStream;
@@ -38,6 +42,10 @@ import org.junit.jupiter.api.io.TempDir;
 @ExtendWith(NoLeaks.class)
 class VerifiedLoadTest {
   private static final int MANY = 500_000;
+
+  /// Eight digits and the end of the line.
+  private static final int SUM_LENGTH = 9;
+
   private static final LoadOptions VERIFIED = LoadOptions.builder().optVerify(true).build();
 
   @TempDir private Path folder;
@@ -141,6 +149,15 @@ class VerifiedLoadTest {
     sums[sums.length - 1] ^= 1;
     Files.write(SafetensorsSums.sumsFile(file), sums);
     assertThatThrownBy(() -> load(VERIFIED)).hasMessageContaining("checksum-mismatch");
+    // A line that is no number, under the right sum of all lines.
+    int end = sums.length - SUM_LENGTH;
+    sums[end - 2] = 'z';
+    int sum = Crc32c.of(MemorySegment.ofArray(sums).asSlice(0, end));
+    System.arraycopy(HexFormat.of().toHexDigits(sum).getBytes(US_ASCII), 0, sums, end, 8);
+    Files.write(SafetensorsSums.sumsFile(file), sums);
+    assertThatThrownBy(() -> load(VERIFIED))
+        .isInstanceOf(MalformedFileException.class)
+        .hasMessageContaining("checksum-mismatch");
   }
 
   @Test

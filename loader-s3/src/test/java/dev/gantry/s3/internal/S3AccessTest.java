@@ -10,6 +10,7 @@ import com.sun.net.httpserver.HttpServer;
 import dev.gantry.core.CachePolicy;
 import dev.gantry.core.Location;
 import dev.gantry.core.MisuseException;
+import dev.gantry.core.TransferException;
 import dev.gantry.core.internal.store.SourceFile;
 import dev.gantry.testing.NoLeaks;
 import java.io.IOException;
@@ -39,6 +40,8 @@ class S3AccessTest {
 
   /// Another region than the one that is asked, in which the bucket is then; empty for the same.
   private volatile String region = "";
+
+  private volatile boolean tagged = true;
 
   @BeforeEach
   void start() throws IOException {
@@ -84,7 +87,9 @@ class S3AccessTest {
         exchange.getResponseBody().write(list);
         return;
       }
-      headers.set("ETag", "\"tag\"");
+      if (tagged) {
+        headers.set("ETag", "\"tag\"");
+      }
       headers.set("Last-Modified", "Tue, 24 Nov 2026 00:00:00 GMT");
       if (exchange.getRequestMethod().equals("HEAD")) {
         headers.set("Content-Length", String.valueOf(OBJECT.length));
@@ -139,6 +144,26 @@ class S3AccessTest {
     region = "eu-south-2";
     assertThatThrownBy(this::read)
         .hasMessageContaining("the bucket is in region eu-south-2: set AWS_REGION=eu-south-2");
+  }
+
+  @Test
+  void anObjectWithoutAVersionIsRefused() {
+    set("gantry.s3.anonymous", "true");
+    tagged = false;
+    assertThatThrownBy(this::read)
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("the server sends no ETag or no length");
+  }
+
+  @Test
+  void aClosedStoreOpensNothing() {
+    set("gantry.s3.anonymous", "true");
+    S3Store store = new S3Store();
+    store.close();
+    assertThatThrownBy(() -> store.open(FILE, CachePolicy.BUFFERED))
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("this session is closed");
+    assertThat(asked).isEmpty();
   }
 
   @Test

@@ -4,8 +4,11 @@ package dev.gantry.formats.internal.quantised;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import dev.gantry.core.DType;
+import dev.gantry.core.Extent;
 import dev.gantry.core.Location;
 import dev.gantry.core.MalformedFileException;
+import dev.gantry.core.TensorShape;
 import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.formats.internal.json.JsonTree;
 import dev.gantry.formats.internal.weights.TensorSlice;
@@ -15,12 +18,17 @@ import dev.gantry.formats.spi.Encoding;
 import dev.gantry.formats.spi.FileBytes;
 import dev.gantry.formats.spi.QuantisedInput;
 import dev.gantry.formats.spi.StoredTensor;
+import dev.gantry.formats.spi.WeightsCatalogue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.HashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SequencedMap;
+import java.util.Set;
 import java.util.stream.LongStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -29,6 +37,14 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// The values of each folder of quantised weights are those that its publisher's own code computes, to the bit.
 class QuantisedCorpusTest {
   private static final Path CORPUS = Path.of("src/test/resources/corpus/quantised");
+
+  /// Dtypes that no layout has, by their bits.
+  private static final Map<Integer, DType> OTHER =
+      Map.of(8, DType.BOOL, 16, DType.U16, 32, DType.U32, 64, DType.U64);
+
+  /// Names of parts whose bytes are a text, or which weights do not need.
+  private static final String NO_NUMBERS =
+      ".*(input|output|activation|weight_format|quant_state).*";
 
   private static List<Path> folders(boolean damaged) throws IOException {
     try (Stream<Path> all = Files.list(CORPUS)) {
@@ -88,6 +104,52 @@ class QuantisedCorpusTest {
   @MethodSource("damaged")
   void damageIsRefused(Path folder) {
     assertThatThrownBy(() -> open(folder)).isInstanceOf(MalformedFileException.class);
+  }
+
+  /// A scale, zero point or index whose dtype or shape is another one's is not taken for what it is not.
+  @ParameterizedTest
+  @MethodSource("good")
+  void partsOfAnotherDtypeOrShapeAreRefused(Path folder) {
+    WeightsCatalogue stored = WeightsFormats.open(GantrySession.shared(), Location.of(folder));
+    SequencedMap<String, StoredTensor> found = open(folder);
+    Set<String> seen = new HashSet<>(found.keySet());
+    quantised(folder)
+        .map(tensor -> ((Encoding.Quantised) tensor.encoding()).inputs().getFirst().tensor().name())
+        .forEach(seen::add);
+    for (StoredTensor part : stored.tensors().values()) {
+      if (seen.contains(part.name()) || part.name().matches(NO_NUMBERS)) {
+        continue;
+      }
+      // DeepSeek's experts are known by the dtype of their scales.
+      if (!part.name().endsWith(".scale")) {
+        DType other = OTHER.get(part.dtype().bits());
+        requireRefused(stored, new StoredTensor(part.name(), other, part.shape(), part.extent()));
+      }
+      TensorShape longer = TensorShape.of(2, part.shape().elements().orElseThrow(), 2);
+      Extent more =
+          new Extent(part.extent().file(), part.extent().offset(), 4 * part.extent().length());
+      requireRefused(stored, new StoredTensor(part.name(), part.dtype(), longer, more));
+      long[] shape = part.shape().toArray();
+      if (shape.length == 2 && shape[0] != shape[1] && Math.min(shape[0], shape[1]) > 1) {
+        TensorShape turned = TensorShape.of(shape[1], shape[0]);
+        requireRefused(stored, new StoredTensor(part.name(), part.dtype(), turned, part.extent()));
+      }
+    }
+  }
+
+  private static void requireRefused(WeightsCatalogue stored, StoredTensor part) {
+    SequencedMap<String, StoredTensor> tensors = new LinkedHashMap<>(stored.tensors());
+    tensors.put(part.name(), part);
+    WeightsCatalogue damaged =
+        new WeightsCatalogue(
+            stored.format(), stored.files(), tensors.values(), stored.metadata(), List.of());
+    assertThatThrownBy(
+            () -> QuantisedWeights.tensors(GantrySession.shared(), damaged),
+            "%s as %s %s",
+            part.name(),
+            part.dtype(),
+            part.shape())
+        .isInstanceOf(MalformedFileException.class);
   }
 
   /// Each rank's part is what the whole tensor has there, and the parts of the inputs are not larger than they must be.

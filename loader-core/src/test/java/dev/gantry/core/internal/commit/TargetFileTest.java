@@ -69,6 +69,31 @@ class TargetFileTest {
     source.release();
   }
 
+  /// Whoever clears away what killed saves have left may take it for that until it is locked.
+  @Test
+  void aFileThatIsRemovedBeforeItIsHeldIsMadeAnew() {
+    List<Path> made = new ArrayList<>();
+    FileCalls removing =
+        new ForwardingFileCalls(Libc.INSTANCE) {
+          @Override
+          public int open(Path file, int flags, int mode) {
+            made.add(file);
+            return super.open(file, flags, mode);
+          }
+
+          @Override
+          public int lock(int fd, int kind, long offset, long length) {
+            if (made.size() == 1) {
+              assertThat(unlink(made.getFirst())).isZero();
+            }
+            return super.lock(fd, kind, offset, length);
+          }
+        };
+    try (TargetFile file = TargetFile.create(removing, target, true, true)) {
+      assertThat(file.file()).exists().isEqualTo(made.getLast());
+    }
+  }
+
   @Test
   void doesNotReplaceASocketAsADeviceWouldBeReplaced() throws IOException {
     Path socket = folder.resolve("s");

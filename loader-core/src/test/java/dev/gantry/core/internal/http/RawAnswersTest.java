@@ -133,6 +133,14 @@ class RawAnswersTest {
     assertThat(connections).hasValue(2);
   }
 
+  /// They could pass for the answer to the next request.
+  @Test
+  void aConnectionWithBytesBehindItsAnswerIsNotUsedAgain() {
+    answer = RIGHT + RIGHT.replace("\r\nx", "\r\ny");
+    assertThat(read()).isEqualTo("x");
+    assertThat(connections).hasValue(2);
+  }
+
   @Test
   void aBodyMayEndWithItsConnection() {
     answersEach = 1;
@@ -163,12 +171,14 @@ class RawAnswersTest {
         "HTTP/1.1 206@Transfer-Encoding: gzip, chunked | encoded for its transfer",
         "HTTP/1.1 206@Transfer-Encoding: chunked@@many@ | a chunk of the answer has no length",
         "HTTP/1.1 206@Transfer-Encoding: chunked@@ffffffffffffffff@ | too long",
+        "HTTP/1.1 206@Range@Transfer-Encoding: chunked@@1@xy@0@ | is longer than it says",
         "HTTP/1.1 206@Long: 65536 | too long",
         "HTTP/1.1 206@Many: 65536 | too long"
       })
   void anAnswerThatIsNoneIsAnError(String sent, String reason) {
     answer =
-        sent.replace("@", "\r\n")
+        sent.replace("Range", "ETag: \"one\"@Content-Range: bytes 0-0/1")
+                .replace("@", "\r\n")
                 .replace("Long: 65536", "Long: " + "x".repeat(65536))
                 .replace("Many: 65536", "Many: x\r\n".repeat(16384))
             + "\r\n\r\n";

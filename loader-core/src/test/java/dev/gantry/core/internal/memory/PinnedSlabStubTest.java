@@ -58,12 +58,15 @@ class PinnedSlabStubTest {
   @Test
   void aReservationIsPinnedOutOf() {
     long before = HostMemory.promised();
-    try (Admission room = Admission.ofHost(2 * BYTES)) {
-      PinnedSlab slab = room.pin(context, BYTES);
-      assertThat(HostMemory.promised() - before).isEqualTo(BYTES);
-      slab.release();
+    // The second is pinned already.
+    for (int i = 0; i < 2; i++) {
+      try (Admission room = Admission.ofHost(2 * BYTES)) {
+        PinnedSlab slab = room.pin(context, BYTES);
+        assertThat(HostMemory.promised() - before).isEqualTo(BYTES);
+        slab.release();
+      }
+      assertThat(HostMemory.promised()).isEqualTo(before);
     }
-    assertThat(HostMemory.promised()).isEqualTo(before);
   }
 
   /// Pinning gigabytes takes seconds, in which others must not be refused.

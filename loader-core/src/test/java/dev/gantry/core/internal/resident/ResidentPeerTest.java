@@ -186,6 +186,35 @@ class ResidentPeerTest {
     Cleanup.join(server);
   }
 
+  /// Nothing is allocated for it.
+  @Test
+  void aCatalogueThatIsTooLongIsRefusedByItsHeader() {
+    byte[] header = header(Frames.PROTOCOL);
+    ByteBuffer.wrap(header).order(ByteOrder.LITTLE_ENDIAN).putInt(16, Integer.MAX_VALUE);
+    Thread server = answer(client -> LocalSockets.send(client, header, 0, List.of()));
+    assertThatThrownBy(() -> ResidentWeights.hold(location).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("the server's answer is not as its protocol says");
+    Cleanup.join(server);
+  }
+
+  /// As where this process may open no more files: the kernel leaves out what does not fit.
+  @Test
+  void aDescriptorThatDoesNotComeIsMissed() {
+    byte[] catalogue = catalogue("", "a", file("a", BYTES, 0, 0, 0, 0));
+    byte[] answer = Arrays.copyOf(header(Frames.PROTOCOL), 21 + catalogue.length);
+    ByteBuffer.wrap(answer)
+        .order(ByteOrder.LITTLE_ENDIAN)
+        .putInt(12, 1)
+        .putInt(16, catalogue.length);
+    System.arraycopy(catalogue, 0, answer, 21, catalogue.length);
+    Thread server = answer(client -> LocalSockets.send(client, answer, 0, List.of()));
+    assertThatThrownBy(() -> ResidentWeights.hold(location).close())
+        .isInstanceOf(TransferException.class)
+        .hasMessageContaining("0 of 1 descriptors came");
+    Cleanup.join(server);
+  }
+
   @Test
   void aServerThatTakesNoClientsIsGivenUp() throws IOException {
     try (ServerSocketChannel busy = ServerSocketChannel.open(StandardProtocolFamily.UNIX)) {

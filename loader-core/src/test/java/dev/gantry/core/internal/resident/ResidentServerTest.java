@@ -15,6 +15,7 @@ import dev.gantry.core.internal.session.GantrySession;
 import dev.gantry.core.internal.transport.TransferOptions;
 import dev.gantry.testing.ChildJvm;
 import dev.gantry.testing.NoLeaks;
+import dev.gantry.testing.OwnProcess;
 import dev.gantry.testing.stub.StubbedJvm;
 import java.io.IOException;
 import java.io.InputStream;
@@ -127,6 +128,16 @@ class ResidentServerTest {
       }
     }
     assertThat(log).noneMatch(line -> line.contains("answer"));
+  }
+
+  @Test
+  void theVersionBeforeIsGivenUp() throws IOException {
+    try (ResidentServer server = ResidentServer.listen(folder.resolve("s.sock"), log::add)) {
+      server.publish(image(session, file, 1, "weights"));
+      List<String> one = OwnProcess.programsDescriptors();
+      server.publish(image(session, file, 2, "weights"));
+      assertThat(OwnProcess.programsDescriptors()).isEqualTo(one);
+    }
   }
 
   /// The server reads nothing that a client sends: it takes it for the client's end.

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+package dev.gantry.core.internal.cache;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import dev.gantry.core.internal.natives.FileCalls;
+import dev.gantry.core.internal.natives.Libc;
+import dev.gantry.testing.ForwardingFileCalls;
+import dev.gantry.testing.NoLeaks;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Objects;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.ExtendWith;
+import org.junit.jupiter.api.io.TempDir;
+
+/// One file's entry beside other processes, which replace and remove entries.
+@ExtendWith(NoLeaks.class)
+class CacheEntryTest {
+  private static final FileCalls CALLS = Libc.INSTANCE;
+  private static final int ENTRY_BYTES = 8;
+
+  @TempDir private Path folder;
+  private Path blocks;
+  private Path data;
+  private long size;
+
+  @BeforeEach
+  void make() {
+    blocks = folder.resolve("one.blocks");
+    data = folder.resolve("one.data");
+    size = CacheEntry.BLOCK_BYTES + 100L;
+    try (CacheEntry made = CacheEntry.create(CALLS, blocks, data, size, false);
+        Arena arena = Arena.ofConfined()) {
+      made.put(1, arena.allocate(made.bytesOf(1)));
+    }
+  }
+
+  @Test
+  void anEntryThatWasReplacedWhileItWasOpenedIsNotUsed() {
+    FileCalls replaced =
+        new ForwardingFileCalls(CALLS) {
+          @Override
+          public int lock(int fd, int kind, long offset, long length) {
+            try {
+              Path other = Files.copy(blocks, folder.resolve("other"));
+              Files.move(other, blocks, StandardCopyOption.REPLACE_EXISTING);
+            } catch (IOException e) {
+              throw new UncheckedIOException(e);
+            }
+            return super.lock(fd, kind, offset, length);
+          }
+        };
+    CacheEntry found = CacheEntry.open(replaced, blocks, data, size);
+    assertThat(found).isNull();
+    CacheEntry.closeIfThere(found);
+  }
+
+  @Test
+  void anEntryThatSomeoneHasOpenIsNotRemoved() {
+    try (CacheEntry _ =
+        Objects.requireNonNull(CacheEntry.open(CALLS, blocks, data, size), "the entry")) {
+      assertThat(CacheEntry.remove(CALLS, blocks, data)).isFalse();
+    }
+    assertThat(CacheEntry.remove(CALLS, blocks, data)).isTrue();
+    assertThat(folder).isEmptyDirectory();
+  }
+
+  @Test
+  void aSumIsOfItsOwnBlockOnly() throws IOException {
+    try (CacheEntry entry = Objects.requireNonNull(CacheEntry.open(CALLS, blocks, data, size))) {
+      assertThat(entry.sum(0)).isEmpty();
+      assertThat(entry.sum(1)).isPresent();
+      try (FileChannel file =
+          FileChannel.open(blocks, StandardOpenOption.READ, StandardOpenOption.WRITE)) {
+        ByteBuffer last = ByteBuffer.allocate(ENTRY_BYTES);
+        assertThat(file.read(last, file.size() - ENTRY_BYTES)).isEqualTo(ENTRY_BYTES);
+        assertThat(file.write(last.flip(), file.size() - 2 * ENTRY_BYTES)).isEqualTo(ENTRY_BYTES);
+      }
+      assertThat(entry.sum(0)).isEmpty();
+    }
+  }
+}
