@@ -473,9 +473,12 @@ public final class GantrySession implements Session {
     try {
       rings.close();
     } finally {
-      engine.close();
-      // The engine has waited for running conversions, so the converters can be closed now.
-      converters.close();
+      try {
+        engine.close();
+      } finally {
+        // The engine has waited for running conversions, so the converters can be closed now.
+        converters.close();
+      }
     }
   }
 }

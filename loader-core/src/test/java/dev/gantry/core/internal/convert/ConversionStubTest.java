@@ -86,6 +86,16 @@ class ConversionStubTest {
     assertThat(cuda.count("modules")).isZero();
   }
 
+  @Test
+  void kernelsAreUnloadedAlsoIfTheEndOfTheSessionFails() {
+    convert(DType.BF16);
+    // This memory is idle, and the end frees it.
+    DeviceSlab.allocate(CudaContext.of(device), 4096).release();
+    cuda.fail("cuMemFree", 1, OUT_OF_RESOURCES, 0);
+    assertThatThrownBy(session::close).isInstanceOf(TransferException.class);
+    assertThat(cuda.count("modules")).isZero();
+  }
+
   /// The caller frees memory after a failure.
   @Test
   void aFailedLaunchWaitsForThoseBefore() {
