@@ -351,6 +351,13 @@ class BatchInferenceTest {
     assertThatThrownBy(() -> BatchInference.builder().build())
         .isInstanceOf(MisuseException.class)
         .hasMessage("setModel must be given (was null)");
+    assertThatThrownBy(() ->
+            BatchInference.builder()
+                .setModel(device -> model(weights, device))
+                .setInput("features")
+                .build())
+        .isInstanceOf(MisuseException.class)
+        .hasMessage("setInput and setOutput must be given (were 1 and 0 columns)");
   }
 
   @Test
