@@ -17,12 +17,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// NDArrays as the writers of shards take them, of any dtype and from any device: [#fields] and
-/// [#values] for a [ShardWriter][dev.gantry.formats.shards.ShardWriter]. A [WeightsWriter] takes the arrays themselves.
+/// Presents NDArrays of any dtype and device to the writers of shards: [#fields] and [#values] are
+/// arguments for a [ShardWriter][dev.gantry.formats.shards.ShardWriter]. A [WeightsWriter] accepts
+/// the arrays themselves.
 ///
-/// The bytes are the arrays' own: nothing is copied, unless an array does not lie densely in C order. Their
-/// memory stays until this is closed, even if the arrays are closed before; they must not change while a
-/// writer reads them. Close this after the write. Thread-safe.
+/// The bytes are the arrays' own memory; only an array that is not dense in C order is copied. The
+/// memory stays allocated until [#close], even if the arrays are closed before. The arrays must
+/// not change while a writer reads them. Close the instance after the write. Thread-safe.
 public final class ArraySources implements AutoCloseable {
   private final SequencedMap<String, ArrayMemory> memories = new LinkedHashMap<>();
 
@@ -49,8 +50,8 @@ public final class ArraySources implements AutoCloseable {
 
   /// Takes arrays under the names of the map, in its order.
   ///
-  /// @throws MisuseException if one is sparse, of strings, of a type that
-  ///     [DType][dev.gantry.core.DType] does not have, or another engine's
+  /// @throws MisuseException if an array is sparse, of strings, of a type that
+  ///     [DType][dev.gantry.core.DType] does not have, or of another engine
   public static ArraySources of(Map<String, NDArray> arrays) {
     MisuseException.requireGiven("arrays", arrays);
     ArraySources sources = new ArraySources();
@@ -117,7 +118,7 @@ public final class ArraySources implements AutoCloseable {
     return Collections.unmodifiableSequencedMap(values);
   }
 
-  /// Gives up the arrays' memory. Idempotent.
+  /// Releases the arrays' memory. Closing twice does nothing.
   @Override
   public void close() {
     memories.values().forEach(ArrayMemory::close);

@@ -24,27 +24,28 @@ import org.slf4j.LoggerFactory;
 /// Saves checkpoints during a training by `EasyTrain.fit`, or by any loop that calls the trainer's
 /// listeners.
 ///
-/// A checkpoint holds the training's state exactly after its step; at the end of an epoch, after the
-/// validation. DJL calls its listeners for a batch when the gradients are computed and before the
-/// step. If a checkpoint of this step is due, the listener then copies what the forward pass has
-/// changed. It saves the rest when the next batch, the end of the epoch or the end of the training
-/// shows that the step was made. If one step uses the gradients of several batches, the listener
-/// counts steps, not batches. It does not save a step that failed.
+/// A checkpoint holds the training's state exactly after its step; at the end of an epoch, after
+/// the validation. DJL calls its listeners for a batch after the gradients are computed and before
+/// the step. If a checkpoint of this step is due, the listener then copies the values that the
+/// forward pass has changed. It saves the other values when the next batch, the end of the epoch
+/// or the end of the training shows that the step was made. If one step uses the gradients of
+/// several batches, the listener counts steps, not batches. It does not save a step that failed.
 ///
-/// When the training ends after an epoch, and its last step was not saved, the listener saves that, too.
+/// When the training ends after an epoch, and its last step was not saved, the listener saves that
+/// step, too.
 ///
 /// With [SaveMode#OVERLAPPED], it saves within `Trainer#step`, when the last parameter is updated.
 /// When training begins, it has the saver prepare the memory for snapshots.
 ///
-/// A failed save is thrown into the training, unless `optLogFailedSaves` is chosen. A failed asynchronous
-/// save is thrown by the next save or, at the latest, by `Trainer#close`; then call that again, or close
-/// the model.
+/// A failed save is thrown into the training, unless `optLogFailedSaves` is chosen. The failure of
+/// an asynchronous save is thrown by the next save or, at the latest, by `Trainer#close`; if it is
+/// thrown there, call `Trainer#close` again, or close the model.
 ///
-/// DJL calls listeners in the order in which they were added. Add this one after DJL's
-/// `EvaluatorTrainingListener`: then the checkpoint at the end of an epoch has that epoch's results
-/// as metrics, such as `validate_loss`. A checkpoint within an epoch has none. Add it before
-/// `EarlyStoppingListener`, which ends the training at the end of an epoch and so skips the
-/// listeners after it.
+/// DJL calls listeners in the order in which they were added. Add this listener after DJL's
+/// `EvaluatorTrainingListener`, so that the checkpoint at the end of an epoch has that epoch's
+/// results as metrics, such as `validate_loss`. A checkpoint within an epoch has no metrics. Add
+/// this listener before `EarlyStoppingListener`, which ends the training at the end of an epoch
+/// and skips the listeners after it.
 ///
 /// At the first batch, the listener throws a [dev.gantry.core.MisuseException] if `EarlyStoppingListener`
 /// comes first, if it saves epochs and `optKeepBest` names a metric that this training does not have, or if
@@ -71,7 +72,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// The last step that was saved, or restored.
   private long savedStep;
 
-  /// Null before the first batch.
+  /// The counter of steps; null before the first batch.
   private @Nullable OptimizerState counter;
 
   private Instant lastSave;
@@ -89,8 +90,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   private boolean toldOfDataset;
 
-  /// A checkpoint that is due after the step to come; or, at the end of an epoch, one that is due if the
-  /// training ends there.
+  /// A checkpoint that is due after the next step; or, at the end of an epoch, a checkpoint that
+  /// is saved only if the training ends there.
   private record Due(
       boolean epochEnd,
       TrainingMoment moment,
@@ -121,8 +122,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   @Override
   public void onTrainingBatch(Trainer trainer, BatchData batchData) {
     if (!begun) {
-      // Checked here and not when training begins, because listeners may be added to an existing
-      // trainer.
+      // The listeners are checked here and not when training begins, because listeners may be
+      // added to an existing trainer.
       checkListeners(trainer);
       var _ = saver.prepare(trainer.getModel(), trainer);
       restoredState
@@ -137,8 +138,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     savedInStep = false;
     epochOver = datasetEpochOver.getAsBoolean();
     if (isDue(step + 1)) {
-      // Asks the dataset before the copy is made: if that threw afterwards, nobody would close the
-      // copy.
+      // The dataset is asked before the copy is made: if asking threw afterwards, nothing would
+      // close the copy.
       Optional<String> dataset = datasetState.get();
       due = new Due(false, saver.moment(trainer), dataset, Map.of());
       if (saver.overlaps()) {
@@ -151,7 +152,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Saves as soon as the step is made, so that the snapshot overlaps the next batch.
   private void saveInStep(Trainer trainer) {
     Due now = due;
-    // The end of an epoch is saved by onEpoch.
+    // [#onEpoch] saves the end of an epoch.
     if (now != null && !epochOver) {
       OptimizerState counts = counter(trainer);
       if (counts.isStepped()) {
@@ -173,7 +174,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     if (everyEpochs > 0 && epoch % everyEpochs == 0) {
       saveEpoch(trainer);
     } else if (savedInStep || (stepped && due != null)) {
-      // The step was the epoch's last, so the training can resume from here too.
+      // The step was the epoch's last, so a training can resume from the end of the epoch.
       saveEpoch(trainer);
     } else if (step > savedStep) {
       drop();
@@ -184,7 +185,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  /// Saves the end of an epoch; the dataset's state is then the beginning of the next one.
+  /// Saves the end of an epoch. The saved state of the dataset is the beginning of the next epoch.
   private void saveEpoch(Trainer trainer) {
     drop();
     save(
@@ -238,16 +239,17 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     boolean _ = orLog(saver::await);
   }
 
-  /// Saves the end of a training unless the trainer has other values by now.
+  /// Saves the end of a training, unless the trainer's values have changed since the epoch ended.
   private void saveEnd(Trainer trainer, Due end) {
     if (counter(trainer).isUnchanged() && saver.restores() == restoresBefore) {
-      // Waits for the save under way: the busy policy might otherwise skip this one.
+      // The save under way is awaited first, since the busy policy might otherwise skip this save.
       boolean _ = orLog(saver::await);
       save(trainer, Optional.of(end.moment()), end.datasetState(), end.metrics());
     }
   }
 
-  /// Closes the copy that is saved only if the training ends here: it goes on.
+  /// Closes the copy of the epoch's end, which would be saved only if the training had ended
+  /// there.
   private void dropEpochEnd() {
     if (due != null && due.epochEnd()) {
       drop();
@@ -257,7 +259,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
   /// Counts the step that was made since the last batch, and saves it if a checkpoint is due.
   private void settle(Trainer trainer) {
     if (epochOver) {
-      // The evaluation failed, or the loop does not call onEpoch: the dataset is at the next epoch.
+      // The dataset is at the next epoch already: the evaluation failed, or the loop does not call
+      // [#onEpoch].
       epoch++;
       epochOver = false;
     }
@@ -309,7 +312,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
           var _ = saver.save(request.build(), moment);
           savedStep = step;
         };
-    // Tries again: the failure may be that of an earlier save, which is thrown only once.
+    // The save is tried again, because the failure may be that of an earlier save, which is thrown
+    // only once.
     if (!orLog(save) && saver.isAsync()) {
       boolean _ = orLog(save);
     }
@@ -318,7 +322,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
   /// Runs a save. With `optLogFailedSaves`, logs a failure of a file or device instead of throwing it.
   ///
-  /// @return false where it failed and was logged
+  /// @return false if the save failed and the failure was logged
   private boolean orLog(Runnable save) {
     try {
       save.run();
@@ -339,7 +343,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
     }
   }
 
-  /// Makes [CheckpointListener]s. For one thread.
+  /// Makes [CheckpointListener]s. Not thread-safe.
   public static final class Builder {
     private @Nullable CheckpointSaver saver;
     private long everySteps;
@@ -355,30 +359,30 @@ public final class CheckpointListener extends TrainingListenerAdapter {
 
     private Builder() {}
 
-    /// The saver, which you close after the trainer. A save that its policy skips counts as saved: the
-    /// next one is made when it is due.
+    /// The saver, which you close after the trainer. A save that its policy skips counts as saved,
+    /// so the next save is made when it is due.
     public Builder setSaver(CheckpointSaver chosen) {
       saver = MisuseException.requireGiven("setSaver", chosen);
       return this;
     }
 
-    /// Saves after each step whose number is a multiple of this; default: not by steps.
+    /// Saves after each step whose number is a multiple of `steps`; default: not by steps.
     public Builder optEverySteps(long steps) {
       MisuseException.requireRange("optEverySteps", steps, 1, Long.MAX_VALUE);
       everySteps = steps;
       return this;
     }
 
-    /// Saves at the end of each epoch whose number, from 1, is a multiple of this; default: not by
-    /// epochs.
+    /// Saves at the end of each epoch whose number, from 1, is a multiple of `epochs`; default:
+    /// not by epochs.
     public Builder optEveryEpochs(long epochs) {
       MisuseException.requireRange("optEveryEpochs", epochs, 1, Long.MAX_VALUE);
       everyEpochs = epochs;
       return this;
     }
 
-    /// Saves after the first step that is made when this time has passed since the last save, or since
-    /// [#build].
+    /// Saves after the first step that is made after this time has passed since the last save, or
+    /// since [#build].
     public Builder optEvery(Duration time) {
       MisuseException.requireGiven("optEvery", time);
       if (time.isNegative()) {
@@ -388,17 +392,17 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Whether a save that fails, for example because the disk is full, is logged as an error while the
-    /// training goes on: the next save is made when it is due. Default: the failure is thrown into the
-    /// training. Misuse is thrown always.
+    /// Whether the failure of a save, for example because the disk is full, is logged as an error
+    /// while the training goes on. The next save is made when it is due. Default: the failure is
+    /// thrown into the training. A [MisuseException] is always thrown.
     public Builder optLogFailedSaves(boolean chosen) {
       logsFailedSaves = chosen;
       return this;
     }
 
-    /// Gives the dataset's position; called when a batch has been taken from it. After the last batch
-    /// of an epoch it must say that nothing is left of this epoch. If the evaluation fails then, the
-    /// epoch does not count as completed.
+    /// Sets a supplier of the dataset's position, which is called after a batch has been taken
+    /// from the dataset. After the last batch of an epoch, the position must be the end of this
+    /// epoch. If the evaluation fails then, the epoch does not count as completed.
     public Builder optDatasetState(Supplier<Optional<String>> state) {
       datasetState = MisuseException.requireGiven("optDatasetState", state);
       datasetEpochOver = () -> false;
@@ -414,8 +418,8 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// Counts steps and epochs from those of a restored training; default: from 0. If the dataset was not
-    /// restored, too, so that it repeats batches, the log says so at the first batch.
+    /// Counts steps and epochs from those of a restored training; default: from 0. If the dataset
+    /// was not restored, it repeats batches, which is logged at the first batch.
     public Builder optFrom(RestoredTraining restored) {
       MisuseException.requireGiven("optFrom", restored);
       step = restored.step();
@@ -436,7 +440,7 @@ public final class CheckpointListener extends TrainingListenerAdapter {
       return this;
     }
 
-    /// @throws MisuseException if the saver is missing, or none of the options says when to save
+    /// @throws MisuseException if the saver is missing, or no option that says when to save is set
     public CheckpointListener build() {
       if (everySteps == 0 && everyEpochs == 0 && interval == null) {
         throw new MisuseException(

@@ -35,19 +35,22 @@ import org.jspecify.annotations.Nullable;
 
 /// Saves checkpoints of a training into a folder, and restores them, in this process or another.
 ///
-/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators, step and epoch. A
-/// training that resumes from it makes the same steps as the uninterrupted one, bit for bit, if its kernels are
-/// deterministic. Gradients that wait for a step are not saved. A save that has been reported is complete on the
-/// disk. If the process or the machine dies before that, the earlier checkpoints stay as they are. The parameters are
-/// ordinary safetensors files: you can open a checkpoint's folder as a model, with [Weights] or another reader.
+/// A checkpoint holds the model's parameters, the optimizer's state, the random number generators,
+/// step and epoch. A training that resumes from it makes the same steps as the uninterrupted one,
+/// bit for bit, if its kernels are deterministic. Gradients that wait for a step are not saved. A
+/// save that has been reported is complete on the disk. If the process or the machine dies during
+/// a save, the earlier checkpoints do not change. The parameters are ordinary safetensors files:
+/// you can open a checkpoint's folder as a model, with [Weights] or another reader.
 ///
-/// Parameters are named by their paths, as in `Block#getParameters`; one with several paths is saved once. Supported
-/// optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and Adadelta, and subclasses of these that keep no
-/// state of their own: fields that may be state are refused.
+/// Parameters are named by their paths, as in `Block#getParameters`; a parameter with several
+/// paths is saved once. Supported optimizers are DJL's Adam, AdamW, Sgd, Nag, RmsProp, Adagrad and
+/// Adadelta, and subclasses of them without state of their own; a subclass with fields that may be
+/// state is refused.
 ///
-/// A saver saves one model. A training of several, such as a GAN, has a saver with a folder of its own for each. Only
-/// one saver at a time, over all processes, can have a folder open. Call its methods on the thread that steps the
-/// trainer; another thread writes asynchronous saves. After [#close], all calls throw a [MisuseException].
+/// A saver saves one model. A training of several models, such as a GAN, needs a saver with a
+/// folder of its own for each model. Only one saver of all processes can have a folder open at a
+/// time. Call its methods on the thread that steps the trainer; another thread writes asynchronous
+/// saves. After [#close], all calls throw a [MisuseException].
 public final class CheckpointSaver implements AutoCloseable {
   private final Checkpoints checkpoints;
   private final CheckpointStore store;
@@ -83,16 +86,16 @@ public final class CheckpointSaver implements AutoCloseable {
     return save(SaveRequest.builder().setStep(step).setModel(model).optTrainer(trainer).build());
   }
 
-  /// Saves a checkpoint. With [SaveMode#SYNC], it is on the disk when this returns. With [SaveMode#ASYNC],
-  /// this returns when a snapshot is taken: the tensors may change, and the future completes when
-  /// the checkpoint is on the disk. A failed save is also rethrown, once, by the next call that
-  /// saves, restores, waits or closes, so it cannot go unnoticed.
+  /// Saves a checkpoint. With [SaveMode#SYNC], it is on the disk when this returns. With
+  /// [SaveMode#ASYNC], this returns after a snapshot is taken; the tensors may change then, and
+  /// the future completes when the checkpoint is on the disk. A failed save is also rethrown,
+  /// once, by the next call that saves, restores, waits or closes, so it cannot go unnoticed.
   ///
   /// @return the outcome of the save; with [SaveMode#SYNC], it is complete
   /// @throws TransferException if a file or device fails, or an earlier save failed
-  /// @throws MisuseException if the trainer is of another model, a parameter is not initialised,
-  ///     its type has no name here, the optimizer is none of those that can be saved, or this has saved
-  ///     another model, which is open still
+  /// @throws MisuseException if the trainer is of another model, a parameter is not initialised or
+  ///     has a type that cannot be saved, the optimizer is not supported, or this saver has saved
+  ///     another model that is still open
   public CompletableFuture<SaveOutcome> save(SaveRequest request) {
     MisuseException.requireGiven("request", request);
     requireOpen();
@@ -105,13 +108,13 @@ public final class CheckpointSaver implements AutoCloseable {
     return saves.save(request, moment);
   }
 
-  /// Takes the memory for snapshots in the background, so that the first save stops the training no
-  /// longer than later ones. A [CheckpointListener] does that by itself. With [SaveMode#SYNC] there are no
-  /// snapshots, and this does nothing. If there is no room, the log says so.
+  /// Takes the memory for snapshots in the background, so that the first save stops the training
+  /// no longer than later saves. A [CheckpointListener] calls this by itself. With [SaveMode#SYNC]
+  /// there are no snapshots, and this does nothing. Too little memory is logged.
   ///
-  /// @param trainer that has been initialised; it may train meanwhile
-  /// @return a future that completes when the memory is allocated, or cannot be; a save that comes sooner
-  ///     waits for it
+  /// @param trainer an initialised trainer; it may train meanwhile
+  /// @return a future that completes when the memory is allocated, or its allocation has failed. A
+  ///     save that is requested before waits for the memory
   /// @throws MisuseException as [#save(SaveRequest)]
   public CompletableFuture<Void> prepare(Model model, Trainer trainer) {
     MisuseException.requireGiven("model", model);
@@ -120,8 +123,8 @@ public final class CheckpointSaver implements AutoCloseable {
     return saves.prepare(model, trainer);
   }
 
-  /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call it before you change
-  /// parameters otherwise than by `Trainer#step`, which waits by itself.
+  /// Waits until no snapshot is being taken any more. With [SaveMode#OVERLAPPED], call this before
+  /// you change parameters in any other way than by `Trainer#step`, which waits by itself.
   public void awaitSnapshot() {
     requireOpen();
     saves.queue().ifPresent(SaveQueue::awaitSnapshot);
@@ -142,14 +145,14 @@ public final class CheckpointSaver implements AutoCloseable {
     return saves.queue().isPresent();
   }
 
-  /// How many checkpoints this has restored.
+  /// How many checkpoints this saver has restored.
   long restores() {
     return restores;
   }
 
   /// Waits until all saves are on the disk.
   ///
-  /// @throws TransferException if one failed and no call has thrown that yet
+  /// @throws TransferException if a save failed and no call has thrown its failure yet
   public void await() {
     requireOpen();
     saves.queue().ifPresent(SaveQueue::await);
@@ -164,8 +167,9 @@ public final class CheckpointSaver implements AutoCloseable {
     store.awaitUploads();
   }
 
-  /// All checkpoints on the disk, in the order in which they were saved; of one step, only the last.
-  /// Checkpoints with a damaged manifest are left out, and the log warns of them.
+  /// All checkpoints on the disk, in the order in which they were saved. If a step was saved
+  /// several times, only the last of its checkpoints is listed. Checkpoints with a damaged
+  /// manifest are left out, and a warning is logged.
   ///
   /// @throws TransferException if the folder or a manifest cannot be read
   public List<StoredCheckpoint> list() {
@@ -183,7 +187,7 @@ public final class CheckpointSaver implements AutoCloseable {
 
   /// The best checkpoint of [#list] by `optKeepBest`, or empty if none has its metric.
   ///
-  /// @throws MisuseException if this was built without `optKeepBest`
+  /// @throws MisuseException if the saver was built without `optKeepBest`
   public Optional<StoredCheckpoint> best() {
     Retention.Best best =
         keepBest.orElseThrow(() ->
@@ -194,10 +198,11 @@ public final class CheckpointSaver implements AutoCloseable {
   /// Restores the checkpoint that was saved last. If there is none, it changes nothing. With `optRemote`, a
   /// checkpoint of the other store that was saved later than those on the disk is copied to the disk first.
   ///
-  /// If that checkpoint is damaged, and the other store has a whole copy of it, the copy takes its place on
-  /// the disk. If there is no such copy and `optFallBack` is set, the last intact checkpoint before it is
-  /// restored. A checkpoint with a damaged manifest counts as the last, unless its folder's name or the rest
-  /// of the manifest shows that another was saved after it.
+  /// If that checkpoint is damaged, and the other store has an intact copy of it, the copy
+  /// replaces it on the disk. If there is no such copy and `optFallBack` is set, the last intact
+  /// checkpoint before it is restored. A checkpoint with a damaged manifest counts as the last,
+  /// unless its folder's name or the readable part of the manifest shows that another checkpoint
+  /// was saved after it.
   ///
   /// @param trainer that has been initialised, or null: see [#restore(long, Model, Trainer)]
   /// @throws MalformedFileException if the checkpoint is damaged; names the file and, if one is
@@ -212,11 +217,12 @@ public final class CheckpointSaver implements AutoCloseable {
     return choice.restore(OptionalLong.empty(), target).map(this::restored);
   }
 
-  /// Restores what a request says, of the checkpoint of its step as [#restore(long, Model, Trainer)] does, or
-  /// as [#restoreLatest] does. Parts of a training go into another one that way: into a model with a new head,
-  /// or to another optimizer.
+  /// Restores all or a part of a checkpoint, as the request says. If the request has a step, the
+  /// checkpoint is chosen as by [#restore(long, Model, Trainer)], otherwise as by
+  /// [#restoreLatest]. Use this to continue with a changed training, for example with a new head
+  /// or another optimizer.
   ///
-  /// @throws MisuseException as these; also if nothing would be restored
+  /// @throws MisuseException if one of these methods throws it, or if nothing would be restored
   public Optional<RestoredTraining> restore(RestoreRequest request) {
     MisuseException.requireGiven("request", request);
     await();
@@ -229,11 +235,12 @@ public final class CheckpointSaver implements AutoCloseable {
     return RestoredTraining.of(restored);
   }
 
-  /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are checked
-  /// before anything changes. Then the checkpoint is loaded part by part into the existing arrays, which
-  /// takes no more memory on the trainer's device than one part (512 MiB, or a single larger row). If the
-  /// load fails after the first part, the exception says that values are mixed: restore again. A random
-  /// number generator that was not saved, such as another device's, stays as it is.
+  /// Restores the checkpoint of a step. Names, shapes, types and (see `optVerify`) checksums are
+  /// checked before anything changes. Then the checkpoint is loaded part by part into the existing
+  /// arrays, which takes no more memory on the trainer's device than one part (512 MiB, or a
+  /// single larger row). If the load fails after the first part, the exception says that values
+  /// are mixed: restore again. A random number generator that was not saved, such as that of
+  /// another device, keeps its state.
   ///
   /// @param trainer that has been initialised; or null to restore the model's parameters only. Then
   ///     a parameter without an array gets the loaded one, and an initialised one keeps its array,
@@ -278,7 +285,7 @@ public final class CheckpointSaver implements AutoCloseable {
     }
   }
 
-  /// Makes [CheckpointSaver]s. For one thread.
+  /// Makes [CheckpointSaver]s. Not thread-safe.
   public static final class Builder extends WeightsWriter.Options<Builder> {
     private @Nullable Path path;
     private int keepLast;
@@ -308,8 +315,8 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Keeps the last `count` checkpoints, and those that other rules keep. Without any rule, all
-    /// checkpoints are kept. The last one is always kept.
+    /// Keeps the last `count` checkpoints, besides those that other rules keep. Without any rule,
+    /// all checkpoints are kept. The last checkpoint is always kept.
     public Builder optKeepLast(int count) {
       MisuseException.requireRange("optKeepLast", count, 0, Integer.MAX_VALUE);
       keepLast = count;
@@ -323,9 +330,10 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Keeps the best `count` checkpoints by a metric that is saved with them; of equals, those that
-    /// were saved first. A checkpoint without the metric is never among them. A [CheckpointListener]
-    /// saves the results of DJL's evaluators, such as `validate_loss` and `validate_Accuracy`.
+    /// Keeps the best `count` checkpoints by a metric that is saved with them. Among checkpoints
+    /// with equal metrics, those that were saved first count as better. A checkpoint without the
+    /// metric is never among the best. A [CheckpointListener] saves the results of DJL's
+    /// evaluators, such as `validate_loss` and `validate_Accuracy`.
     public Builder optKeepBest(String metric, int count, Retention.Goal goal) {
       MisuseException.requireRange("count of optKeepBest", count, 1, Integer.MAX_VALUE);
       MisuseException.requireGiven("metric of optKeepBest", metric);
@@ -334,13 +342,14 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// A folder of another store, such as `s3://bucket/run-7`, that checkpoints are copied to in the
-    /// background when they are on the disk. The same rules as on the disk say which of them stay. Default:
-    /// there are no copies.
+    /// A folder of another store, such as `s3://bucket/run-7`, to which checkpoints are copied in
+    /// the background after they are on the disk. The same rules as on the disk decide which
+    /// copies are kept. Default: there are no copies.
     ///
-    /// An upload that fails is tried again with the next save. A checkpoint stays on the disk while it is
-    /// uploaded, and the last one until it has been. One saver at a time may have the folder: an earlier
-    /// one's uploads fail from then on. The store must answer when the saver is built.
+    /// An upload that fails is tried again with the next save. A checkpoint stays on the disk
+    /// while it is being uploaded, and the last checkpoint stays until its upload is complete.
+    /// Only one saver at a time may use the folder: as soon as another saver opens it, the uploads
+    /// of the earlier saver fail. The store must answer when the saver is built.
     ///
     /// @throws MisuseException if it is no location of another store
     public Builder optRemote(String folder) {
@@ -348,21 +357,22 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Does what [#optRemote(String)] does, with separate rules that say which copies stay.
+    /// Does what [#optRemote(String)] does, with separate rules that decide which copies are kept.
     public Builder optRemote(String folder, Retention kept) {
       remoteRetention = MisuseException.requireGiven("retention of optRemote", kept);
       return optRemote(folder);
     }
 
-    /// Makes each checkpoint's folder also one of `torch.distributed.checkpoint`, from which PyTorch continues: see
-    /// [Checkpoints#saveDcp]. Its two files take as much memory and space once more, and go with the checkpoint. The
-    /// rules say what the model's tensors are called there.
+    /// Also writes each checkpoint in the format of `torch.distributed.checkpoint`, from which
+    /// PyTorch can continue: see [Checkpoints#saveDcp]. The two files of this format double the
+    /// memory and the disk space of a checkpoint, and are removed with it. The rules give the
+    /// names of the model's tensors in this format.
     public Builder optDcp(ParameterNames names) {
       dcp = MisuseException.requireGiven("optDcp", names);
       return this;
     }
 
-    /// Says when a save returns; default: when the checkpoint is on the disk.
+    /// Sets when a save returns; default: when the checkpoint is on the disk.
     public Builder optMode(SaveMode chosen) {
       mode = MisuseException.requireGiven("optMode", chosen);
       return this;
@@ -374,21 +384,23 @@ public final class CheckpointSaver implements AutoCloseable {
       return this;
     }
 
-    /// Says what a save does while another one is being written; default: it waits.
+    /// Sets what a save does while another save is being written; default: it waits.
     public Builder optBusyPolicy(BusyPolicy chosen) {
       busyPolicy = MisuseException.requireGiven("optBusyPolicy", chosen);
       return this;
     }
 
-    /// How many bytes snapshots may take on each device and in host memory; default: none on a device, and as
-    /// much host memory as there is. Not for [SaveMode#SYNC]. A snapshot on the device is faster than one in
-    /// host memory. A save whose snapshot finds no room is written before the call returns.
+    /// How many bytes snapshots may take on each device and in host memory; default: none on a
+    /// device, and seven eighths of the available host memory. Not allowed with [SaveMode#SYNC]. A
+    /// snapshot on the device is faster than a snapshot in host memory. If there is too little
+    /// memory for a snapshot, the checkpoint is written before the save returns.
     public Builder optSnapshots(long deviceBytes, long hostBytes) {
       snapshots = new SnapshotLimits(deviceBytes, hostBytes);
       return this;
     }
 
-    /// Whether a restore compares the tensors' checksums; default: true. Sizes, and checksums of headers and manifests, are.
+    /// Whether a restore compares the tensors' checksums; default: true. The sizes of files, and
+    /// the checksums of headers and manifests, are always compared.
     public Builder optVerify(boolean chosen) {
       verify = chosen;
       return this;
@@ -403,16 +415,17 @@ public final class CheckpointSaver implements AutoCloseable {
     }
 
     /// A state of your own that the training needs, such as how many numbers a transform of the
-    /// dataset has drawn from a `java.util.Random`. It is saved and restored with a trainer, and
-    /// neither without one. A state that was not saved stays as it is, and the log says so.
+    /// dataset has drawn from a `java.util.Random`. It is saved and restored together with a
+    /// trainer, and never without a trainer. If a state was not saved, a restore does not call its
+    /// function and logs this.
     ///
-    /// Both functions are called on the thread that saves or restores. A [CheckpointListener] saves
-    /// the state as it was when the step's batch had come.
+    /// Both functions are called on the thread that saves or restores. A [CheckpointListener]
+    /// saves the state that was current after the step's batch had been taken.
     ///
-    /// @param name of the state in the checkpoint
+    /// @param name the name of the state in the checkpoint
     /// @param save returns the state as a text; its exceptions are thrown by the save
-    /// @param restore takes that text; its exceptions are thrown by the restore, after parameters
-    ///     and optimizer have been restored
+    /// @param restore receives that text; its exceptions are thrown by the restore, after
+    ///     parameters and optimizer have been restored
     /// @throws MisuseException if the name was given before
     public Builder optState(String name, Supplier<String> save, Consumer<String> restore) {
       UserStates.add(userStates, name, save, restore);
@@ -433,8 +446,9 @@ public final class CheckpointSaver implements AutoCloseable {
     /// Opens the folder, and removes the files of interrupted saves; with `optRemote`, also from the other
     /// store.
     ///
-    /// @throws MisuseException if there is no directory, another saver has it open, `optSnapshots`
-    ///     is chosen with [SaveMode#SYNC], or files cannot be copied to where `optRemote` says
+    /// @throws MisuseException if no path is set, another saver has the folder open,
+    ///     `optSnapshots` is chosen with [SaveMode#SYNC], or files cannot be copied to where
+    ///     `optRemote` says
     /// @throws TransferException if a file operation fails, or the other store does not answer or refuses
     public CheckpointSaver build() {
       if (mode == SaveMode.SYNC && !snapshots.equals(SnapshotLimits.DEFAULT)) {

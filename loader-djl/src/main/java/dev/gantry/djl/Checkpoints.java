@@ -22,9 +22,10 @@ import java.util.SortedSet;
 import java.util.TreeSet;
 import java.util.function.Function;
 
-/// Reads the checkpoints that a [CheckpointSaver] saved into a folder. A training may have the folder open
-/// and save meanwhile. If it removes an old checkpoint before that is loaded, the load fails with ENOENT:
-/// open the latest anew. Nothing is held open between calls. Immutable.
+/// Reads the checkpoints that a [CheckpointSaver] saved into a folder. A training may have the
+/// folder open and save meanwhile. If it removes an old checkpoint before that checkpoint is
+/// loaded, the load fails with ENOENT; open the latest checkpoint again then. No file is held open
+/// between calls. Immutable.
 ///
 /// [#saveDcp] and [#restoreDcp] exchange trainings with PyTorch.
 public final class Checkpoints {
@@ -41,9 +42,9 @@ public final class Checkpoints {
     return at(folder, GantrySession.shared());
   }
 
-  /// Reads the checkpoints of a folder, which may be in another store: where `optRemote` of a
-  /// [CheckpointSaver] copies them to, such as `s3://bucket/run-7`. Loads from there compare the checksum of
-  /// each tensor, as with [LoadOptions.Builder#optVerify].
+  /// Reads the checkpoints of a folder, which may be a folder of another store to which
+  /// `optRemote` of a [CheckpointSaver] copies them, such as `s3://bucket/run-7`. Loads from
+  /// another store compare the checksum of each tensor, as with [LoadOptions.Builder#optVerify].
   ///
   /// @param folder a path or a URI
   public static Checkpoints at(String folder) {
@@ -62,8 +63,9 @@ public final class Checkpoints {
     return new Checkpoints(Location.of(MisuseException.requireGiven("folder", folder)), session);
   }
 
-  /// Lists all checkpoints of a local folder, in the order in which they were saved; of one step, only the
-  /// last. Checkpoints with a damaged manifest are left out, and the log warns of them.
+  /// Lists all checkpoints of a local folder, in the order in which they were saved. If a step was
+  /// saved several times, only the last of its checkpoints is listed. Checkpoints with a damaged
+  /// manifest are left out, and a warning is logged.
   ///
   /// @throws MisuseException if the folder is not local
   /// @throws dev.gantry.core.TransferException if the folder or a manifest cannot be read
@@ -74,8 +76,8 @@ public final class Checkpoints {
   /// Opens the model of the checkpoint that was saved last. Its tensors have the parameters' own names
   /// ([ParameterNames#same]).
   ///
-  /// @return empty if there is none yet
-  /// @throws dev.gantry.core.MalformedFileException if it is damaged
+  /// @return empty if the folder has no checkpoint yet
+  /// @throws dev.gantry.core.MalformedFileException if the checkpoint is damaged
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public Optional<Weights> openLatest() {
     return switch (folder) {
@@ -87,11 +89,13 @@ public final class Checkpoints {
     };
   }
 
-  /// Opens the model of the best checkpoint of a local folder, by a metric that was saved with it; otherwise
-  /// as [#openLatest]. Checkpoints with a damaged manifest are left out, and the log warns of them.
+  /// Opens the model of the best checkpoint of a local folder, by a metric that was saved with it;
+  /// otherwise as [#openLatest]. Checkpoints with a damaged manifest are left out, and a warning
+  /// is logged.
   ///
-  /// @return empty if there is none yet, none has metrics, or the metric of all is NaN
-  /// @throws MisuseException if checkpoints have metrics, and none has this one
+  /// @return empty if the folder has no checkpoint yet, no checkpoint has metrics, or the metric
+  ///     is NaN in all of them
+  /// @throws MisuseException if checkpoints have metrics, but none has `metric`
   public Optional<Weights> openBest(String metric, Retention.Goal goal) {
     MisuseException.requireGiven("metric", metric);
     MisuseException.requireGiven("goal", goal);
@@ -123,13 +127,15 @@ public final class Checkpoints {
   /// `metrics.NAME` and `notes.NAME`. Optimizers are DJL's Adam and AdamW, whose state is that of PyTorch's, and Sgd
   /// without momentum, which has none.
   ///
-  /// This returns when the folder is on the disk; a crash before leaves none that passes for whole.
+  /// This returns when the folder is on the disk. A crash before leaves a folder that readers
+  /// recognise as incomplete.
   ///
-  /// @param request says a trainer, too, unless the model is saved without its optimizer
-  /// @param folder has no such files yet; it is made where it is missing
+  /// @param request the training; without a trainer, the model is saved without its optimizer
+  /// @param folder a folder without files of this format; it is made if it does not exist
   /// @throws MisuseException if the folder has such files, a parameter has no array or no rule, two tensors would
   ///     have one name, or PyTorch's optimizer of this kind keeps another state
-  /// @throws dev.gantry.core.TransferException if a file or device fails; the folder is as it was
+  /// @throws dev.gantry.core.TransferException if a file or device fails; the folder is unchanged
+  ///     then
   public static void saveDcp(SaveRequest request, ParameterNames names, Path folder) {
     MisuseException.requireGiven("request", request);
     MisuseException.requireGiven("names", names);
@@ -137,13 +143,13 @@ public final class Checkpoints {
     DcpTraining.save(request, names, folder);
   }
 
-  /// Sets the trainer's model and optimizer to what PyTorch saved with `get_state_dict`, on any number of ranks. The
-  /// model and the optimizer may have other names than `model` and `optimizer` there. All tensors are loaded to
-  /// the host's memory before anything changes.
+  /// Sets the trainer's model and optimizer to the state that PyTorch saved with `get_state_dict`,
+  /// on any number of ranks. In the folder, the model and the optimizer may have other names than
+  /// `model` and `optimizer`. All tensors are loaded to the host's memory before anything changes.
   ///
-  /// @param folder with its `.metadata`
+  /// @param folder the folder, with its `.metadata` file
   /// @param trainer that has been initialised
-  /// @return the folder's values that are no tensors, such as an epoch, by their names
+  /// @return the folder's values that are not tensors, such as an epoch, by their names
   /// @throws dev.gantry.core.MalformedFileException if the folder is damaged
   /// @throws MisuseException if tensors and parameters do not fit each other by the rules, or PyTorch's optimizer
   ///     of this kind keeps another state

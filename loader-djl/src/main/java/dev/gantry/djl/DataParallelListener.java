@@ -10,16 +10,17 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Makes a training on several devices compute what it would on one, with the same batches: add it to the
-/// training's configuration, with `optDevices`.
+/// Makes a training on several devices compute the same as on one device with the same batches.
+/// Add it to the training's configuration, together with `optDevices`.
 ///
-/// DJL's own parameter server adds the devices' gradients up, and lets the optimizer update each device as a
-/// step of its own. So a step is as long as the number of devices, Adam corrects its bias twice as fast on
-/// two, and parameters drift apart (measured on two GPUs, DJL 0.35.1). With this listener a step takes the
-/// mean of the gradients, updates the first device's parameters once, and copies them to the others. The mean
-/// is that of the batch if the loss is a mean, as DJL's are: each gradient counts by the samples of its
-/// device. If no dataset of Gantry has split the batch, all gradients count alike, unless the loop calls the
-/// trainer's listeners, as `EasyTrain` does.
+/// DJL's own parameter server sums the devices' gradients, and has the optimizer update each
+/// device as a separate step. Therefore a step is too large by the factor of the number of
+/// devices, Adam corrects its bias twice as fast on two devices, and parameters drift apart
+/// (measured on two GPUs, DJL 0.35.1). With this listener a step takes the mean of the gradients,
+/// updates the first device's parameters once, and copies them to the others. It is the mean over
+/// the batch if the loss is a mean, as DJL's losses are, because each gradient is weighted by the
+/// number of samples of its device. If no dataset of Gantry has split the batch, all gradients
+/// have the same weight, unless the loop calls the trainer's listeners, as `EasyTrain` does.
 public final class DataParallelListener extends TrainingListenerAdapter {
   /// @throws dev.gantry.core.MisuseException if the engine has a parameter server of its own
   @Override

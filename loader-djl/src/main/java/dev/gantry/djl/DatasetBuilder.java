@@ -44,7 +44,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The options that all datasets have. For one thread.
+/// The options that all datasets have. Not thread-safe.
 ///
 /// @param <T> the builder itself
 public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
@@ -86,8 +86,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Says what becomes of samples that do not fill a batch on every rank; by default they make a smaller
-  /// batch.
+  /// Sets what happens to samples that do not fill a batch on every rank; by default, they make a
+  /// smaller batch.
   public T optLastBatch(LastBatch chosen) {
     lastBatch = MisuseException.requireGiven("optLastBatch", chosen);
     return self();
@@ -101,8 +101,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   }
 
   /// Shuffles blocks of consecutive samples. This is faster, since each block is one read, but
-  /// neighbours in the files come together in a batch. If files are sorted, for example by class, a
-  /// batch should hold many blocks. Not for streams of TFRecord.
+  /// samples that are adjacent in the files are in the same batch. If files are sorted, for
+  /// example by class, a batch should hold many blocks. Not for streams of TFRecord.
   public T optShuffleBlocks(long seed, int samples) {
     MisuseException.requireRange("optShuffleBlocks: samples", samples, 1, Integer.MAX_VALUE);
     return optShuffle(new Shuffle.Blocks(seed, samples));
@@ -114,9 +114,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Reads several files in turn, some samples of each; by default one file after the other. With
-  /// shuffled samples or blocks this changes nothing, since they come from all files anyway; except
-  /// for streams, where it mixes what enters the shuffle buffer.
+  /// Reads several files in turn, some samples of each; by default one file after the other. If
+  /// samples or blocks are shuffled, this has no effect, since they come from all files anyway.
+  /// Only in streams, it mixes the samples that enter the shuffle buffer.
   public T optInterleave(int files, int samples) {
     MisuseException.requireRange("optInterleave: files", files, 1, Integer.MAX_VALUE);
     MisuseException.requireRange("optInterleave: samples", samples, 1, Integer.MAX_VALUE);
@@ -127,10 +127,10 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
 
   /// Keeps the samples from `from` up to the one before `to`, in the order of the files.
   ///
-  /// This call and [#optSubset], [#optSplit] and [#optFilter] may be used together: each chooses from the samples
-  /// that the calls before it kept, which are numbered from 0. All other options, and positions of a resumed
-  /// training, see only what is kept. They need samples that are reached by number: raw shards, WebDataset,
-  /// or TFRecord with an index.
+  /// This call and [#optSubset], [#optSplit] and [#optFilter] may be used together: each chooses
+  /// from the samples that the calls before it kept, which are numbered from 0. All other options,
+  /// and positions of a resumed training, refer only to the samples that are kept. These calls
+  /// need samples that are reached by number: raw shards, WebDataset, or TFRecord with an index.
   public T optRange(long from, long to) {
     MisuseException.requireRange("optRange: from", from, 0, Long.MAX_VALUE - 1);
     MisuseException.requireRange("optRange: to", to, from + 1, Long.MAX_VALUE);
@@ -167,7 +167,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
   /// other.
   ///
   /// @param field a field of one number, which need be neither data nor a label
-  /// @param keep is given a [Long] for integers and booleans, else a [Double]
+  /// @param keep decides for a sample's value: a [Long] for integers and booleans, otherwise a
+  ///     [Double]
   public T optFilter(String field, Predicate<Number> keep) {
     return select(
         new Selection.Where(
@@ -180,7 +181,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Draws each class equally often, whatever the number of its samples; see [#optWeights].
+  /// Draws each class equally often, independent of the number of its samples; see [#optWeights].
   ///
   /// @param field the class of each sample, one number
   public T optBalanced(long seed, String field) {
@@ -231,8 +232,8 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return optRepeat(Long.MAX_VALUE);
   }
 
-  /// How many batches are in memory at once, the one in use included; 2 by default. More batches hide
-  /// longer delays of the storage.
+  /// How many batches are in memory at once, including the batch in use; 2 by default. More
+  /// batches hide longer delays of the storage.
   public T optPrefetch(int batches) {
     MisuseException.requireRange(
         "optPrefetch", batches, RingOptions.MIN_SLOTS, RingOptions.MAX_SLOTS);
@@ -240,7 +241,7 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// The device of the batches; by default that of the manager that `getData` is given.
+  /// The device of the batches; by default, the device of the manager that is passed to `getData`.
   public T optDevice(Device chosen) {
     devices = List.of(MisuseException.requireGiven("optDevice", chosen));
     return self();
@@ -265,15 +266,15 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// The fields that are the batch's data, in this order; by default all that are no labels. Only fields that are data
-  /// or labels are read.
+  /// The fields that are the batch's data, in this order; by default, all fields that are not
+  /// labels. Only fields that are data or labels are read.
   public T optData(String... fields) {
     data = names("optData", "a field's name", fields);
     return self();
   }
 
-  /// The fields that are the batch's labels, in this order; by default `label`, `labels` or `cls`, where there is such a
-  /// field.
+  /// The fields that are the batch's labels, in this order; by default `label`, `labels` or `cls`,
+  /// if the dataset has such a field.
   public T optLabels(String... fields) {
     labels = names("optLabels", "a field's name", fields);
     return self();
@@ -296,17 +297,17 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return optNormalize(field, scale, shift, DataType.FLOAT32);
   }
 
-  /// Turns a field into `value · scale + shift`, with a scale and a shift for each channel, while batches are
-  /// read ahead: where the GPU fetches samples by itself, it does so on their way. For bytes and a mean and
-  /// a standard deviation of values from 0 to 1, as of DJL's `Normalize`, the scale is `1 / (255 · std)` and
-  /// the shift `-mean / std`.
+  /// Turns a field into `value · scale + shift`, with a scale and a shift for each channel, while
+  /// batches are read ahead; if the GPU fetches the samples itself, the same kernel normalises
+  /// them. To replace DJL's `Normalize`, whose mean and standard deviation are of values from 0 to
+  /// 1, use for bytes the scale `1 / (255 · std)` and the shift `-mean / std`.
   ///
   /// Value, product and sum are rounded to FLOAT32, one after the other, and the sum to the type of the
   /// result: the bits are the same on every device and by every transport.
   ///
-  /// @param scale one for all channels, or one for each. The channels are the first axis of a sample; with
-  ///     [#optChannelsFirst] the last
-  /// @param shift as many as there are scales
+  /// @param scale one scale for all channels, or one for each. The channels are the first axis of
+  ///     a sample, or with [#optChannelsFirst] its last axis
+  /// @param shift as many shifts as there are scales
   /// @param type FLOAT32, FLOAT16 or BFLOAT16
   public T optNormalize(String field, float[] scale, float[] shift, DataType type) {
     normalizations.put(field, scale, shift, type);
@@ -321,9 +322,9 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// Sets a function that gets each batch's data, on the device and normalised, and returns what takes its
-  /// place. Arrays that it makes from the data belong to the batch. If it throws, the iteration throws that
-  /// instead of giving the batch, which is left out.
+  /// Sets a function that receives each batch's data, on the device and normalised, and returns
+  /// the arrays to use instead. Arrays that it makes from the data belong to the batch. If it
+  /// throws, the iteration throws the exception instead of returning the batch, which is skipped.
   public T optTransform(UnaryOperator<NDList> chosen) {
     transform = MisuseException.requireGiven("optTransform", chosen);
     return self();
@@ -341,19 +342,20 @@ public abstract sealed class DatasetBuilder<T extends DatasetBuilder<T>>
     return self();
   }
 
-  /// The most that one read asks for, in bytes; a multiple of 4096.
+  /// The most bytes of one read; a multiple of 4096.
   public T optRequestBytes(long bytes) {
     transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
     return self();
   }
 
-  /// The only transport to use; by default each file's is chosen by what was observed.
+  /// The only transport to use; by default, a transport is chosen for each file.
   public T optTransport(Transport chosen) {
     transfer = transfer.withTransport(MisuseException.requireGiven("optTransport", chosen));
     return self();
   }
 
-  /// Whether reads go through the page cache; by default, only where it holds the bytes already.
+  /// Whether reads go through the page cache; by default, only reads of bytes that are in the page
+  /// cache already do.
   public T optCachePolicy(CachePolicy policy) {
     transfer = transfer.withCachePolicy(MisuseException.requireGiven("optCachePolicy", policy));
     return self();

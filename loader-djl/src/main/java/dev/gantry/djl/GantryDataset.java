@@ -24,12 +24,13 @@ import java.util.SortedMap;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/// Gives the samples of files as batches. It reads them ahead into memory of the device, and the batches'
-/// arrays lie in that memory, without a copy.
+/// Returns the samples of files as batches. They are read ahead into memory of the device, and the
+/// batches' arrays are over that memory, without a copy.
 ///
-/// When you close a batch, and the kernels queued until then have run, its memory is filled again. So
-/// close batches, as `EasyTrain.fit` does. You may keep an array or view longer: it keeps its memory,
-/// and the dataset allocates other memory. At most `optPrefetch` batches may be open at once.
+/// After you have closed a batch, and the kernels queued before have run, its memory is filled
+/// again. Therefore close batches, as `EasyTrain.fit` does. You may keep an array or view longer:
+/// it keeps the batch's memory, and the dataset allocates new memory. At most `optPrefetch`
+/// batches may be open at once.
 ///
 /// Each iteration of `getData` covers the next epoch, or as many epochs as `optRepeat` says. Only one
 /// iteration runs at a time: beginning another one ends it, logs a warning and skips its other batches (if it
@@ -81,7 +82,7 @@ public abstract sealed class GantryDataset implements ResumableDataset
     return iteration;
   }
 
-  /// Leaves out what is left of the iteration.
+  /// Ends the iteration, and skips its other batches.
   synchronized void endEpoch() {
     if (current != null) {
       next = current.follower();
@@ -115,13 +116,15 @@ public abstract sealed class GantryDataset implements ResumableDataset
     return parsed;
   }
 
-  /// How many batches an epoch has, the same on every rank; empty if only reading the files would tell.
+  /// How many batches an epoch has, which is the same on every rank; empty if the number is not
+  /// known without reading the files.
   public OptionalLong batchesPerEpoch() {
     return batches.batchesPerEpoch();
   }
 
-  /// How many samples an epoch has, over all ranks: those that the builder's options keep, each counted once.
-  /// Empty if only reading the files would tell, as for streams of TFRecord.
+  /// How many samples an epoch has, over all ranks: those that the builder's options keep, each
+  /// counted once. Empty if the number is not known without reading the files, as for streams of
+  /// TFRecord.
   public OptionalLong size() {
     return batches.catalogue().stream().mapToLong(SelectedSamples::count).findFirst();
   }

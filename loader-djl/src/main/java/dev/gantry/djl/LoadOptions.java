@@ -18,7 +18,7 @@ import java.util.Optional;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// How weights are loaded. Immutable.
+/// The options of a load of weights. Immutable.
 public final class LoadOptions {
   private final LoadSettings settings;
   private final @Nullable TensorSelection selection;
@@ -65,7 +65,7 @@ public final class LoadOptions {
     return Optional.ofNullable(slice);
   }
 
-  /// Makes [LoadOptions]; nothing is required. For one thread.
+  /// Makes [LoadOptions]; nothing is required. Not thread-safe.
   public static final class Builder {
     private @Nullable Device device;
     private @Nullable TensorSelection selection;
@@ -80,14 +80,15 @@ public final class LoadOptions {
 
     private Builder() {}
 
-    /// The device that the tensors go to; default: the manager's.
+    /// The device of the loaded tensors; default: the manager's device.
     public Builder optDevice(Device chosen) {
       device = MisuseException.requireGiven("optDevice", chosen);
       return this;
     }
 
-    /// Chooses tensors, and rows of them; default: all tensors, whole. Only their bytes are read. Not for
-    /// loads into parameters, whose names choose.
+    /// Chooses tensors, and rows of them; default: all tensors, whole. Only the chosen bytes are
+    /// read. Not allowed for loads into parameters, where the parameters' names choose the
+    /// tensors.
     public Builder optSelection(TensorSelection chosen) {
       selection = MisuseException.requireGiven("optSelection", chosen);
       return this;
@@ -107,13 +108,13 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Turns floating-point tensors into this type, on the device, after they are read; the others stay as
-    /// they are. Without this option, arrays have the stored type, parameters without an array get FLOAT32,
-    /// and parameters that have one always keep its type.
+    /// Casts floating-point tensors to this type, on the device, after they are read; other
+    /// tensors keep their type. Without this option, arrays have the stored type, parameters
+    /// without an array get FLOAT32, and parameters that have one always keep its type.
     ///
     /// FP8 tensors are multiplied by their scales, and so are I8 tensors that have scales: for a
-    /// tensor `NAME`, those are the tensor `NAME_scale_inv` or `NAME_scale`, which is then no array of
-    /// its own.
+    /// tensor `NAME`, the scales are the tensor `NAME_scale_inv` or `NAME_scale`, which does not
+    /// become an array of its own then.
     ///
     /// @throws dev.gantry.core.MisuseException if `type` is none of FLOAT16, BFLOAT16, FLOAT32,
     ///     FLOAT64
@@ -123,8 +124,8 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Turns only the floating-point tensors whose names match into this type. The first pattern that matches
-    /// decides, and goes before [#optCast(DataType)].
+    /// Casts only the floating-point tensors whose names match to this type. The first pattern
+    /// that matches decides, with precedence over [#optCast(DataType)].
     ///
     /// @param tensors a pattern as in [ParameterNames], such as `{layer*}.norm.weight`
     public Builder optCast(String tensors, DataType type) {
@@ -134,30 +135,32 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Gives parameters without an array the stored type instead of FLOAT32, where no cast says
-    /// otherwise.
+    /// Gives parameters without an array the stored type instead of FLOAT32, unless a cast is
+    /// asked for.
     public Builder optAsStored(boolean chosen) {
       types = types.withAsStored(chosen);
       return this;
     }
 
-    /// Lets a load into parameters leave out parameters for which there is no tensor, and tensors that
-    /// no rule of [ParameterNames#builder] uses; else both are errors. The [LoadReport] names them.
+    /// Lets a load into parameters leave out parameters for which there is no tensor, and tensors
+    /// that no rule of [ParameterNames#builder] uses. By default, both are errors. The
+    /// [LoadReport] names them.
     public Builder optPartial(boolean chosen) {
       partial = chosen;
       return this;
     }
 
-    /// Lets a load into parameters leave a parameter as it is whose tensor has another shape, such as a new
-    /// head's; else that is an error. The [LoadReport] names them.
+    /// Lets a load into parameters skip parameters whose tensors have another shape, such as those
+    /// of a new head. They keep their values, and the [LoadReport] names them. By default, they
+    /// are errors.
     public Builder optSkipMismatched(boolean chosen) {
       skipMismatched = chosen;
       return this;
     }
 
     /// Maps the files instead of reading them: bytes come from disk when they are first touched.
-    /// For the CPU only. The files must not shrink while a tensor lives, and what is written to a
-    /// tensor never reaches them.
+    /// For the CPU only. The files must not shrink while a tensor is open. Writes to a tensor
+    /// never reach the files.
     public Builder optLazy(boolean chosen) {
       lazy = chosen;
       return this;
@@ -165,19 +168,19 @@ public final class LoadOptions {
 
     /// Compares the CRC32C of each tensor while it is read, with the checksums of its checkpoint
     /// ([Checkpoints#openLatest]) or with `NAME.gantry-sums` beside each safetensors file, which
-    /// `gantry index NAME` makes. The bytes go by way of the CPU then, not by cuFile. Tensors of
-    /// which only some rows are loaded are not compared. Default: nothing is compared.
+    /// `gantry index NAME` makes. The bytes pass through the CPU then, and cuFile is not used.
+    /// Tensors of which only some rows are loaded are not compared. Default: nothing is compared.
     ///
     /// A tensor that differs is a [dev.gantry.core.MalformedFileException] of kind
-    /// `checksum-mismatch`, after which nothing stays loaded; what [Weights#copyTo] was given has
-    /// been overwritten then.
+    /// `checksum-mismatch`, after which nothing stays loaded. Arrays of [Weights#copyTo] have been
+    /// overwritten then.
     public Builder optVerify(boolean chosen) {
       verify = chosen;
       return this;
     }
 
-    /// The most that one read asks for, in bytes; a multiple of 4096, at most 1 GiB. Default: 8 MiB, which means 4 MiB from
-    /// local files to GPUs.
+    /// The most bytes of one read; a multiple of 4096, at most 1 GiB. Default: 4 MiB from local
+    /// files to GPUs, otherwise 8 MiB.
     public Builder optRequestBytes(long bytes) {
       transfer = transfer.withLimits(transfer.limits().withRequestBytes(bytes));
       return this;
@@ -192,13 +195,13 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Readers that work at once; 0 for what suits the transport and the machine.
+    /// The number of concurrent readers; 0 to have it chosen for the transport and the machine.
     public Builder optThreads(int threads) {
       transfer = transfer.withThreads(threads);
       return this;
     }
 
-    /// The only transport to use; by default the load chooses one for each file by what it has observed.
+    /// The only transport to use; by default, the load chooses a transport for each file.
     public Builder optTransport(Transport transport) {
       MisuseException.requireGiven("optTransport", transport);
       transfer = transfer.withTransport(transport);
@@ -212,21 +215,22 @@ public final class LoadOptions {
       return this;
     }
 
-    /// Sets a listener that is told, on the loading thread, how many bytes are loaded.
+    /// Sets a listener that is called, on the loading thread, with the number of bytes that are
+    /// loaded.
     public Builder optProgress(ProgressListener listener) {
       MisuseException.requireGiven("optProgress", listener);
       transfer = transfer.withProgress(listener);
       return this;
     }
 
-    /// Sets what can end the load early.
+    /// Sets the cancellation that can end the load early.
     public Builder optCancellation(Cancellation cancellation) {
       MisuseException.requireGiven("optCancellation", cancellation);
       transfer = transfer.withCancellation(cancellation);
       return this;
     }
 
-    /// Sets a consumer that is told, after the load, which transports brought the bytes.
+    /// Sets a consumer that receives a report after the load, such as the bytes by transport.
     public Builder optReport(Consumer<TransferReport> listener) {
       report = MisuseException.requireGiven("optReport", listener);
       return this;

@@ -10,13 +10,13 @@ import java.util.SequencedMap;
 /// @param loaded by parameter, in the block's order, the tensor that it has now; several tensors of a
 ///     concatenation are separated by commas. Two parameters of one tensor (tied weights) share its
 ///     memory if neither had an array; each that had one has a copy
-/// @param missing parameters that got no tensor, which only `optPartial` allows: those that had an
-///     array keep it, the others of a block have what their initializers made
-/// @param mismatched parameters whose tensor has another shape, which only `optSkipMismatched` allows, with both
-///     shapes; they are as those of `missing`
+/// @param missing parameters that got no tensor, which only `optPartial` allows. Those that had an
+///     array keep it; the others of a block have the values of their initializers
+/// @param mismatched parameters whose tensor has another shape, which only `optSkipMismatched`
+///     allows, with both shapes; their values are as described for `missing`
 /// @param unexpected tensors that no parameter took, in the catalogue's order; rules of
 ///     [ParameterNames#builder] refuse them unless `optPartial` allows that
-/// @param ignored tensors that the names say are not needed
+/// @param ignored tensors that the names mark as not needed
 /// @param transformed by parameter, how it was made of its tensor, such as `transpose`
 /// @param cast by parameter, what its values were and are, such as `BF16 to FLOAT32`
 public record LoadReport(

@@ -19,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /// Mixes several datasets into one: each batch comes from one of them, as often as its weight says.
 ///
 /// An epoch takes each dataset's next iteration. Which dataset gives a batch depends only on the
-/// weights, the seed and the epoch. The mixture owns the datasets and closes them. For threads, the
-/// rules of [GantryDataset] hold.
+/// weights, the seed and the epoch. The mixture owns the datasets and closes them. The
+/// thread-safety is that of [GantryDataset].
 public final class MixedDataset implements ResumableDataset {
   private final List<GantryDataset> parts;
   private final List<Double> weights;
@@ -36,7 +36,7 @@ public final class MixedDataset implements ResumableDataset {
   /// since.
   private boolean over;
 
-  /// Says when an epoch is over.
+  /// When an epoch is over.
   public enum End {
     /// The epoch is over when the next batch is due from a dataset that has no more.
     FIRST,
@@ -127,7 +127,7 @@ public final class MixedDataset implements ResumableDataset {
     }
   }
 
-  /// Ends the epoch that is under way: the next one follows.
+  /// Ends the epoch that is under way, so that the next epoch follows.
   private void settle() {
     if (current != null) {
       current = null;
@@ -169,7 +169,7 @@ public final class MixedDataset implements ResumableDataset {
     Cleanup.runAll(parts.stream().<Runnable>map(part -> part::close).toList());
   }
 
-  /// Makes [MixedDataset]s. For one thread.
+  /// Makes [MixedDataset]s. Not thread-safe.
   public static final class Builder {
     private final List<GantryDataset> parts = new ArrayList<>();
     private final List<Double> weights = new ArrayList<>();

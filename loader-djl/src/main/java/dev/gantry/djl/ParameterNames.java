@@ -9,9 +9,9 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// Says which tensors make which parameters of a block. DJL names parameters by their place in the block
-/// (`01Linear_weight`), weights files by the names of the layers (`encoder.layer.0.fc.weight`), so you supply the
-/// mapping: a list of rules. Immutable, thread-safe.
+/// Maps the parameters of a block to tensors. DJL names parameters by their position in the block
+/// (`01Linear_weight`), and weights files name tensors by layers (`encoder.layer.0.fc.weight`), so
+/// you supply the mapping as a list of rules. Immutable, thread-safe.
 ///
 /// A rule's parameter side is a name with captures, its tensor side a template that uses them:
 ///
@@ -75,7 +75,7 @@ public final class ParameterNames {
     return new Builder();
   }
 
-  /// Makes [ParameterNames]. The order of the rules has no meaning. For one thread.
+  /// Makes [ParameterNames]. The order of the rules has no meaning. Not thread-safe.
   public static final class Builder {
     private final List<NameRules.Rule> rules = new ArrayList<>();
     private final List<NameRules.Alias> aliases = new ArrayList<>();

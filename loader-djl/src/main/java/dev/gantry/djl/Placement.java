@@ -12,7 +12,8 @@ import java.util.Optional;
 /// Several devices of this process onto which weights are loaded. The CPU may be one of them. Immutable.
 ///
 /// @param devices the devices, each named once
-/// @param slices which part of each tensor a device gets; empty if each device gets all of it
+/// @param slices which part of each tensor a device gets; empty if each device gets all tensors
+///     whole
 public record Placement(List<Device> devices, Optional<TensorSelection.Slices> slices) {
   /// @throws MisuseException if a device is named twice, or none is
   public Placement {
@@ -24,8 +25,8 @@ public record Placement(List<Device> devices, Optional<TensorSelection.Slices> s
   }
 
   /// The same tensors on each device. Each GPU reads its share of the bytes over its own link and
-  /// passes them on to the others; where the driver does not let them reach one another's memory,
-  /// each gets all bytes from the host. The report for `optReport` says which way was taken
+  /// copies them to the other GPUs. GPUs whose memory the driver does not make accessible to each
+  /// other get all bytes from the host. The report for `optReport` tells which of the two was done
   /// ([TransferReport#devices][dev.gantry.core.TransferReport#devices]).
   public static Placement replicated(Device... devices) {
     return new Placement(

@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// A request to [CheckpointSaver#restore(RestoreRequest)]: it names all of a training, or a part
+/// A request to [CheckpointSaver#restore(RestoreRequest)]: it selects a whole training, or a part
 /// of it. Immutable.
 public final class RestoreRequest {
   private final RestoreTarget target;
@@ -35,7 +35,7 @@ public final class RestoreRequest {
     return step;
   }
 
-  /// Makes [RestoreRequest]s. For one thread.
+  /// Makes [RestoreRequest]s. Not thread-safe.
   public static final class Builder {
     private @Nullable Model model;
     private @Nullable Trainer trainer;
@@ -66,15 +66,16 @@ public final class RestoreRequest {
       return this;
     }
 
-    /// Leaves parameters as they are that the checkpoint lacks, and leaves out saved parameters that the model
-    /// lacks. [RestoredTraining] names both. Default: both are errors.
+    /// Skips parameters that the checkpoint lacks, and saved parameters that the model lacks.
+    /// Skipped parameters keep their values. [RestoredTraining] names both. Default: both are
+    /// errors.
     public Builder optPartial(boolean chosen) {
       partial = chosen;
       return this;
     }
 
-    /// Leaves parameters as they are that have another shape than the saved ones, such as a new head's.
-    /// [RestoredTraining] names them. Default: they are errors.
+    /// Skips parameters that have another shape than the saved ones, such as those of a new head.
+    /// They keep their values, and [RestoredTraining] names them. Default: they are errors.
     public Builder optSkipMismatched(boolean chosen) {
       skipMismatched = chosen;
       return this;
@@ -93,8 +94,8 @@ public final class RestoreRequest {
       return this;
     }
 
-    /// Whether the optimizer's state is restored with a trainer; default: true. Without it, the optimizer stays
-    /// as it is, and may be of another kind than the saved one.
+    /// Whether the optimizer's state is restored with a trainer; default: true. If false, the
+    /// optimizer keeps its state, and may be of another kind than the saved optimizer.
     public Builder optOptimizer(boolean chosen) {
       optimizer = chosen;
       return this;

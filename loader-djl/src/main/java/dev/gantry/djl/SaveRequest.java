@@ -47,7 +47,7 @@ public record SaveRequest(
     return new Builder();
   }
 
-  /// Makes [SaveRequest]s. For one thread.
+  /// Makes [SaveRequest]s. Not thread-safe.
   public static final class Builder {
     private long step = -1;
     private @Nullable Model model;

@@ -29,7 +29,7 @@ public final class ShardDataset extends GantryDataset {
     return new Builder();
   }
 
-  /// Makes [ShardDataset]s. For one thread.
+  /// Makes [ShardDataset]s. Not thread-safe.
   public static final class Builder extends DatasetBuilder<Builder> {
     private Function<GantrySession, List<Location>> paths = _ -> List.of();
     private boolean verify;

@@ -20,7 +20,8 @@ import java.util.SequencedMap;
 /// Loaded tensors as plain memory, for libraries other than DJL: a [MemorySegment], an address on the
 /// GPU, or a DLPack tensor. Each is dense, in C order, little endian, of the stored type.
 ///
-/// The memory lives until this is closed and every DLPack tensor is deleted. Thread-safe.
+/// The memory stays allocated until [#close] and until every DLPack tensor is deleted.
+/// Thread-safe.
 public final class TensorMemory implements AutoCloseable {
   private final SequencedMap<String, TensorInfo> tensors = new LinkedHashMap<>();
   private final SequencedMap<String, Region> regions = new LinkedHashMap<>();
@@ -53,8 +54,8 @@ public final class TensorMemory implements AutoCloseable {
     return loaded.report();
   }
 
-  /// A tensor in host memory, valid until this is closed; `asByteBuffer()` makes a direct buffer of it
-  /// that other libraries take without a copy.
+  /// A tensor in host memory, valid until [#close]; `asByteBuffer()` makes a direct buffer of it
+  /// that other libraries accept without a copy.
   ///
   /// @throws MisuseException if there is no such tensor, it is on a GPU, or this is closed
   public MemorySegment segment(String name) {
@@ -100,7 +101,7 @@ public final class TensorMemory implements AutoCloseable {
     return region;
   }
 
-  /// Ends the segments' lives and gives the memory up. Idempotent.
+  /// Invalidates the segments and releases the memory. Closing twice does nothing.
   @Override
   public void close() {
     if (arena.scope().isAlive()) {

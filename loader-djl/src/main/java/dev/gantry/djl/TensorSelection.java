@@ -17,8 +17,8 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Predicate;
 
-/// Selects tensors of some weights, and of some of them only rows. Immutable; as safe for use by several threads as
-/// the predicate that it may hold.
+/// Selects tensors of some weights, as a whole or only some rows of a tensor. Immutable, and as
+/// thread-safe as the predicate that it may hold.
 public final class TensorSelection {
   private static final TensorSelection ALL = new TensorSelection(Set.of(), _ -> true, Map.of());
 
@@ -143,7 +143,7 @@ public final class TensorSelection {
       return Collections.unmodifiableSequencedMap(slices);
     }
 
-    /// Makes [Slices]. For one thread.
+    /// Makes [Slices]. Not thread-safe.
     public static final class Builder {
       private final List<Rule> rules = new ArrayList<>();
 

@@ -101,7 +101,7 @@ public final class TfRecordDataset extends GantryDataset {
         : Optional.empty();
   }
 
-  /// Makes [TfRecordDataset]s. For one thread.
+  /// Makes [TfRecordDataset]s. Not thread-safe.
   public static final class Builder extends DatasetBuilder<Builder> {
     private Function<GantrySession, List<Location>> given = _ -> List.of();
 

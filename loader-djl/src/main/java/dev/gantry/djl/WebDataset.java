@@ -47,7 +47,7 @@ public final class WebDataset extends GantryDataset {
     return new Builder();
   }
 
-  /// Makes [WebDataset]s. For one thread.
+  /// Makes [WebDataset]s. Not thread-safe.
   public static final class Builder extends DatasetBuilder<Builder> {
     private List<String> names = List.of();
     private final List<MemberField> fields = new ArrayList<>();

@@ -44,10 +44,11 @@ import org.jspecify.annotations.Nullable;
 /// ([WeightsFormat][dev.gantry.formats.spi.WeightsFormat]). The files' first bytes tell the format.
 ///
 /// Opening reads and checks the headers; loading brings the tensors' bytes straight into memory
-/// that the NDArrays own. Tensors that do not lie in their file as memory holds them, such as
-/// compressed ones or those in Fortran's order, come by way of the CPU. An array's memory lives until
-/// the array and all of its views are closed, whatever becomes of the weights, the list or a parent;
-/// neighbours in the file share an allocation of up to 512 MiB, which goes with the last of them.
+/// that the NDArrays own. Tensors that are stored differently than in memory, such as compressed
+/// tensors or tensors in Fortran order, are decoded by the CPU. An array's memory stays allocated
+/// until the array and all of its views are closed, even if the weights, the list or a parent
+/// array are closed before. Tensors that are adjacent in the file share an allocation of up to 512
+/// MiB, which is freed after the last of their arrays is closed.
 ///
 /// Thread-safe: several loads may run at once.
 public final class Weights implements AutoCloseable {
@@ -66,8 +67,8 @@ public final class Weights implements AutoCloseable {
 
   /// Opens with the process's shared session.
   ///
-  /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of its format, or is of
-  ///     none that is known
+  /// @throws dev.gantry.core.MalformedFileException if a file breaks a rule of its format, or its
+  ///     format is not known
   /// @throws dev.gantry.core.TransferException if a file cannot be opened or read
   public static Weights open(Path path) {
     return open(path, GantrySession.shared());
@@ -245,22 +246,22 @@ public final class Weights implements AutoCloseable {
         loaded::close);
   }
 
-  /// Copies tensors to arrays that are there, on any device; see [#copyTo(Map, LoadOptions)].
+  /// Copies tensors to existing arrays, on any device; see [#copyTo(Map, LoadOptions)].
   public TransferReport copyTo(Map<String, NDArray> arrays) {
     return copyTo(arrays, LoadOptions.defaults());
   }
 
-  /// Copies one tensor to an array that is there; see [#copyTo(Map, LoadOptions)].
+  /// Copies one tensor to an existing array; see [#copyTo(Map, LoadOptions)].
   public TransferReport copyTo(String tensor, NDArray array) {
     MisuseException.requireGiven("tensor", tensor);
     MisuseException.requireGiven("array", array);
     return copyTo(Map.of(tensor, array));
   }
 
-  /// Copies tensors to arrays that are there, on any device: it overwrites their memory, and makes no
-  /// new arrays. An array must be of its tensor's type and shape and lie densely in C order, as a
-  /// slice of rows does, too. The load waits first for work that was queued on the arrays' devices;
-  /// the arrays must not be used until it returns.
+  /// Copies tensors to existing arrays, on any device: the arrays' memory is overwritten, and no
+  /// new arrays are made. An array must have its tensor's type and shape and be dense in C order;
+  /// a slice of rows is dense, too. The load waits first for work that was queued on the arrays'
+  /// devices; the arrays must not be used until it returns.
   ///
   /// @param arrays by the tensors' names
   /// @param options how to load, without device, casts and `optLazy`; a selection may cut tensors to rows
@@ -440,8 +441,8 @@ public final class Weights implements AutoCloseable {
     }
   }
 
-  /// Ends loading: later loads are refused. Loaded arrays live on. Nothing is held open between loads,
-  /// but for the connection to a server of resident weights.
+  /// Refuses later loads. Loaded arrays stay valid. Between loads, only the connection to a server
+  /// of resident weights is held open.
   @Override
   public void close() {
     closed = true;

@@ -28,8 +28,8 @@ import org.jspecify.annotations.Nullable;
 /// their index. [Weights] and the reference implementation read them. The same arrays and options
 /// always give the same bytes.
 ///
-/// The bytes go from the arrays' own memory to the disk; the arrays must not change meanwhile.
-/// Thread-safe.
+/// The bytes are written from the arrays' own memory, so the arrays must not change during a
+/// write. Thread-safe.
 public final class WeightsWriter {
   private final GantrySession session;
   private final Path target;
@@ -65,12 +65,13 @@ public final class WeightsWriter {
 
   /// Writes arrays by these names, and returns when all of them are on the disk.
   ///
-  /// One file takes the place of another of its name, atomically. A folder must hold no safetensors
-  /// files and no index yet: no order of replacing several files is safe against a crash. A failure
-  /// leaves file or folder as it was.
+  /// A single file replaces an existing file of its name atomically. A folder must not contain
+  /// safetensors files or an index yet, because no order of replacing several files is safe
+  /// against a crash. After a failure, the file or folder is unchanged.
   ///
   /// @throws MisuseException if an array is sparse, of strings, or another engine's; if a name is
-  ///     `__metadata__` or no text; or if the place holds what would be mixed up with the new files
+  ///     `__metadata__` or not valid text; or if the folder has files that would be confused with
+  ///     the new files
   /// @throws dev.gantry.core.TransferException if a file or device fails, or the write is cancelled
   public void write(Map<String, NDArray> arrays) {
     try (ArraySources sources = ArraySources.of(arrays)) {
@@ -112,7 +113,7 @@ public final class WeightsWriter {
     var _ = made.write(session, options);
   }
 
-  /// The options of all builders of something that writes tensors. For one thread.
+  /// The options of all builders of something that writes tensors. Not thread-safe.
   ///
   /// @param <T> the builder itself
   public abstract static sealed class Options<T extends Options<T>>
@@ -181,7 +182,7 @@ public final class WeightsWriter {
     }
   }
 
-  /// Makes [WeightsWriter]s. For one thread.
+  /// Makes [WeightsWriter]s. Not thread-safe.
   public static final class Builder extends Options<Builder> {
     private @Nullable Path target;
     private boolean isFolder;
