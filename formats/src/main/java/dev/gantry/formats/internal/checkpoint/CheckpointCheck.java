@@ -20,10 +20,10 @@ import java.util.function.LongConsumer;
 public final class CheckpointCheck {
   private CheckpointCheck() {}
 
-  /// Returns an error for each damaged file; a damaged manifest is the only error. Returns nothing if the
-  /// checkpoint was removed meanwhile.
+  /// Returns an error for each damaged file; if the manifest is damaged, only its error. Empty if
+  /// the checkpoint was removed during the check.
   ///
-  /// @param done is told how many bytes were read of each file
+  /// @param done called with the number of bytes that were read of each file
   /// @throws TransferException if a file cannot be read for now, which is no damage
   public static Optional<List<MalformedFileException>> damage(
       GantrySession session, CheckpointFolder checkpoint, LongConsumer done) {

@@ -35,7 +35,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
 
   private final Manifest head;
 
-  /// The manifest; null until it is asked for.
+  /// The manifest; null before [#manifest] is called.
   private volatile @Nullable Manifest manifest;
 
   CheckpointFolder(GantrySession session, Path folder, Manifest head) {
@@ -51,8 +51,8 @@ public final class CheckpointFolder implements StoredCheckpoint {
     this.head = head;
   }
 
-  /// Finds the checkpoint whose folder holds a data file; empty if the folder's name or manifest is no
-  /// checkpoint's.
+  /// Finds the checkpoint whose folder holds a data file; empty if the folder does not have a
+  /// checkpoint's name and manifest.
   static Optional<CheckpointFolder> around(GantrySession session, Location dataFile) {
     return hasName(dataFile)
         ? of(session, dataFile.sibling(StoreFolder.MANIFEST))
@@ -95,14 +95,15 @@ public final class CheckpointFolder implements StoredCheckpoint {
     return at.sibling(name);
   }
 
-  /// When the manifest was written, and with it the save ended; empty if the store does not tell.
+  /// When the manifest was written, which is the end of the save; empty if the store does not
+  /// tell.
   public Optional<Instant> saved() {
     try (SourceFile manifestFile = session.openFile(at)) {
       return manifestFile.modified();
     }
   }
 
-  /// Returns this checkpoint without its manifest, which is read anew.
+  /// Returns this checkpoint without the cached manifest, so that the manifest is read again.
   public CheckpointFolder afresh() {
     return new CheckpointFolder(session, folder, at, head);
   }
@@ -183,8 +184,8 @@ public final class CheckpointFolder implements StoredCheckpoint {
         .forEach(this::checkHeader);
   }
 
-  /// Checks a header without reading the tensors: its CRC32C, combined with the tensors' from the manifest,
-  /// must be the file's.
+  /// Checks a header without reading the tensors: the CRC32C of the header, combined with the
+  /// checksums of the tensors from the manifest, must equal the CRC32C of the file.
   ///
   /// @param tensors the data file's tensors by offset; the header ends where the first one begins
   private void checkHeader(Location dataFile, List<StoredTensor> tensors) {
@@ -245,7 +246,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     }
   }
 
-  /// Whether the manifest is there still.
+  /// Whether the manifest still exists.
   boolean isThere() {
     try {
       session.openFile(at).close();
@@ -258,7 +259,7 @@ public final class CheckpointFolder implements StoredCheckpoint {
     }
   }
 
-  /// Whether the manifest is intact and all files are there in their sizes.
+  /// Whether the manifest is intact and all files exist with their sizes.
   boolean isWhole() {
     try {
       afresh().checkSizes();

@@ -22,11 +22,11 @@ import org.slf4j.LoggerFactory;
 
 /// The checkpoints that a folder held at one moment. Immutable.
 ///
-/// @param saves the complete ones in the order of their saves, also those that a later save of their step
-///     replaces
+/// @param saves the complete checkpoints in the order of their saves, including those that a later
+///     save of the same step replaces
 /// @param broken the checkpoints whose manifest cannot be used
-/// @param unfinished the names of folders without a manifest: of a save under way, or of one that never
-///     ended
+/// @param unfinished the names of folders without a manifest, whose save is under way or was
+///     interrupted
 public record CheckpointListing(
     List<CheckpointFolder> saves, List<Damaged> broken, List<String> unfinished) {
   private static final Logger LOG = LoggerFactory.getLogger(CheckpointStore.class);
@@ -35,13 +35,14 @@ public record CheckpointListing(
   /// @param step the step in the folder's name; empty if it does not fit a `long`
   /// @param sequence the save's number, if the manifest can still tell
   record Damaged(MalformedFileException reason, OptionalLong step, OptionalLong sequence) {
-    /// A damaged manifest of which only the folder's name tells something.
+    /// Makes the entry of a damaged manifest whose step is known only from the folder's name.
     static Damaged of(MalformedFileException reason) {
       OptionalLong step = StoreFolder.step(CheckpointFolder.folderName(reason.file()));
       return new Damaged(reason, step, OptionalLong.empty());
     }
 
-    /// Whether this was saved before a complete checkpoint; false if it may have been saved later.
+    /// Whether the damaged checkpoint was saved before a complete one; false if it may have been
+    /// saved later.
     boolean isOlderThan(CheckpointFolder other) {
       if (sequence.isPresent()) {
         return sequence.getAsLong() < other.sequence();
@@ -64,11 +65,12 @@ public record CheckpointListing(
     return settled(folder::look, found -> read(folder.session(), found.keySet()));
   }
 
-  /// Reads what was there at one moment.
+  /// Reads the contents that a folder had at one moment.
   ///
-  /// One look does not suffice: during it a saver may finish a checkpoint that the look has missed and
-  /// remove the one before, so that it finds neither. So this looks until two looks in succession agree: what
-  /// both found was there between them.
+  /// One look at the folder does not suffice: during the look, a saver may finish a checkpoint
+  /// that the look has missed and remove the checkpoint before, so that the look finds neither.
+  /// Therefore this looks until two successive looks are equal: everything that both found existed
+  /// between the two looks.
   ///
   /// @param read may throw that a file was not found, if it was removed after the look
   static <L, R> R settled(Supplier<L> look, Function<L, R> read) {
@@ -143,7 +145,7 @@ public record CheckpointListing(
   /// The complete checkpoints in the order of their saves; only the last one of each step.
   public List<CheckpointFolder> checkpoints() {
     SequencedMap<Long, CheckpointFolder> bySteps = new LinkedHashMap<>();
-    // A step that was saved again takes the place of its later save.
+    // A step that was saved several times is listed at the position of its last save.
     saves.forEach(one -> bySteps.putLast(one.step(), one));
     return List.copyOf(bySteps.values());
   }

@@ -30,14 +30,15 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints, `gantry-step-N` each, that one saver has open. A save follows this protocol, so
-/// that a crash at any point leaves the earlier checkpoints intact, and the new one complete or absent:
+/// A folder of checkpoints, each in a folder `gantry-step-N`, that one saver has open. A save
+/// follows this protocol, so that a crash at any point leaves the earlier checkpoints intact, and
+/// the new checkpoint complete or absent:
 ///
-/// 1. make the checkpoint's folder, and `fsync` its parent
-/// 2. write all data files and indexes as [GantrySession#write] does: then all of them are on the disk
-///    under their names
-/// 3. write the manifest the same way: from then on the checkpoint exists
-/// 4. remove the checkpoints that the retention does not keep, each one's manifest first
+/// 1. Make the checkpoint's folder, and `fsync` its parent.
+/// 2. Write all data files and indexes by [GantrySession#write]; afterwards all of them are on the
+///    disk under their names.
+/// 3. Write the manifest in the same way. From then on, the checkpoint exists.
+/// 4. Remove the checkpoints that the retention does not keep, the manifest of each first.
 ///
 /// A checkpoint without a manifest was never finished; the next saver that opens the folder removes it.
 /// Thread-safe; saves run one after the other.
@@ -74,12 +75,12 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Atomic rather than guarded by the lock of [#commit], so that planning a save need not wait for the
-  /// save under way.
+  /// The field is atomic instead of guarded by the lock of [#commit], so that planning a save does
+  /// not wait for the save under way.
   private final AtomicReference<Position> position;
 
-  /// The complete checkpoints, by their manifests' heads alone; guarded by this. The folder's lock keeps
-  /// other savers away, so no manifest need be read again.
+  /// The complete checkpoints, by their manifests' heads alone; guarded by this. The folder's lock
+  /// excludes other savers, so the manifests need not be read again.
   private final List<CheckpointFolder> checkpoints;
 
   private final PartingWarnings parting;
@@ -178,9 +179,9 @@ public final class CheckpointStore implements AutoCloseable {
         FolderLock::close);
   }
 
-  /// Lists the checkpoints that the folder holds at one moment of the call; others may save and remove
-  /// meanwhile. It reads the manifests alone, and keeps only their heads. The folder need not be open; a
-  /// missing folder holds no checkpoints.
+  /// Lists the checkpoints that the folder holds at one moment of the call, while savers may save
+  /// and remove checkpoints. Only the manifests are read, and only their heads are kept. The
+  /// folder need not be open; a missing folder has no checkpoints.
   ///
   /// @throws MisuseException if this is a file
   /// @throws TransferException if a folder or a manifest cannot be read: an unreadable checkpoint may be
@@ -192,8 +193,8 @@ public final class CheckpointStore implements AutoCloseable {
     return CheckpointListing.of(new StoreFolder(session, root));
   }
 
-  /// Runs `work` while this store removes nothing. `work` cannot save: a save removes old checkpoints, and
-  /// would wait for `work` to end.
+  /// Runs `work` while this store removes no checkpoint. `work` cannot save, because a save
+  /// removes old checkpoints and would wait for the end of `work`.
   public <T> T reading(Supplier<T> work) {
     removal.readLock().lock();
     try {
@@ -255,8 +256,7 @@ public final class CheckpointStore implements AutoCloseable {
               writeManifest(target, manifest, options);
               return new SavedCheckpoint(stored, report);
             },
-            // This keeps a checkpoint whose manifest has its name: it is complete, though perhaps
-            // not
+            // A checkpoint whose manifest has its name is kept: it is complete, but may not be
             // durable.
             () -> folder.removeUnfinished(target));
     // Finds the checkpoint by its folder, since a save that was planned later may already be the
@@ -275,7 +275,8 @@ public final class CheckpointStore implements AutoCloseable {
     checkpoints.sort(Comparator.comparingLong(CheckpointFolder::sequence));
   }
 
-  /// Says that the training continues from a checkpoint: later saves continue its history.
+  /// Notes that the training continues from a checkpoint, so that later saves continue its
+  /// history.
   public void goOnFrom(CheckpointFolder restored) {
     position.updateAndGet(before -> new Position(before.sequence(), restored.head().history()));
   }
@@ -302,9 +303,9 @@ public final class CheckpointStore implements AutoCloseable {
     }
   }
 
-  /// Removes the checkpoints that the retention does not keep. The new one is saved by now, so a failure is
-  /// only logged. The next save tries again where the manifest is still there; else the next opening of the
-  /// folder does.
+  /// Removes the checkpoints that the retention does not keep. The new one is saved by now, so a
+  /// failure is only logged. If the manifest still exists, the next save tries again; otherwise
+  /// the next opening of the folder does.
   private void removeSurplus() {
     removal.writeLock().lock();
     try {

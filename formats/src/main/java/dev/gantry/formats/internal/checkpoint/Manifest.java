@@ -23,9 +23,9 @@ import java.util.SequencedMap;
 /// @param step the training step
 /// @param sequence the number of the save among all saves of its folder, from 1: a training that was
 ///     restored from an earlier step saves some steps again, and the later save counts
-/// @param history the saves that its training came through
+/// @param history the saves from which the training was continued
 /// @param finite false if a value of the model is NaN or infinite
-/// @param state what a training needs besides tensors, as text of the saver's choice
+/// @param state the state that a training needs besides tensors, as text of the saver's choice
 /// @param metrics the metrics by name; values may be NaN or infinite
 /// @param metadata the user's own notes
 /// @param files all files but the manifest
@@ -46,7 +46,7 @@ public record Manifest(
 
   static final String FORMAT = "gantry-checkpoint";
 
-  /// Stands in for the manifest's own checksum while the checksum is computed.
+  /// The placeholder of the manifest's own checksum while the checksum is computed.
   static final String NO_CHECKSUM = "00000000";
 
   static final long VERSION = 1;

@@ -99,7 +99,7 @@ final class ManifestParser {
         files);
   }
 
-  /// Tells the save's number of a manifest that is damaged elsewhere; empty where it cannot be told.
+  /// Returns the save's number of a damaged manifest; empty if the damage comes before the number.
   ///
   /// @param step the training step that the manifest must have, too
   OptionalLong sequence(long step) {

@@ -22,7 +22,7 @@ final class PartingWarnings {
     this.remote = remote;
   }
 
-  /// Warns if two machines went on from one checkpoint.
+  /// Warns if two machines continued from the same checkpoint.
   ///
   /// @param there the last checkpoint in the other store
   void warnIfParted(List<CheckpointFolder> checkpoints, CheckpointFolder there) {
@@ -42,7 +42,8 @@ final class PartingWarnings {
     }
   }
 
-  /// Warns, once, of a save whose training did not come through the checkpoints that were saved last.
+  /// Warns, once, if a save's training was not continued from the checkpoints that were saved
+  /// last.
   ///
   /// @param lasts the checkpoints that were saved last before this save
   void warnOf(SavePlan plan, Stream<CheckpointFolder> lasts) {

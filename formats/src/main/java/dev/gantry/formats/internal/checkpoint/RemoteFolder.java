@@ -36,11 +36,12 @@ import java.util.stream.Collectors;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// A folder of checkpoints in another store: copies of a local folder's checkpoints, whose names no two
-/// savers share. A copy exists once its manifest does, which is uploaded last.
+/// A folder of checkpoints in another store: copies of a local folder's checkpoints, with names
+/// that are unique among all savers. A copy exists as soon as its manifest does, which is uploaded
+/// last.
 ///
-/// One saver at a time may upload. The file `gantry-saver` names the saver that opened the folder last; an
-/// earlier saver reads that before each upload, and fails. Thread-safe.
+/// One saver at a time may upload. The file `gantry-saver` names the saver that opened the folder
+/// last; an earlier saver reads this file before each upload, and its upload fails. Thread-safe.
 final class RemoteFolder {
   private static final Logger LOG = LoggerFactory.getLogger(RemoteFolder.class);
 
@@ -130,11 +131,12 @@ final class RemoteFolder {
     unfinished.values().removeIf(sizes -> sizes.containsKey(StoreFolder.MANIFEST));
     unfinished.keySet().removeAll(resumed);
     if (!unfinished.isEmpty()) {
-      // If this saver still has the folder, no other one began an upload before this listing.
+      // If the folder still belongs to this saver, no other saver has begun an upload before this
+      // listing.
       requireOurs();
       unfinished.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
-      // The saver that had the folder before may have uploaded the manifest of files that are gone
-      // now.
+      // The saver that had the folder before may have uploaded the manifest of files that were
+      // removed here.
       SequencedMap<String, Map<String, Long>> late = scan.folders();
       late.keySet().retainAll(unfinished.keySet());
       late.forEach((folder, sizes) -> sizes.keySet().forEach(file -> remove(folder, file)));
@@ -275,7 +277,7 @@ final class RemoteFolder {
     String folder = StoreFolder.copyName(checkpoint, name);
     Map<String, Long> there = scan.folders().getOrDefault(folder, Map.of());
     for (Manifest.FileEntry file : checkpoint.manifest().files()) {
-      // The name tells which save it is of, so a file of this name and size has the same bytes.
+      // The folder's name identifies the save, so a file of this name and size has the same bytes.
       if (!Long.valueOf(file.size()).equals(there.get(file.name()))) {
         store.upload(checkpoint.folder().resolve(file.name()), scan.at(folder + "/" + file.name()));
       }

@@ -6,8 +6,8 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.SequencedMap;
 
-/// The saves that a checkpoint's training came through. Two savers that go on from one checkpoint give
-/// their saves the same numbers, but their histories differ. Immutable.
+/// The saves from which a checkpoint's training was continued. Two savers that continue from the
+/// same checkpoint give their saves the same numbers, but their histories differ. Immutable.
 ///
 /// @param saves each saver's last save, by the saver's name, oldest first. The last entry is the checkpoint
 ///     itself; the entry before it is the save from which its saver went on. Empty in manifests without a
@@ -26,7 +26,8 @@ record SaveHistory(SequencedMap<String, Long> saves) {
     return new SaveHistory(longer);
   }
 
-  /// Whether this training came through a checkpoint; true also if the checkpoint has no history.
+  /// Whether this training was continued from a checkpoint; true also if the checkpoint has no
+  /// history.
   ///
   /// @param other the checkpoint's history
   boolean contains(SaveHistory other) {
@@ -37,7 +38,7 @@ record SaveHistory(SequencedMap<String, Long> saves) {
     return saves.getOrDefault(save.getKey(), Long.MIN_VALUE) >= save.getValue();
   }
 
-  /// Whether neither of two trainings came through the other's checkpoint.
+  /// Whether neither of two trainings was continued from the other's checkpoint.
   boolean partedFrom(SaveHistory other) {
     return !saves.isEmpty() && !contains(other) && !other.contains(this);
   }

@@ -102,7 +102,8 @@ public final class SaveQueue implements AutoCloseable {
   /// Takes a snapshot of a checkpoint, and has it written in the background. The snapshot includes all work
   /// that was queued on the devices before. When this returns, the tensors may change.
   ///
-  /// Where no memory is left for a snapshot, this returns only when the checkpoint is on the disk.
+  /// If there is too little memory for a snapshot, this returns only after the checkpoint is on
+  /// the disk.
   ///
   /// @return the save's outcome or its failure. Cancelling the future does not stop the save. Dependent
   ///     stages may run on the writing thread, so they must not wait for saves
@@ -231,7 +232,8 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
-  /// Waits for room as the policy says; false if this save is skipped.
+  /// Waits until another save may begin, or skips the save, as the policy says; false if the save
+  /// is skipped.
   private boolean enter() {
     throwFailure();
     if (policy == BusyPolicy.SKIP) {
@@ -279,7 +281,7 @@ public final class SaveQueue implements AutoCloseable {
     }
   }
 
-  /// Keeps the reason of a failure for the next call to throw, before room is given back to that call.
+  /// Ends a save. The failure is kept for the next call to throw before the next save may begin.
   ///
   /// @param outcome null after a failure
   private void end(

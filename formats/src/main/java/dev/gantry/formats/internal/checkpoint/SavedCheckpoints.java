@@ -76,8 +76,8 @@ public record SavedCheckpoints(GantrySession session, Location location) {
     };
   }
 
-  /// The checkpoints that a retention does not keep. One that lacks a file, or has one of another size, counts
-  /// as none: it keeps no other from staying, and is not removed.
+  /// The checkpoints that a retention does not keep. A checkpoint that lacks a file, or has a file
+  /// of another size, is ignored: it is neither counted by the retention nor removed.
   ///
   /// @param saves of one folder
   public static List<CheckpointFolder> surplus(List<CheckpointFolder> saves, Retention retention) {

@@ -20,9 +20,10 @@ import java.util.TreeMap;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Names the files and folders of checkpoints, and removes those that are not wanted. It removes only files
-/// named as a saver names them, in folders named as no other program does: a model that another tool keeps
-/// in the same folder has no manifest, but is no leftover. Thread-safe.
+/// Names the files and folders of checkpoints, and removes unfinished and surplus ones. Only files
+/// with the names that a saver gives are removed, in folders with names that no other program
+/// gives, so that a model which another tool keeps in the same folder is never removed.
+/// Thread-safe.
 public final class StoreFolder {
   /// The name of the file that makes a folder a checkpoint.
   public static final String MANIFEST = "manifest.json";
@@ -62,7 +63,7 @@ public final class StoreFolder {
     MadeFolders.make(folders, root);
   }
 
-  /// Makes a checkpoint's folder; a failure leaves none.
+  /// Makes a checkpoint's folder; after a failure, the folder does not exist.
   void make(Path checkpoint) {
     folders.create(checkpoint);
   }
@@ -130,7 +131,7 @@ public final class StoreFolder {
     return checkpoint.resolve(MANIFEST);
   }
 
-  /// Removes what unfinished saves have left: checkpoints without a manifest, and temporary files.
+  /// Removes the files of unfinished saves: checkpoints without a manifest, and temporary files.
   void removeLeftovers() {
     boolean removed = false;
     for (Path child : FolderEntries.of(root)) {

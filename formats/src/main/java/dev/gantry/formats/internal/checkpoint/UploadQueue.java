@@ -18,8 +18,9 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Copies saved checkpoints to another store in the background, one after the other. A failed upload is
-/// tried again with the next one, and does not hold up others unless the store itself fails. Thread-safe.
+/// Copies saved checkpoints to another store in the background, one after the other. A failed
+/// upload is tried again together with the next upload, and does not delay other uploads unless
+/// the store itself fails. Thread-safe.
 final class UploadQueue implements AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(UploadQueue.class);
 
@@ -118,7 +119,7 @@ final class UploadQueue implements AutoCloseable {
     }
   }
 
-  /// Whether a failure is the store's, so that the next upload would fail, too.
+  /// Whether the store itself has failed, so that the next upload would fail, too.
   private boolean isOfStore(Throwable failure) {
     return failure instanceof TransferException transfer
         && transfer.failure() instanceof Failure.Remote(int status, _)
@@ -150,7 +151,7 @@ final class UploadQueue implements AutoCloseable {
   public void close() {
     thread.execute(this::uploadAll);
     thread.shutdown();
-    // An interruption does not cut this short: submitted checkpoints are to be uploaded.
+    // An interruption does not end the wait, because submitted checkpoints must be uploaded.
     Cleanup.awaitEnd(thread);
     throwFailure();
   }
