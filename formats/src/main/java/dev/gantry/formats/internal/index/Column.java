@@ -8,7 +8,7 @@ import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import org.jspecify.annotations.Nullable;
 
-/// A growing list of numbers of one width, little endian, in native memory. For one thread.
+/// A growing list of numbers of one width, little endian, in native memory. Not thread-safe.
 public final class Column implements AutoCloseable {
   public static final ValueLayout.OfInt INT =
       ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
@@ -29,7 +29,8 @@ public final class Column implements AutoCloseable {
     room(Long.BYTES).set(LONG, 0, value);
   }
 
-  /// Appends room for more numbers, and returns it to be filled; valid until more are added.
+  /// Appends memory for more numbers and returns it, so that the caller fills it; valid until more
+  /// numbers are added.
   MemorySegment room(long bytes) {
     long needed = used + bytes;
     if (needed > memory.byteSize()) {

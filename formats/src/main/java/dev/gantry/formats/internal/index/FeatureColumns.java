@@ -14,8 +14,8 @@ import java.util.Optional;
 import java.util.OptionalLong;
 import org.jspecify.annotations.Nullable;
 
-/// Collects what the index holds of one feature, record by record. Once a record's value does not lie in
-/// one place, only the summary is continued.
+/// Collects the index's columns of one feature, record by record. After a record whose value is
+/// not contiguous in the file, only the summary is continued.
 final class FeatureColumns implements AutoCloseable {
   private static final long UNKNOWN = -1;
   private static final String MISSING = "it is missing";
@@ -59,7 +59,8 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// Says why the value neither lies in one place nor is a few integers; empty if it does.
+  /// Returns the reason why a value is neither contiguous in the file nor a few integers; empty if
+  /// it is one of these.
   static String obstacle(FeatureSpec.Kind kind, FeatureValue feature) {
     long count = feature.count();
     if (feature.isAmbiguous()) {
@@ -114,7 +115,7 @@ final class FeatureColumns implements AutoCloseable {
     }
   }
 
-  /// Drops the places of all records; the first reason counts.
+  /// Drops the offsets of all records. If this is called several times, the first reason is kept.
   private void giveUp(long record, String reason) {
     if (obstacle == null) {
       obstacle = new Obstacle(record, reason);

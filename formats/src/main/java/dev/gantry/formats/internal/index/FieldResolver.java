@@ -14,7 +14,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;
 
-/// Resolves a wanted field over the indexes of all data files, or says why they do not have it.
+/// Resolves a wanted field over the indexes of all data files, or throws with the reason why they
+/// do not have it.
 final class FieldResolver {
   private final TfRecordField wanted;
   private final String name;

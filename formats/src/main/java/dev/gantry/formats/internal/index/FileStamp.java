@@ -9,8 +9,8 @@ import java.time.Instant;
 import java.util.Optional;
 import java.util.concurrent.TimeUnit;
 
-/// Tells whether a file is the same as when it was indexed. A change that keeps size, time and version goes
-/// unnoticed.
+/// Identifies the state of a file, to find out whether it has changed since it was indexed. A
+/// change that keeps size, time and version goes unnoticed.
 ///
 /// @param size in bytes
 /// @param modified the time of the last change, in nanoseconds since 1970; 0 if the store does not tell

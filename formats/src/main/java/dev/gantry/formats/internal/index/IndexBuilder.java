@@ -46,7 +46,7 @@ final class IndexBuilder implements AutoCloseable {
     this.file = file;
     this.options = options;
     this.session = session;
-    // This fails before the file is read if the store takes no files.
+    // If the store cannot be written, this fails before the file is read.
     index = IndexFile.of(file, session);
     index.requireWritable();
     stamp = FileStamp.of(file, session);

@@ -13,9 +13,10 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 
-/// Checks the rules of an index. Its tensors are exactly those that the notes need, with the right dtypes
-/// and shapes. The records with their framing fill the file, and each value lies in its record. Checksums
-/// find later changes; these rules find contents that cannot be true.
+/// Checks the rules of an index: its tensors are exactly those that the notes need, with the right
+/// dtypes and shapes; the records with their framing fill the file; and each value is inside its
+/// record. Checksums detect later changes; these rules detect contents that were wrong from the
+/// start.
 final class IndexCheck {
   private final SafetensorsHeader header;
   private final IndexNotes notes;
@@ -99,8 +100,8 @@ final class IndexCheck {
     }
     for (long record = 0; record < notes.records(); record++) {
       long next = start(records, record + 1);
-      // Both numbers are checked to be no negative ones before they are subtracted, so nothing
-      // overflows.
+      // Both numbers are known not to be negative before they are subtracted, so the difference
+      // does not overflow.
       if (next < IndexFormat.FRAMING_BYTES
           || start(records, record) > next - IndexFormat.FRAMING_BYTES) {
         throw outOfRange(

@@ -38,7 +38,7 @@ public record IndexFile(Location file, Location index, GantrySession session) {
   /// The suffix that makes a file's name that of its index.
   public static final String SUFFIX = NamePatterns.INDEX_SUFFIX;
 
-  /// The index of a file, which need not be there.
+  /// The index of a file, which need not exist.
   public static IndexFile of(Location file, GantrySession session) {
     return new IndexFile(file, file.sibling(file.fileName() + SUFFIX), session);
   }
@@ -152,14 +152,14 @@ public record IndexFile(Location file, Location index, GantrySession session) {
     return checksums;
   }
 
-  /// Fails if the store of a remote file takes no files.
+  /// Fails if the store of a remote file cannot be written.
   public void requireWritable() {
     if (file instanceof Location.Remote remote) {
       var _ = session.writable(remote);
     }
   }
 
-  /// Fails if the data file is not as it was.
+  /// Fails if the data file has changed.
   ///
   /// @throws MalformedFileException of kind `changed-meanwhile`
   public void requireUnchanged(FileStamp before) {
@@ -170,8 +170,8 @@ public record IndexFile(Location file, Location index, GantrySession session) {
     }
   }
 
-  /// Writes the index in place of an older one: that of a remote file to this machine's temporary folder, from
-  /// where it is uploaded.
+  /// Writes the index, which replaces an older one. The index of a remote file is written to this
+  /// machine's temporary folder and then uploaded.
   public void write(
       List<NewTensor> tensors, SortedMap<String, String> notes, Cancellation cancellation) {
     switch (index) {

@@ -8,8 +8,8 @@ import java.lang.foreign.MemorySegment;
 
 /// The numbers of one tensor of an index, in a mapped file. Thread-safe.
 public record MappedColumn(Region region) {
-  /// Returns the column's memory, valid until the index is closed. The segment itself does not notice the
-  /// close, so ask for it at each use.
+  /// Returns the column's memory, valid until the index is closed. The segment does not notice
+  /// when the index is closed, so call this before each use.
   ///
   /// @throws dev.gantry.core.MisuseException if the index is closed
   public MemorySegment bytes() {

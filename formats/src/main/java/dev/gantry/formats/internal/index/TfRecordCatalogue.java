@@ -25,9 +25,9 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// Serves TFRecord files as samples by their indexes; each record is one sample. Bytes and floats are read
-/// from the data files as they are; integers come from the index; what is decoded, such as pictures, is decoded by the
-/// CPU.
+/// Serves TFRecord files as samples by their indexes; each record is one sample. Bytes and floats
+/// are read from the data files as they are; integers are taken from the index; the CPU decodes
+/// fields with a decoder, such as pictures.
 ///
 /// The records' checksums were compared when the files were indexed, and are not compared again. The files
 /// must not change while they are read: a file that has changed when it is opened again is an error.

@@ -28,7 +28,7 @@ public record TfRecordField(
     return new TfRecordField(feature, Optional.empty(), Optional.empty());
   }
 
-  /// Wants what a decoder makes of a feature.
+  /// Wants the value that a decoder makes of a feature.
   public static TfRecordField of(FeatureSpec.Decoded feature) {
     return new TfRecordField(
         feature.name(),

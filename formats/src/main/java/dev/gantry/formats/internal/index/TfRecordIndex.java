@@ -151,7 +151,7 @@ public final class TfRecordIndex implements AutoCloseable {
     return column(IndexFormat.tensor(feature, IndexFormat.OFFSET));
   }
 
-  /// Whether it says where each record's value of a feature lies, as [#place] does.
+  /// Whether the index has the offset of each record's value of a feature, which [#place] needs.
   boolean hasPlaces(String feature) {
     return columns.containsKey(IndexFormat.tensor(feature, IndexFormat.OFFSET));
   }
@@ -188,7 +188,7 @@ public final class TfRecordIndex implements AutoCloseable {
   /// How an index is built.
   ///
   /// @param features the names of the features to index; empty for all
-  /// @param progress is told how many of the file's bytes were read
+  /// @param progress called with the number of the file's bytes that were read
   /// @param cancellation ends the build early; nothing is written then
   public record Options(
       List<String> features, ProgressListener progress, Cancellation cancellation) {
