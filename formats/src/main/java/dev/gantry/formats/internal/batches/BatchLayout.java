@@ -10,8 +10,8 @@ import dev.gantry.formats.spi.FieldSource;
 import dev.gantry.formats.spi.SampleCatalogue;
 import java.util.List;
 
-/// The three areas of a slot, one after the other: bytes as they were read from the files, rows that were
-/// packed on the device, and fields that the CPU wrote. All batches of a dataset have the same areas.
+/// The three consecutive areas of a slot: bytes as they were read from the files, rows that the
+/// device packed, and fields that the CPU wrote. All batches of a dataset have the same areas.
 ///
 /// @param rawBytes the size of the first area, a multiple of [PlanLimits#BLOCK_BYTES]
 /// @param packedBytes the size of the second area
@@ -58,7 +58,7 @@ record BatchLayout(long rawBytes, long packedBytes, long hostBytes) {
         }
       }
     }
-    // Samples are no further apart than the values of the field with the widest spacing.
+    // The distance between samples is at most the widest spacing of any field.
     long together = reads.bytes(store.sampleSpan(), mostSpacing);
     // Gathered fields lie end to end in the first two areas.
     long first = Math.max(Math.min(raw, together), dense - packed);

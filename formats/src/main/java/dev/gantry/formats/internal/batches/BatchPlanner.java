@@ -20,11 +20,12 @@ import dev.gantry.formats.spi.SampleRun;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Plans how a slot is filled with the samples of a batch: the reads, the copies within the slot, the CPU's
-/// writes, and the place of each field afterwards.
+/// Plans how a slot is filled with the samples of a batch: the reads, the copies within the slot,
+/// the CPU's writes, and the offset of each field afterwards.
 ///
-/// Values that are evenly spaced after the read stay where they are and become a strided view; others are
-/// packed row by row. Plans depend on the arguments and the store's answers alone. Thread-safe.
+/// Values that are evenly spaced after the read are not copied and become a strided view; other
+/// values are packed row by row. Plans depend only on the arguments and the store's answers.
+/// Thread-safe.
 final class BatchPlanner {
   /// Requests are cut at 4 MiB, so that several readers share a batch. Reads bridge only small gaps, since
   /// in random order the bytes between two samples are not wanted.
@@ -116,7 +117,8 @@ final class BatchPlanner {
     gathers.add(from.file(), from.offset(), from.length(), to);
   }
 
-  /// Plans the batch as gathers alone, which pack each field at the slot's start; see [#plan].
+  /// Plans the batch as gathers without reads. The gathers pack the fields from the slot's start
+  /// on; see [#plan].
   BatchPlan<BatchView> gathers(List<SampleRun> runs, DatasetState after) {
     int samples = runs.stream().mapToInt(SampleRun::count).sum();
     List<FieldView> views = new ArrayList<>(fields.size());

@@ -3,11 +3,11 @@ package dev.gantry.formats.internal.batches;
 
 import java.util.List;
 
-/// Describes what a filled slot holds.
+/// Describes the contents of a filled slot.
 ///
 /// @param samples in the batch
 /// @param fields in the dataset's order
-/// @param after where the dataset stands when this batch has been taken
+/// @param after the state of the dataset after this batch has been taken
 public record BatchView(int samples, List<FieldView> fields, DatasetState after) {
   public BatchView {
     fields = List.copyOf(fields);

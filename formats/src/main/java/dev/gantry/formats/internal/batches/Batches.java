@@ -19,10 +19,11 @@ public interface Batches extends AutoCloseable {
   /// The most bytes of a batch that the CPU makes.
   long hostBytes();
 
-  /// How many batches each epoch has on each rank, where that is known without reading it.
+  /// How many batches each epoch has on each rank; empty if this is not known without reading the
+  /// files.
   OptionalLong batchesPerEpoch();
 
-  /// The samples, where they are reached by number.
+  /// The samples; empty if they are not reached by number.
   default Optional<SampleCatalogue> catalogue() {
     return Optional.empty();
   }
@@ -40,9 +41,9 @@ public interface Batches extends AutoCloseable {
   ///     order of its samples
   BatchPlanSource<BatchView> from(DatasetState state);
 
-  /// The same batches, each of them cut into as many equal parts: the first holds the first samples of
-  /// each batch, and so on. The last batch of an epoch may be smaller; its samples are dealt as they are
-  /// to ranks. The states of the parts are those of these batches, which own them.
+  /// The same batches, each cut into `count` equal parts: the first part has the first samples of
+  /// each batch, and so on. The last batch of an epoch may be smaller; its samples are dealt as
+  /// they are to ranks. The states of the parts are those of these batches, which own them.
   ///
   /// @param count divides the batch size
   /// @throws dev.gantry.core.MisuseException if a batch cannot be cut so
@@ -54,8 +55,8 @@ public interface Batches extends AutoCloseable {
             + " index");
   }
 
-  /// Whether a part has samples of its own in the last batch of an epoch. A part that has none, since there are
-  /// fewer samples than parts, repeats one of another batch.
+  /// Whether a part has samples of its own in the last batch of an epoch. If there are fewer
+  /// samples than parts, a part without samples repeats a sample of another batch.
   default boolean lastHasOwn() {
     return true;
   }

@@ -114,7 +114,7 @@ public final class EpochBatches implements Batches {
 
   /// Reads the batches of one epoch to host memory, some of them ahead.
   ///
-  /// @param taker gets each batch, and has it until it returns
+  /// @param taker receives each batch, which is valid until the call returns
   public void readAll(GantrySession session, Consumer<RingBatch<BatchView>> taker) {
     RingOptions options =
         new RingOptions(

@@ -48,7 +48,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
 
   private Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
     Optional<Supplier<BatchPlan<BatchView>>> plan = current.next(gathered);
-    // All epochs have equally many batches: where one has none, none has.
+    // All epochs have the same number of batches, so if one epoch has none, no epoch has any.
     while (plan.isEmpty() && hasBatches && epoch < lastEpoch) {
       Epoch following = new Epoch(batches.from(batches.start().atEpoch(epoch + 1)));
       earlier.add(current);
@@ -96,7 +96,7 @@ public final class EpochChain implements BatchPlanSource<BatchView> {
     Optional<Supplier<BatchPlan<BatchView>>> next(boolean gathered) {
       Optional<Supplier<BatchPlan<BatchView>>> plan =
           gathered ? source.nextGathered() : source.next().map(made -> () -> made);
-      // A plan that is still to be made counts as a writer.
+      // A plan that is not made yet counts as a writer.
       plan.ifPresent(_ -> unwritten.incrementAndGet());
       return plan.map(later -> () -> counted(later.get()));
     }

@@ -10,8 +10,8 @@ import dev.gantry.formats.spi.SampleCatalogue.PieceSink;
 import java.util.ArrayList;
 import java.util.List;
 
-/// Collects where the values of one field of a batch lie in the files and, once the reads are planned, in
-/// the slot.
+/// Collects the offsets of the values of one field of a batch in the files and, after the reads
+/// are planned, in the slot.
 final class FieldRows implements PieceSink {
   private final long rowBytes;
   private final List<ExtentRequest> pieces = new ArrayList<>();
@@ -92,7 +92,8 @@ final class FieldRows implements PieceSink {
     }
   }
 
-  /// Returns the end of the pieces from `first` on that have one length and are equally far apart.
+  /// Returns the end of the pieces from `first` on that have the same length and are evenly
+  /// spaced.
   private int alike(int first) {
     int end = first + 1;
     long pitch = end < count ? offsets[end] - offsets[first] : 0;

@@ -7,7 +7,7 @@ import dev.gantry.formats.Field;
 import java.util.ArrayList;
 import java.util.List;
 
-/// The place of one field's values in a batch's slot.
+/// The layout of one field's values in a batch's slot.
 ///
 /// @param shape the shape with the batch's axis first
 /// @param offset the first element's offset in bytes from the slot's start; a multiple of the dtype's size

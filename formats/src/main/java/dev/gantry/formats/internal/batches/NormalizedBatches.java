@@ -20,7 +20,7 @@ import java.util.OptionalLong;
 import java.util.function.Supplier;
 import java.util.stream.LongStream;
 
-/// Batches with some fields normalised. The normalised fields lie behind everything else in the slot.
+/// Batches with some fields normalised. The normalised fields follow all other areas of the slot.
 public final class NormalizedBatches implements Batches {
   private final Batches batches;
   private final List<Field> fields;

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
-/// Serves some samples of another catalogue, with some of their fields. Whatever deals with samples, such as
-/// orders, ranks and states, sees only these. It owns the other catalogue.
+/// Serves some samples of another catalogue, with some of their fields. Orders, ranks and states
+/// refer only to these samples. It owns the other catalogue.
 public final class SelectedSamples implements SampleCatalogue {
   private final SampleCatalogue store;
 
