@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
-/// Gives blocks of consecutive samples in random order. The blocks are counted from a random sample on and
-/// wrap round from the end of the files to their beginning, so that in each epoch another block is the
-/// short one, which comes last.
+/// Gives blocks of consecutive samples in random order. The blocks are counted from a random
+/// sample on and wrap around from the end of the files to their beginning, so that the last block,
+/// which may be shorter, has other samples in each epoch.
 final class BlockSequence implements SampleSequence {
   private static final long MAX_AT_ONCE = 1024;
 

@@ -12,9 +12,9 @@ import java.util.stream.IntStream;
 /// Says which samples one rank gets in one epoch: a pure function of the data files' sizes, the options and
 /// the epoch's number. Immutable, thread-safe.
 ///
-/// The epoch's samples are dealt in rounds: in each round every rank in turn takes one batch. So the
-/// batches of all ranks in turn are those that a single rank would get. [LastBatch] says what becomes of
-/// the samples that are left after the full rounds.
+/// The epoch's samples are dealt in rounds: in each round, every rank takes one batch, in the
+/// order of the ranks. Thus all ranks' batches, in this order, are the batches that a single rank
+/// would get. [LastBatch] decides what happens to the samples that are left after the full rounds.
 public final class EpochOrder {
   /// The most samples that a dataset may have.
   public static final long MAX_SAMPLES = 1L << 62;
@@ -92,7 +92,8 @@ public final class EpochOrder {
         : collect(start + rank * all + Math.min(rank, more), count);
   }
 
-  /// @param position may be past the end, where the epoch begins again
+  /// @param position the first sample's position; positions past the end continue at the epoch's
+  ///     beginning
   private List<SampleRun> collect(long position, long count) {
     RunCollector runs = new RunCollector(count);
     long at = position % samples.size();

@@ -5,7 +5,7 @@ import dev.gantry.core.MisuseException;
 import java.util.Arrays;
 import java.util.List;
 
-/// Gives the samples of one data file after the other.
+/// The samples of one data file after another.
 final class FileSequence implements SampleSequence {
   private final int[] files;
 

@@ -9,9 +9,9 @@ import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.TreeMap;
 
-/// Interleaves the samples of several data files that are open at once, each in a place of its own. In each
-/// round every place gives a block of its file's samples, or what the file has left. Where a file ends, the
-/// next file takes its place from the next round on.
+/// Interleaves the samples of several data files that are open at once, each in one of a fixed
+/// number of places. In each round, every place gives a block of its file's samples, or the file's
+/// remaining samples. If a file ends, another file is opened in its place in the next round.
 ///
 /// A file is open for as many rounds as it has blocks, so all rounds are known beforehand: between the
 /// rounds in which files begin or end, each gives the same number of samples. It takes memory for a few

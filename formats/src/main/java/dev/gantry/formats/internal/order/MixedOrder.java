@@ -8,11 +8,12 @@ import java.util.OptionalInt;
 /// Says which of several datasets gives each batch of an epoch, so that each gives its share: a pure function of
 /// weights, seed and epoch. Immutable, thread-safe.
 ///
-/// Each dataset divides time into equal spans, shorter ones for a larger weight, and its k-th batch is due
-/// at a random time within the k-th span. Batches are given in the order of their due times. So the order
-/// looks random, yet at any time each dataset has given its share to within one batch; with independent
-/// draws the error would grow without bound. Bisection tells how many batches each dataset has given before
-/// the n-th one, so a resumed training needs no stored counts.
+/// Each dataset divides time into equal spans, shorter ones for a larger weight, and its k-th
+/// batch is due at a random time within the k-th span. Batches are given in the order of their due
+/// times. Thus the order looks random, but at any time each dataset has given its share with an
+/// error of at most one batch; with independent draws, the error would grow without bound. The
+/// number of batches that each dataset has given before the n-th batch is found by bisection, so a
+/// resumed training needs no stored counts.
 public final class MixedOrder {
   /// The largest allowed ratio of two weights.
   public static final double MAX_RATIO = 1 << 16;

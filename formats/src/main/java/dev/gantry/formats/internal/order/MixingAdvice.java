@@ -6,15 +6,16 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Warns, once for a dataset, that a shuffle leaves its samples almost in the order of the files: a training on
-/// sorted files then learns worse, and nothing fails. Thread-safe.
+/// Warns, once for a dataset, if a shuffle leaves its samples almost in the order of the files: a
+/// training on sorted files then learns worse without any error. Thread-safe.
 public final class MixingAdvice {
   private static final Logger LOG = LoggerFactory.getLogger(MixingAdvice.class);
 
   /// Samples from this many files come from several parts of a dataset, whatever it is sorted by.
   private static final int ENOUGH_FILES = 8;
 
-  /// A buffer that holds less than one part in this many of an epoch leaves records near their places.
+  /// A buffer that holds less than one part in this many of an epoch leaves records near their
+  /// original positions.
   private static final int ENOUGH_PART = 4;
 
   private final AtomicBoolean given = new AtomicBoolean();

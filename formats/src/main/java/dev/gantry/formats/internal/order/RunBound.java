@@ -18,7 +18,7 @@ record RunBound(List<Long> sizes, long total, OrderOptions options) {
     return any ? samples : (int) Math.min(samples, bound.runs(samples));
   }
 
-  /// How many data files take turns: as in [SampleSequence], never more than there are.
+  /// How many data files are interleaved: as in [SampleSequence], never more than there are.
   private int interleave() {
     return Math.min(options.interleave(), sizes.size());
   }

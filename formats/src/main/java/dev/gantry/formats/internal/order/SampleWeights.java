@@ -7,7 +7,7 @@ import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;
 
-/// Draws samples as often as their weights say, each of them anew from all samples. Immutable.
+/// Draws samples in proportion to their weights, each draw from all samples. Immutable.
 public final class SampleWeights {
   /// The most samples that may have weights.
   public static final int MAX_SAMPLES = 1 << 27;
@@ -62,10 +62,11 @@ public final class SampleWeights {
   long sample(long epoch, long draw) {
     double all = sums[sums.length - 1];
     double part = (Mix.at(Mix.key(seed, epoch, DRAWS), draw) >>> 11) * 0x1p-53;
-    // Just below the sum where the product is rounded up to it.
+    // If the product is rounded up to the sum, the number just below the sum is searched.
     int found = Arrays.binarySearch(sums, Math.min(part * all, Math.nextDown(all)));
     int sample = found < 0 ? -found - 1 : found + 1;
-    // A sum that is found is of a sample that ends just there, as those of weight 0 after it do.
+    // If a sum is found exactly, its sample ends there, and so do the samples of weight 0 after
+    // it; they are skipped.
     while (found >= 0 && sums[sample] == sums[found]) {
       sample++;
     }

@@ -8,10 +8,10 @@ import java.util.List;
 /// Draws the sample that a shuffle buffer gives next: a pure function of the seed, the epoch, and how many samples the
 /// buffer holds. Immutable, thread-safe.
 ///
-/// Each slot of the buffer holds a sample. A draw gives the sample of a random slot, and the next sample
-/// that is read fills the slot; in a [Pause] no sample is read, and the last slot's sample fills it. So the
-/// buffer's contents after any number of draws can be computed without reading a sample, and a state need
-/// not list them.
+/// Each slot of the buffer holds a sample. A draw gives the sample of a random slot, and the next
+/// sample that is read fills the slot. In a [Pause], no sample is read, and the last slot's sample
+/// fills the slot. Thus the buffer's contents after any number of draws can be computed without
+/// reading a sample, and a state need not list them.
 public final class ShuffleDraws {
   private final long key;
 

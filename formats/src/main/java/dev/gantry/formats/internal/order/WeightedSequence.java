@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 package dev.gantry.formats.internal.order;
 
-/// Draws as many samples by their weights as there are; a sample may come several times, or never.
+/// Draws samples in proportion to their weights, as many as the dataset has; a sample may be drawn
+/// several times, or never.
 record WeightedSequence(FileSequence files, SampleWeights weights, long epoch)
     implements SampleSequence {
   @Override

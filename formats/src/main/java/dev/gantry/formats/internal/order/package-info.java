@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// In which order the samples of an epoch come and which rank gets them: pure functions of sizes,
+/// The order of the samples of an epoch, and the rank that gets each: pure functions of sizes,
 /// options, seed and epoch.
 @NullMarked
 package dev.gantry.formats.internal.order;
