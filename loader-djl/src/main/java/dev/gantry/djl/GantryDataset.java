@@ -32,11 +32,11 @@ import org.jspecify.annotations.Nullable;
 /// it keeps the batch's memory, and the dataset allocates new memory. At most `optPrefetch`
 /// batches may be open at once.
 ///
-/// Each iteration of `getData` covers the next epoch, or as many epochs as `optRepeat` says. Only one
-/// iteration runs at a time: beginning another one ends it, logs a warning and skips its other batches (if it
-/// repeats without end, those of its current epoch); it throws if you ask it for more. If you leave an
-/// iteration early, begin another one or call [#close]; closing the manager ends it, too. For one thread,
-/// except [#state], [#statistics] and [#close].
+/// Each iteration of `getData` covers the next epoch, or as many epochs as `optRepeat` says. Only
+/// one iteration runs at a time: beginning another one ends it, logs a warning and skips its other
+/// batches (if it repeats without end, those of its current epoch); it throws if you ask it for
+/// more. If you leave an iteration early, begin another one or call [#close]; closing the manager
+/// ends it, too. Not thread-safe, except [#state], [#statistics] and [#close].
 public abstract sealed class GantryDataset implements ResumableDataset
     permits ShardDataset, TfRecordDataset, WebDataset {
   private final Batches batches;

@@ -13,7 +13,7 @@ import java.util.Map;
 import java.util.Objects;
 
 /// A shard that is being filled. Its columns lie in a slab as they lie in the file of a full shard, so a
-/// full shard is written straight from the slab. For one thread.
+/// full shard is written straight from the slab. Not thread-safe.
 final class ShardColumns {
   private final List<Field> fields;
   private final ShardLayout capacity;

@@ -22,7 +22,7 @@ import java.util.regex.Pattern;
 /// The folder of a set that one writer of all processes is writing. The set exists when its index does.
 /// [JointFiles] finishes the set or takes it back, with the index as its list. A shard without an index is
 /// removed only if an unfinished index names it: any other belongs to another program, or to a set that is
-/// still being copied. For one thread.
+/// still being copied. Not thread-safe.
 final class ShardFolder implements ShardWriter.Output {
   private static final Pattern SHARD = Pattern.compile("shard-[0-9]{5}(-[0-9a-f]{8})?\\.bin");
 

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// Writes several shards at once in the background. It owns the slabs in which shards are filled: one more
 /// than there are writers, so that one can be filled while the others are written.
 ///
-/// After a failure it writes nothing more. For one thread.
+/// After a failure it writes nothing more. Not thread-safe.
 final class ShardQueue {
   private final long slabBytes;
   private final ExecutorService writers;

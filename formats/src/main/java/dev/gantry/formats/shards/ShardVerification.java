@@ -13,7 +13,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 
-/// Compares all blocks of a set with their checksums. For one use.
+/// Compares all blocks of a set with their checksums. May be used once.
 final class ShardVerification {
   /// How many bytes one thread takes at a time: enough that opening the file hardly counts, and few enough
   /// that all threads end at about the same time.

@@ -6,7 +6,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Puts copies one after the other. Rows that follow at equal distances become one copy. For one thread.
+/// Puts copies one after the other. Rows that follow at equal distances become one copy. Not thread-safe.
 final class Copies {
   private final List<Copy2D> made = new ArrayList<>();
   private @Nullable Copy2D open;

@@ -17,7 +17,7 @@ import java.nio.file.Path;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// A file of any store, open for reading its metadata. For one thread.
+/// A file of any store, open for reading its metadata. Not thread-safe.
 public final class FileBytes implements AutoCloseable {
   private static final int LOCAL_WINDOW_BYTES = 64 << 10;
 

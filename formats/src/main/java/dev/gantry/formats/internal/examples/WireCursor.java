@@ -5,7 +5,7 @@ import dev.gantry.core.MalformedFileException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
-/// Walks over a record in protobuf's wire format, and accepts what protobuf's parsers accept. For one thread.
+/// Walks over a record in protobuf's wire format, and accepts what protobuf's parsers accept. Not thread-safe.
 final class WireCursor {
   /// The deepest nesting of groups, the same as in protobuf's parsers.
   private static final int MAX_GROUPS = 100;

@@ -48,7 +48,7 @@ import java.util.stream.Stream;
 ///
 /// The next writer of the set removes what else a crash leaves: unfinished work, and files that only an
 /// unfinished or a replaced list names. Files that no such list names are never touched, unless they have a
-/// name that the user chose for the new ones. For one thread.
+/// name that the user chose for the new ones. Not thread-safe.
 public final class JointFiles implements AutoCloseable {
   /// The name of a folder's list. Other programs that read such folders ignore names that begin with an
   /// underscore.

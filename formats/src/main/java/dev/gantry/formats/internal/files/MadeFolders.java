@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 
-/// Makes a folder and its missing parents, and can remove those that it made. For one thread.
+/// Makes a folder and its missing parents, and can remove those that it made. Not thread-safe.
 public final class MadeFolders {
   /// Errors that mean that this user may not synchronise a folder, rather than that the disk failed.
   private static final Set<String> NOT_OURS = Set.of("EACCES", "EPERM", "EINVAL");

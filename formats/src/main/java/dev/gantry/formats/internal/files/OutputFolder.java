@@ -7,7 +7,7 @@ import dev.gantry.core.internal.commit.Folders;
 import dev.gantry.core.internal.memory.Cleanup;
 import java.nio.file.Path;
 
-/// A folder that one writer of all processes holds by a lock until it is done. For one thread.
+/// A folder that one writer of all processes holds by a lock until it is done. Not thread-safe.
 public final class OutputFolder {
   private final MadeFolders made;
   private final FolderLock lock;

@@ -8,7 +8,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 
 /// Reads values in their order, little endian, through one small buffer. Subclasses say what a fault of their format
-/// is. For one thread.
+/// is. Not thread-safe.
 public abstract class SequentialInput implements AutoCloseable {
   private final InputStream stream;
   private final long length;

@@ -11,7 +11,7 @@ import java.nio.ByteBuffer;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
-/// Reads the values of a header in their order. For one thread.
+/// Reads the values of a header in their order. Not thread-safe.
 final class GgufInput extends SequentialInput {
   private final Location file;
 

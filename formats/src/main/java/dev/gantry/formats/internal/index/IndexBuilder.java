@@ -21,7 +21,7 @@ import java.util.Map;
 import java.util.OptionalInt;
 import java.util.zip.CRC32C;
 
-/// Builds an index: reads the file once from beginning to end, and writes the index. For one use.
+/// Builds an index: reads the file once from beginning to end, and writes the index. May be used once.
 final class IndexBuilder implements AutoCloseable {
   /// The bytes between two reports of progress: about ten reports a second if the file is in the page
   /// cache.

@@ -23,7 +23,7 @@ import java.util.Set;
 import java.util.function.Function;
 
 /// One quantised tensor while its layout is put together: the stored tensors that it is made of, by their names, and
-/// the formula's inputs. For one thread.
+/// the formula's inputs. Not thread-safe.
 final class Layout {
   /// The dtypes that scales have.
   static final Set<DType> SCALES = Set.of(DType.F32, DType.BF16, DType.F16);

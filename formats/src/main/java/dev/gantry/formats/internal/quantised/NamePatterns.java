@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import java.util.regex.PatternSyntaxException;
 
 /// Matches the names of modules with the patterns of a configuration. A pattern may be one whose match never ends, and
-/// there may be many, so all matches together have a bound. For one thread.
+/// there may be many, so all matches together have a bound. Not thread-safe.
 final class NamePatterns {
   private static final int MAX_PATTERN = 1000;
 

@@ -20,7 +20,7 @@ import java.util.stream.Stream;
 
 /// Uploads new weights to another store. Each file is made in a temporary folder of this machine, uploaded
 /// and removed, so the disk needs room for the largest file only. Data files go first and the index last.
-/// For one use.
+/// May be used once.
 public final class SafetensorsUpload {
   private final GantrySession session;
   private final Location.Remote target;

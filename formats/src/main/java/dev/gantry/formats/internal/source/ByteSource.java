@@ -5,7 +5,7 @@ import dev.gantry.core.internal.store.SourceFile;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 
-/// The bytes of a file from some place on, decompressed. Does not own the file. For one thread.
+/// The bytes of a file from some place on, decompressed. Does not own the file. Not thread-safe.
 public interface ByteSource extends AutoCloseable {
   int END = -1;
 

@@ -9,7 +9,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
 /// The part of a stream of bytes that lies in memory: it slides from the stream's start to its end.
-/// Owns its source. For one thread.
+/// Owns its source. Not thread-safe.
 public final class ByteWindow implements AutoCloseable {
   /// The least size of a window, and how much is read at first after bytes were skipped.
   public static final int LEAST_CHUNK_BYTES = 4 << 10;

@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 
-/// Checks that the chunks of tensors fill these and do not overlap. For one thread.
+/// Checks that the chunks of tensors fill these and do not overlap. Not thread-safe.
 final class ChunkCover {
   /// How many pairs of chunks are compared. Chunks that are cut along one axis need one comparison each.
   private static final long MAX_COMPARISONS = 50_000_000;

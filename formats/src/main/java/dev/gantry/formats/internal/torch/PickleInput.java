@@ -13,7 +13,7 @@ import java.io.InputStream;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/// The bytes of a pickle in order, from a file or a member of an archive. For one thread.
+/// The bytes of a pickle in order, from a file or a member of an archive. Not thread-safe.
 final class PickleInput extends SequentialInput {
   /// The most memory that a pickle's values may take. State dictionaries take some thousand bytes a tensor.
   private static final long MAX_VALUE_BYTES = 192 << 20;

@@ -7,7 +7,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 
-/// Writes a pickle of protocol 2, as `torch.save` does. For one thread.
+/// Writes a pickle of protocol 2, as `torch.save` does. Not thread-safe.
 final class PickleWriter {
   private final ByteArrayOutputStream out = new ByteArrayOutputStream();
 

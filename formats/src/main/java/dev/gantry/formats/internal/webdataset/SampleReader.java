@@ -9,7 +9,7 @@ import java.util.Optional;
 import java.util.Set;
 
 /// Reads the members of an archive that are values of samples: consecutive ones of one key are a sample.
-/// Members that belong to no sample are passed over. For one thread.
+/// Members that belong to no sample are passed over. Not thread-safe.
 public final class SampleReader implements AutoCloseable {
   /// The most members of one sample.
   public static final int MAX_FIELDS = 4096;

@@ -19,7 +19,7 @@ import java.util.Optional;
 
 /// Reads the members of a tar archive in their order, of any store, plain or compressed with gzip: of the
 /// formats v7, ustar, pax and GNU. It compares the checksum of every header, and its memory is bounded.
-/// Offsets in a compressed file are those in what it decompresses to. For one thread.
+/// Offsets in a compressed file are those in what it decompresses to. Not thread-safe.
 ///
 /// Commons Compress reads tar, too, but it does not compare the checksums of extended headers, keeps names
 /// of any length, and does not tell where in the file a fault is.

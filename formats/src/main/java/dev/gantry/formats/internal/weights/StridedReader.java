@@ -12,7 +12,7 @@ import java.util.Comparator;
 import java.util.List;
 
 /// Puts elements that lie by strides, or with their bytes the other way round, into C order, little
-/// endian. For one thread.
+/// endian. Not thread-safe.
 public final class StridedReader {
   /// A source of bytes that shows one window at a time.
   public interface Window {

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// One file that is being opened. For one thread.
+/// One file that is being opened. Not thread-safe.
 final class HubOpening {
   private static final Logger LOG = LoggerFactory.getLogger(HubOpening.class);
 

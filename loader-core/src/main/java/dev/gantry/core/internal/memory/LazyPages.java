@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 
 /// Mapped memory whose pages the kernel provides when they are first touched. The kernel counts
-/// untouched pages as available. For one thread at a time.
+/// untouched pages as available. Not thread-safe.
 final class LazyPages {
   /// One call of `mincore` asks about this many bytes; its answer takes one byte for each page.
   private static final long STEP_BYTES = 256L << 20;

@@ -29,8 +29,8 @@ public final class PendingReads implements AutoCloseable {
   /// The most bytes that are under way at once, unless one read has more: 10 GB/s for a tenth of a second.
   public static final long MAX_BYTES = 1L << 30;
 
-  /// By how many the retries may outnumber the reads that succeeded. Thus a server that fails now
-  /// and then is asked again, and a server that is down is not asked forever.
+  /// The most retries beyond the number of reads that succeeded. Thus a server that fails now and
+  /// then is asked again, and a server that is down is not asked forever.
   static final int MAX_RETRIES = 256;
 
   /// At once, one read and one in this many of the reads under way may be hedged.

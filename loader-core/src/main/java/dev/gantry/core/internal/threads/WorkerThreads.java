@@ -25,7 +25,7 @@ import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// Threads that share one job. The first failure, or a cancellation, stops all of them. [#work] returns or throws only
-/// when all of them have ended, so that the caller can then free the memory that they used. For one use.
+/// when all of them have ended, so that the caller can then free the memory that they used. May be used once.
 public final class WorkerThreads {
   private static final long PROGRESS_MILLIS = 100;
   private static final long KEPT_SECONDS = 10;

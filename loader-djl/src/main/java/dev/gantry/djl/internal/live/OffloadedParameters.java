@@ -26,7 +26,7 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import org.jspecify.annotations.Nullable;
 
-/// The parameters of a block, whose values can wait in host memory. For one thread at a time.
+/// The parameters of a block, whose values can wait in host memory. Not thread-safe.
 public final class OffloadedParameters implements AutoCloseable {
   /// Memory that one parameter has, or several that are tied.
   private record Memory(long address, long bytes) {}
