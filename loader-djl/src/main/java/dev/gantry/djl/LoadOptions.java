@@ -143,7 +143,7 @@ public final class LoadOptions {
     }
 
     /// Lets a load into parameters leave out parameters for which there is no tensor, and tensors
-    /// that no rule of [ParameterNames#builder] uses. By default, both are errors. The
+    /// that no rule of [ParameterNames#builder] uses. Both are errors by default. The
     /// [LoadReport] names them.
     public Builder optPartial(boolean chosen) {
       partial = chosen;
@@ -151,8 +151,8 @@ public final class LoadOptions {
     }
 
     /// Lets a load into parameters skip parameters whose tensors have another shape, such as those
-    /// of a new head. They keep their values, and the [LoadReport] names them. By default, they
-    /// are errors.
+    /// of a new head. They keep their values, and the [LoadReport] names them. They are errors by
+    /// default.
     public Builder optSkipMismatched(boolean chosen) {
       skipMismatched = chosen;
       return this;

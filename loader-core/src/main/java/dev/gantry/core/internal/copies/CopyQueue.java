@@ -25,7 +25,7 @@ public final class CopyQueue implements AutoCloseable {
   private CudaDriver.Stream stream;
   private final List<Mark> marks = new ArrayList<>();
 
-  /// The JFR event of the copies that were queued since the last [#record].
+  /// Made with the queue, so that closing it needs no heap.
   private final Runnable awaitOwn = this::awaitOwn;
 
   private final Runnable destroy = this::destroy;

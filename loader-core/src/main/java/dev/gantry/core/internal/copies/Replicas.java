@@ -22,7 +22,7 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Devices that get the same bytes in one load. Each byte is read once, by a reader of one of the
-/// devices, and copied to that device. That device copies it on to the devices whose memory it can
+/// devices, and copied to that device. The device copies it on to the devices whose memory it can
 /// reach; the reader copies it from its buffer to the remaining devices. Thread-safe.
 public final class Replicas {
   private static final Logger LOG = LoggerFactory.getLogger(Replicas.class);

@@ -233,14 +233,19 @@ public final class KeptFiles implements AutoCloseable {
 
   private Availability<KeptFile> keepLater(
       @Nullable CudaContext context, Key key, KeptEntry entry) {
-    return Cleanup.orUndo(
-        () -> {
-          keeper.start(() -> {
-            Availability<KeptFile> _ = keep(context, key, entry, false);
-          });
-          return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
-        },
-        () -> endKeeping(entry));
+    boolean started = false;
+    try {
+      keeper.start(() -> {
+        Availability<KeptFile> _ = keep(context, key, entry, false);
+      });
+      started = true;
+    } finally {
+      if (!started) {
+        // Nothing else would end it, and callers that need the file now would wait for ever.
+        endKeeping(entry);
+      }
+    }
+    return Availability.absent(key.copied ? "it is being copied" : "it is being registered");
   }
 
   /// Forgets the least recently used files that are not kept, until one more may be remembered.
