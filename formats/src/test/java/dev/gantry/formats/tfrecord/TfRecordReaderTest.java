@@ -165,7 +165,7 @@ class TfRecordReaderTest {
         records.add(
             framed.asSlice(TfRecordReader.HEADER_BYTES, length).toArray(ValueLayout.JAVA_BYTE));
         MemorySegment pieces = arena.allocate(framed.byteSize());
-        long cut = TfRecordReader.HEADER_BYTES + length / 3;
+        long cut = TfRecordReader.HEADER_BYTES + length / 3L;
         reader.readRecord(
             new TfRecordReader.Position(reader.offset(), reader.number()),
             List.of(pieces.asSlice(0, cut), pieces.asSlice(cut)));
