@@ -18,22 +18,24 @@ import java.util.SequencedSet;
 import java.util.function.Supplier;
 import java.util.stream.Stream;
 
-/// The samples of a dataset that batches are made of.
+/// Says which samples of a dataset the batches are made of.
 ///
-/// @param selections each of which chooses from the samples that the one before it keeps
-/// @param weighting by which samples are drawn; empty if each comes once
+/// @param selections are applied in order: each selects from the samples that the previous ones
+///     kept
+/// @param weighting the weights by which samples are drawn; empty if each sample comes once an
+///     epoch
 public record ChosenSamples(List<Selection> selections, Optional<Weighting> weighting) {
   public ChosenSamples {
     selections = List.copyOf(selections);
   }
 
-  /// Whether these are all samples, each of them once.
+  /// Whether all samples of the dataset are chosen, each once.
   public boolean isAll() {
     return selections.isEmpty() && weighting.isEmpty();
   }
 
-  /// Returns the fields that must be known: those of batches and, behind them, those by which samples are
-  /// chosen.
+  /// Returns the fields that must be read: the fields of batches, followed by the fields by which
+  /// samples are chosen.
   ///
   /// @param available the names of the dataset's fields
   /// @throws MisuseException if samples are chosen by a field that the dataset does not have
@@ -59,8 +61,9 @@ public record ChosenSamples(List<Selection> selections, Optional<Weighting> weig
 
   /// Makes batches of the samples.
   ///
-  /// @param store has the fields of [#fields], and is closed if this throws
-  /// @param count how many of the fields batches have
+  /// @param store holds the fields that [#fields] names, in that order; it is closed if this
+  ///     throws
+  /// @param count how many of these fields, from the first, a batch has
   public EpochBatches batches(
       GantrySession session,
       SampleCatalogue store,
@@ -89,7 +92,7 @@ public record ChosenSamples(List<Selection> selections, Optional<Weighting> weig
     return EpochBatches.of(SelectedSamples.withFirstFields(all, count), drawn, limits);
   }
 
-  /// Says in an error which option asked for what cannot be done.
+  /// Runs `work`; if it refuses, the error begins with the option that asked for it.
   private static <T> T named(String option, Supplier<T> work) {
     try {
       return work.get();

@@ -22,10 +22,11 @@ import java.util.UUID;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// The batches of one call of `getData`. It owns a ring for each device, and belongs to the manager that it was
-/// made with: it ends when the batches do, when the manager closes, or when the dataset does.
+/// The batches of one call of `getData`. The iteration owns one ring for each device. It belongs
+/// to the manager that it was made with, and ends when its batches end, when the manager closes,
+/// or when the dataset closes.
 ///
-/// For one thread, but for [#state] and [#close].
+/// Not thread-safe, except [#state] and [#close].
 public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private static final Logger LOG = LoggerFactory.getLogger(DatasetIteration.class);
 
@@ -39,7 +40,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private final long progressTotal;
   private final List<SlotBatch> open = new ArrayList<>();
 
-  /// The next batch, a slot from each ring; empty if it was not asked for, or there is none.
+  /// The next batch, as one slot from each ring; empty if it was not fetched yet or no batch is
+  /// left.
   private List<RingBatch<BatchView>> ahead = List.of();
 
   private volatile DatasetState state;
@@ -47,14 +49,14 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
   private boolean ended;
   private volatile boolean superseded;
 
-  /// The ring that brings a device's part of each batch.
+  /// The ring that reads one device's part of each batch.
   private record DeviceRing(
       ai.djl.Device device,
       Batches part,
       dev.gantry.core.Device target,
       PrefetchRing<BatchView> ring) {}
 
-  /// @param parts the batches of each device
+  /// @param parts the batches of each device, in the order of the devices
   public DatasetIteration(
       List<Batches> parts, DatasetState from, DatasetSettings settings, NDManager manager) {
     Batches batches = parts.getFirst();
@@ -62,7 +64,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     this.settings = settings;
     this.state = from;
     this.endless = settings.epochs() == Long.MAX_VALUE;
-    // Iterations cover the epochs 0 to n-1, n to 2n-1 and so on, wherever one of them goes on.
+    // An iteration ends at a multiple of n epochs (0 to n-1, n to 2n-1, ...), also if it resumes
+    // within them.
     long lastEpoch = from.epoch() - from.epoch() % settings.epochs() + settings.epochs() - 1;
     this.end = batches.start().atEpoch(endless ? lastEpoch : lastEpoch + 1);
     OptionalLong perEpoch = batches.batchesPerEpoch();
@@ -92,7 +95,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     Cleanup.forEach(rings, each -> each.ring().close());
   }
 
-  /// How many batches `epochs` epochs have, or 0 if that is not known.
+  /// Returns how many batches `epochs` epochs have, or 0 if the number is not known.
   private static long product(OptionalLong perEpoch, long epochs) {
     try {
       return perEpoch.isEmpty() ? 0 : Math.multiplyExact(perEpoch.getAsLong(), epochs);
@@ -106,7 +109,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return state;
   }
 
-  /// The state in which the next iteration begins.
+  /// The state at which the next iteration begins.
   public DatasetState follower() {
     if (!endless) {
       return end;
@@ -114,7 +117,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return end.atEpoch(state.batch() == 0 ? state.epoch() : state.epoch() + 1);
   }
 
-  /// Whether no batch is to come, as far as that is known without reading.
+  /// Whether no batch is left, as far as the state tells: this reads nothing.
   public boolean isOver() {
     return state.equals(end);
   }
@@ -126,13 +129,13 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
         .orElseThrow();
   }
 
-  /// Whether another iteration can begin without skipping a batch of this one; of an endless iteration, only
-  /// the current epoch counts.
+  /// Whether another iteration can begin without skipping a batch of this iteration. In an endless
+  /// iteration, only the batches of the current epoch count.
   public boolean leavesNothing() {
     return ended || isOver() || (endless && taken > 0 && state.batch() == 0);
   }
 
-  /// Warns that another iteration begins and skips the remaining batches of this one.
+  /// Marks this iteration as superseded and warns that its remaining batches are skipped.
   public void supersede() {
     superseded = true;
     LOG.warn(
@@ -159,7 +162,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return !ahead.isEmpty();
   }
 
-  /// The rings end together, since ranks have as many batches as one another.
+  /// Takes the next slot of each ring. All rings end after the same batch, since every rank has
+  /// equally many batches.
   private List<RingBatch<BatchView>> take() {
     List<RingBatch<BatchView>> slots = new ArrayList<>();
     return Cleanup.orUndo(
@@ -228,7 +232,8 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     return batch;
   }
 
-  /// How many parts of a batch have samples that no other part has: the first ones, and one at least.
+  /// Returns how many parts of a batch, from the first, have samples that no other part has; at
+  /// least 1.
   private int partsWithSamples(DatasetState after) {
     boolean last = after.batch() == 0;
     long own = rings.stream().filter(each -> !last || each.part().lastHasOwn()).count();
@@ -246,7 +251,7 @@ public final class DatasetIteration implements Iterator<Batch>, AutoCloseable {
     }
   }
 
-  /// Ends the iteration; batches that are out stay valid. Idempotent.
+  /// Ends the iteration. Batches that the caller has taken stay valid. Idempotent.
   @Override
   public void close() {
     ended = true;

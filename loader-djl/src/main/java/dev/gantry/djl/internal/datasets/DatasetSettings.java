@@ -13,11 +13,12 @@ import java.util.function.UnaryOperator;
 
 /// Says how batches are read and transformed.
 ///
-/// @param devices the devices, each of which gets a part of each batch; empty for the manager's device
-/// @param slots batches in memory at once
-/// @param epochs in one call of `getData`
-/// @param transform of the data
-/// @param labelTransform of the labels
+/// @param devices the devices, each of which gets a part of each batch; empty for the manager's
+///     device
+/// @param slots how many batches may be in memory at once
+/// @param epochs how many epochs one call of `getData` gives
+/// @param transform the transform of the data
+/// @param labelTransform the transform of the labels
 public record DatasetSettings(
     GantrySession session,
     TransferOptions transfer,

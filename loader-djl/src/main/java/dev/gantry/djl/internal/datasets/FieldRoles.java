@@ -12,11 +12,11 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// The role of each field of a batch.
+/// Says which fields of a batch are data and which are labels.
 ///
 /// @param data names of the fields that are data, in order
-/// @param labels of those that are labels
-/// @param normalizations by field
+/// @param labels names of the fields that are labels, in order
+/// @param normalizations the normalisation of each field that has one, by the field's name
 public record FieldRoles(
     List<String> data, List<String> labels, Map<String, FieldNormalization> normalizations) {
   private static final Set<String> USUAL_LABELS = Set.of("label", "labels", "cls");
@@ -28,8 +28,8 @@ public record FieldRoles(
   }
 
   /// @param available the names of the dataset's fields
-  /// @throws MisuseException if a field is unknown or named twice, there is no data, or it is not
-  ///     said which of several fields is the label
+  /// @throws MisuseException if a field is unknown or named twice, if no field is data, or if
+  ///     several fields could be the label and none is named
   public static FieldRoles of(
       List<String> available,
       Optional<List<String>> data,
@@ -53,15 +53,15 @@ public record FieldRoles(
     return roles;
   }
 
-  /// Whether a field only says how long another one is.
+  /// Whether a field only says how long the values of another field are.
   private static boolean isLength(String name, List<String> available) {
     String suffix = FeatureSpec.LENGTH_SUFFIX;
     return name.endsWith(suffix)
         && available.contains(name.substring(0, name.length() - suffix.length()));
   }
 
-  /// Requires a field with a label's usual name: if the label were taken for data, only the block would fail,
-  /// or learn from it.
+  /// Requires a field with a usual name of a label. Without this check a label would be taken for
+  /// data, and only the block would fail, or would learn from it.
   private static void requireLabel(List<String> available) {
     if (available.stream().noneMatch(USUAL_LABELS::contains)) {
       throw new MisuseException(

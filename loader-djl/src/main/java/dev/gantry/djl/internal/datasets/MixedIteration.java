@@ -14,22 +14,22 @@ import java.util.function.Supplier;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// One epoch of a mixture. For one thread, but for [#state].
+/// One epoch of a mixture. Not thread-safe, except [#state].
 public final class MixedIteration implements Iterator<Batch> {
   private final Supplier<List<String>> states;
   private final MixedState begin;
   private final long[] given;
   private final List<Long> lengths;
 
-  /// The iteration of each dataset; null for a dataset that has nothing more in this epoch.
+  /// The iteration of each dataset; null for a dataset that has no more batches in this epoch.
   private final List<@Nullable DatasetIteration> batches = new ArrayList<>();
 
   private MixedOrder order;
   private boolean over;
 
-  /// @param parts begins the next iteration of a dataset, by its number
-  /// @param states of the datasets
-  /// @param begin where to go on
+  /// @param parts begins the next iteration of a dataset, by the dataset's number
+  /// @param states give the current state of each dataset
+  /// @param begin the position at which the iteration begins
   public MixedIteration(
       IntFunction<DatasetIteration> parts,
       Supplier<List<String>> states,
@@ -69,8 +69,8 @@ public final class MixedIteration implements Iterator<Batch> {
     return turn().isPresent();
   }
 
-  /// The number of the dataset whose turn it is, which has a batch; empty at the end. Waits for the batch without the
-  /// lock, so that [#state] and a close need not.
+  /// Returns the number of the dataset that gives the next batch; empty at the end of the epoch.
+  /// It waits for the batch without the lock, so that [#state] and a close do not wait for it.
   private OptionalInt turn() {
     for (OptionalInt turn = nextTurn(); turn.isPresent(); turn = nextTurn()) {
       int part = turn.getAsInt();
@@ -80,7 +80,7 @@ public final class MixedIteration implements Iterator<Batch> {
       }
       noteLength(part);
     }
-    // Ends all datasets: some may have more batches, which this epoch does not take.
+    // Ends all datasets, because some may have batches that this epoch does not take.
     batches.forEach(MixedIteration::end);
     return OptionalInt.empty();
   }
@@ -91,7 +91,7 @@ public final class MixedIteration implements Iterator<Batch> {
     return turn;
   }
 
-  /// Notes how many batches a dataset has, which is known only when it has no more.
+  /// Stores how many batches a dataset has, which is known only when the dataset ends.
   private synchronized void noteLength(int part) {
     lengths.set(part, given[part]);
     order = order.withLength(part, given[part]);
@@ -108,7 +108,8 @@ public final class MixedIteration implements Iterator<Batch> {
     return take(turn().orElseThrow(() -> new NoSuchElementException("there are no more batches")));
   }
 
-  /// Takes and counts the batch that was waited for under the lock, because another thread may call [#state].
+  /// Takes and counts the batch that [#turn] waited for. It holds the lock, because another thread
+  /// may call [#state].
   private synchronized Batch take(int part) {
     DatasetIteration source = Objects.requireNonNull(batches.get(part));
     Batch batch = source.next();

@@ -15,11 +15,11 @@ import java.util.stream.Stream;
 
 /// The position of a mixture.
 ///
-/// @param order datasets, weights, seed, end and batches, in words
-/// @param epoch from 0
+/// @param order describes the datasets, weights, seed, end rule and batches as text
+/// @param epoch counts from 0
 /// @param given how many batches of the epoch came from each dataset
 /// @param lengths how many batches of the epoch each dataset has, or [MixedOrder#UNKNOWN]
-/// @param parts where each dataset stands
+/// @param parts the state of each dataset, as text
 public record MixedState(
     String order, long epoch, List<Long> given, List<Long> lengths, List<String> parts) {
   private static final Pattern TEXT =
@@ -50,7 +50,7 @@ public record MixedState(
                 .collect(Collectors.joining(",")));
   }
 
-  /// @throws MisuseException if the text is not one of [#toText]
+  /// @throws MisuseException if [#toText] did not write the text
   public static MixedState parse(String text) {
     Matcher matcher = TEXT.matcher(text);
     if (!matcher.matches()) {
@@ -77,8 +77,8 @@ public record MixedState(
   }
 
   /// @param known how many batches of an epoch each dataset has, or [MixedOrder#UNKNOWN]
-  /// @throws MisuseException if this state has another number for a dataset, or has taken more batches from
-  ///     it
+  /// @throws MisuseException if this state has another number of batches for a dataset, or more
+  ///     batches were taken from the dataset than it has
   public void requireLengths(List<Long> known) {
     for (int i = 0; i < parts.size(); i++) {
       boolean differs = known.get(i) != MixedOrder.UNKNOWN && !known.get(i).equals(lengths.get(i));

@@ -13,8 +13,8 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// Collects how fields are normalised, as `optNormalize` and `optChannelsFirst` of a dataset's builder say. For
-/// one thread.
+/// Collects the normalisations of fields that `optNormalize` and `optChannelsFirst` of a dataset's
+/// builder ask for. Not thread-safe.
 public final class Normalizations {
   private static final Set<DataType> RESULTS =
       EnumSet.of(DataType.FLOAT32, DataType.FLOAT16, DataType.BFLOAT16);
@@ -22,7 +22,8 @@ public final class Normalizations {
   private final Map<String, FieldNormalization> byField = new LinkedHashMap<>();
   private final Set<String> channelsFirst = new LinkedHashSet<>();
 
-  /// @throws MisuseException if a number is not finite, or the type is not one of those of results
+  /// @throws MisuseException if a number is not finite, or `type` is no type that a normalised
+  ///     field can have
   public void put(String field, float[] scale, float[] shift, DataType type) {
     String name = MisuseException.requireGiven("optNormalize: field", field);
     List<Float> scales = floats("optNormalize: scale", scale);
@@ -52,7 +53,7 @@ public final class Normalizations {
 
   /// Returns the normalisations by field.
   ///
-  /// @throws MisuseException if the axes of a field are to be moved that is not normalised
+  /// @throws MisuseException if `optChannelsFirst` names a field that is not normalised
   public Map<String, FieldNormalization> all() {
     Map<String, FieldNormalization> all = new LinkedHashMap<>(byField);
     for (String field : channelsFirst) {

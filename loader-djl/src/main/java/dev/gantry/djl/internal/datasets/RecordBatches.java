@@ -21,13 +21,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.slf4j.event.Level;
 
-/// Opens TFRecord files as batches, by their indexes or as streams, and chooses between the two.
+/// Opens TFRecord files as batches. It reads them by their indexes or as streams, and chooses
+/// between the two.
 ///
-/// @param features in the order of the fields
-/// @param chosen the samples of indexed files
-/// @param count how many of the fields batches have; the others only choose samples
-/// @param limits of the reads by an index
-/// @param options of streams
+/// @param features the features to read, in the order of the fields
+/// @param chosen which samples of indexed files are read
+/// @param count how many of the fields, from the first, a batch has; the other fields only choose
+///     samples
+/// @param limits the limits of reads by an index
+/// @param options the options of streams
 public record RecordBatches(
     GantrySession session,
     List<Location> files,
@@ -44,17 +46,17 @@ public record RecordBatches(
           + " reached by number, and streams have none: index the files, by"
           + " optIndex(IndexUse.BUILD)";
 
-  /// Builds the indexes that are missing, and reads by them.
+  /// Builds the indexes that are missing, and reads by the indexes.
   public Batches built() {
     files.forEach(this::buildIfNeeded);
     return indexed();
   }
 
-  /// Reads by the indexes if they serve, else as streams.
+  /// Reads by the indexes if all files have usable ones, else as streams.
   ///
-  /// @param isChosen whether the caller asked for just this
-  /// @throws MisuseException if streams are needed and not asked for, and ranks that have indexes would
-  ///     shuffle into another order
+  /// @param isChosen whether the caller asked for this behaviour by its option
+  /// @throws MisuseException if streams are needed but were not asked for, and there are several
+  ///     ranks: ranks that have indexes would shuffle into another order
   public Batches preferablyIndexed(boolean isChosen) {
     SampleCatalogue store;
     try {
@@ -81,8 +83,8 @@ public record RecordBatches(
     return chosen.batches(session, store, count, order, limits);
   }
 
-  /// Builds the index unless it is usable and holds all features: it may have been built with only some of
-  /// them.
+  /// Builds the index unless it is usable and holds all features. An index may have been built
+  /// with only some of the features.
   private void buildIfNeeded(Location file) {
     String reason =
         switch (TfRecordIndex.open(file, session)) {
@@ -103,7 +105,8 @@ public record RecordBatches(
     }
   }
 
-  /// The features that the index lacks; none for a file without records, whose index has no features.
+  /// Returns the features that the index lacks; none for a file without records, because its index
+  /// has no features.
   private List<String> lacking(TfRecordIndex.Summary index) {
     return features.stream()
         .map(FeatureSpec::name)
@@ -111,7 +114,7 @@ public record RecordBatches(
         .toList();
   }
 
-  /// @throws MisuseException if only some records are wanted, or some more often
+  /// @throws MisuseException if only some records are chosen, or some records more than once
   public Batches streamed() {
     if (!chosen.isAll()) {
       throw new MisuseException(STREAMED);

@@ -12,13 +12,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Finds TFRecord files that are named one by one, or by their folder.
+/// Finds TFRecord files that the caller names file by file or by their folder.
 public final class RecordFolder {
   private RecordFolder() {}
 
-  /// @param option that names them, for errors
-  /// @throws MisuseException if a folder has no file or is of raw shards, or its store cannot list
-  /// @throws dev.gantry.core.MalformedFileException if a set is not whole
+  /// @param option the option that names the locations, for errors
+  /// @throws MisuseException if a folder has no file, holds raw shards, or is in a store that
+  ///     cannot list
+  /// @throws dev.gantry.core.MalformedFileException if a numbered set of files is incomplete
   public static List<Location> files(
       GantrySession session, String option, List<Location> locations) {
     List<Location> files = new ArrayList<>();

@@ -6,7 +6,8 @@ import dev.gantry.formats.internal.batches.DatasetState;
 import java.util.Comparator;
 import java.util.Optional;
 
-/// The position that a dataset's state says, to find out whether a resumed training repeats batches.
+/// The position that a dataset's state holds. A resumed training that repeats batches is found by
+/// it.
 ///
 /// @param epoch from 0
 /// @param batch how many batches of the epoch were taken
@@ -14,12 +15,13 @@ public record ResumedPosition(long epoch, long batch) {
   private static final Comparator<ResumedPosition> ORDER =
       Comparator.comparingLong(ResumedPosition::epoch).thenComparingLong(ResumedPosition::batch);
 
-  /// Finds out whether a dataset was not restored: then its position after the first batch is not past the
-  /// saved one.
+  /// Warns if a dataset was not restored. In that case its position after the training's first
+  /// batch is not past the position in the checkpoint.
   ///
-  /// @param saved the state in the checkpoint
-  /// @param state of the dataset, after the training's first batch
-  /// @return what to warn of; empty where the states are of datasets that are not known here
+  /// @param saved the dataset's state in the checkpoint
+  /// @param state the dataset's state after the training's first batch
+  /// @return the warning; empty if the dataset was restored, or if a state is not from one of
+  ///     Gantry's datasets
   public static Optional<String> warning(String saved, String state) {
     return of(saved)
         .flatMap(before ->

@@ -14,8 +14,8 @@ import dev.gantry.formats.internal.batches.FieldView;
 import java.util.List;
 import java.util.UUID;
 
-/// A batch whose arrays lie in a slot of a ring. Closing it gives the slot back; views that outlive
-/// it keep the memory.
+/// A batch whose arrays lie in a slot of a ring. Closing the batch returns the slot to the ring;
+/// views that outlive the batch keep the slot's memory alive.
 final class SlotBatch extends Batch {
   private final String id = "gantry-slot-" + UUID.randomUUID();
   private final RingBatch<BatchView> slot;
@@ -39,15 +39,16 @@ final class SlotBatch extends Batch {
         progress,
         progressTotal);
     this.slot = slot;
-    // Gives the slot back if the manager is closed before the batch.
+    // Returns the slot if the manager is closed before the batch.
     manager.attachInternal(id, this::giveBack);
   }
 
-  /// Makes a batch over a filled slot of a ring: an array over each field, transformed if the settings say so.
+  /// Makes a batch over a filled slot of a ring. Each field becomes an array, transformed if the
+  /// settings say so.
   ///
-  /// @param device of the slot
-  /// @param manager to which all arrays belong, and which the batch closes
-  /// @param slot which the batch closes; if this throws, the caller must close it
+  /// @param device the device that holds the slot
+  /// @param manager owns all arrays of the batch; the batch closes it
+  /// @param slot is closed by the batch; if this throws, the caller must close it
   static SlotBatch of(
       DatasetSettings settings,
       Device device,
@@ -99,16 +100,15 @@ final class SlotBatch extends Batch {
     return closed;
   }
 
-  /// Closes the arrays and gives the slot back. Idempotent.
+  /// Closes the arrays and returns the slot to the ring. Idempotent.
   @Override
   public void close() {
     if (closed) {
       return;
     }
     try {
-      // The slot is given back after the arrays are closed: as long as they live, its memory cannot
-      // be used
-      // again.
+      // The slot is returned after the arrays are closed, because its memory cannot be used again
+      // while they live.
       getManager().detachInternal(id);
       super.close();
     } finally {

@@ -12,16 +12,16 @@ import dev.gantry.djl.internal.training.OneUpdate;
 import java.util.Arrays;
 import java.util.List;
 
-/// A batch of which each device has a part. Closing it closes the parts.
+/// A batch that is split among devices. Closing it closes all parts.
 final class SplitBatch extends Batch {
   private final List<SlotBatch> parts;
   private final int used;
   private final List<Device> devices;
 
-  /// @param manager which the managers of the parts belong to
-  /// @param parts by device
-  /// @param used how many of them, from the first on, belong to the batch; the others repeat samples, as
-  ///     ranks do that have none left
+  /// @param manager the parent of the parts' managers
+  /// @param parts one part for each device, in the order of the devices
+  /// @param used how many parts, from the first, hold samples of the batch; the other parts repeat
+  ///     samples, because their ranks have no samples left
   SplitBatch(
       NDManager manager, List<SlotBatch> parts, int used, long progress, long progressTotal) {
     super(
@@ -56,7 +56,8 @@ final class SplitBatch extends Batch {
             + " (optDevices); take its parts by split(devices, false), as EasyTrain does");
   }
 
-  /// The parts that have samples, as DJL's own split gives no empty ones. They belong to this batch.
+  /// Returns the parts that hold samples: DJL's own split gives no empty parts either. The parts
+  /// belong to this batch.
   @Override
   public Batch[] split(Device[] devices, boolean evenSplit) {
     if (!this.devices.equals(Arrays.asList(devices))) {

@@ -10,7 +10,8 @@ import java.time.Duration;
 import java.util.Optional;
 import java.util.function.Supplier;
 
-/// Adds to a trainer's metrics, after each training batch, what a dataset has done since the one before.
+/// After each training batch, adds to a trainer's metrics what the dataset has read since the
+/// previous batch.
 public final class StatisticsListener extends TrainingListenerAdapter {
   private static final double NANOS_PER_MILLI = 1e6;
 
@@ -19,7 +20,8 @@ public final class StatisticsListener extends TrainingListenerAdapter {
   private long bytes;
   private Duration waited = Duration.ZERO;
 
-  /// @param statistics of the dataset's iteration; empty before the first one
+  /// @param statistics gives the statistics of the dataset's iteration; empty before the first
+  ///     iteration
   public StatisticsListener(Supplier<Optional<RingStatistics>> statistics) {
     this.statistics = statistics;
   }
@@ -34,7 +36,7 @@ public final class StatisticsListener extends TrainingListenerAdapter {
 
   private void add(RingStatistics now, Metrics metrics) {
     if (now.batches() <= batches) {
-      // Another iteration has begun, which counts from 0.
+      // Another iteration has begun, whose statistics count from 0.
       batches = 0;
       bytes = 0;
       waited = Duration.ZERO;

@@ -12,12 +12,13 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.stream.Stream;
 
-/// Tells, without loading it, which libtorch DJL's PyTorch engine takes in this process: one in a folder that is
-/// named, else one of the class path, else one that it downloads (source: DJL 0.35.1, `LibUtils`).
+/// Finds which libtorch DJL's PyTorch engine would load in this process, without loading it. DJL
+/// takes the libtorch of a named folder, else the one on the class path, else one that it
+/// downloads (source: DJL 0.35.1, `LibUtils`).
 ///
-/// @param flavor `cpu`, or for CUDA `cu` and its version; `cuda` for a folder, which has no version; empty
-///     if there is none
-/// @param source where it comes from, or why there is none
+/// @param flavor `cpu`, or `cu` with CUDA's version; `cuda` for a folder, which does not tell the
+///     version; empty if there is no libtorch
+/// @param source where the libtorch comes from, or why there is none
 public record LibtorchChoice(String flavor, String source) {
   private static final String ENGINE = "pytorch";
 
@@ -41,7 +42,7 @@ public record LibtorchChoice(String flavor, String source) {
     return flavor.startsWith("cu");
   }
 
-  /// Describes the choice to people, on one line.
+  /// Describes the choice in one line, for people.
   public String describe() {
     return flavor.isEmpty() ? source : flavor + " " + source;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Tells the command line about DJL on this machine.
+/// Describes DJL's installation on this machine for the command line.
 @NullMarked
 package dev.gantry.djl.internal.diagnosis;
 

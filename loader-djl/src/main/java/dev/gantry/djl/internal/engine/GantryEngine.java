@@ -10,8 +10,8 @@ import ai.djl.pytorch.engine.PtEngine;
 import ai.djl.training.GradientCollector;
 import org.jspecify.annotations.Nullable;
 
-/// DJL's PyTorch engine, but its models load weights files. DJL gives an engine no other way to say
-/// how a model loads: `Criteria` and DJL Serving choose the model's class by the engine's name.
+/// DJL's PyTorch engine with models that load weights files. This engine exists because `Criteria`
+/// and DJL Serving choose a model's class only by the name of the engine.
 final class GantryEngine extends Engine {
   static final String NAME = "Gantry";
 

@@ -4,7 +4,7 @@ package dev.gantry.djl.internal.engine;
 import ai.djl.engine.Engine;
 import ai.djl.engine.EngineProvider;
 
-/// How DJL's service loader finds the [GantryEngine]. It never becomes the default engine.
+/// Lets DJL's service loader find the [GantryEngine]. It never becomes the default engine.
 public final class GantryEngineProvider implements EngineProvider {
   @Override
   public String getEngineName() {

@@ -33,10 +33,10 @@ import org.jspecify.annotations.Nullable;
 
 /// A model whose parameters come from weights files: a folder of them, or one file.
 ///
-/// DJL turns arguments into properties, that is, into text. So each setting is looked for in the
-/// options of the load and then in the properties.
+/// DJL turns the arguments of a `Criteria` into properties, which are text. For that reason each
+/// setting is read from the options of the load, and if it is not there, from the properties.
 final class WeightsModel extends BaseModel {
-  /// The name of DJL's own option; `false` says that the parameters have their values already.
+  /// DJL's own option; `false` says that the parameters have their values already.
   private static final String HAS_PARAMETER = "hasParameter";
 
   private static final String NAMES = "parameterNames";
@@ -49,8 +49,8 @@ final class WeightsModel extends BaseModel {
     manager.setName("gantryModel");
   }
 
-  /// @throws MalformedModelException if the model has no block, the files are damaged or do not fit
-  ///     the block, or a setting is none
+  /// @throws MalformedModelException if the model has no block, the files are damaged or do not
+  ///     fit the block, or a setting has an invalid value
   /// @throws IOException if a file is missing or cannot be read
   @Override
   public void load(Path modelPath, @Nullable String prefix, @Nullable Map<String, ?> options)
@@ -85,7 +85,7 @@ final class WeightsModel extends BaseModel {
     }
   }
 
-  /// The factory of the artifact `models`, for a folder of the hub.
+  /// The block factory that the artifact `models` registers, for a folder of the hub.
   private BlockFactory registeredFactory() {
     if (Stream.of("config.json", "modules.json").noneMatch(this::isThere)) {
       throw new MisuseException(
@@ -116,7 +116,7 @@ final class WeightsModel extends BaseModel {
     if (given instanceof ParameterNames names) {
       return names;
     }
-    // Finds the class in the model's folder, too, as DJL does for a BlockFactory.
+    // Searches the model's folder for the class, too, as DJL does for a BlockFactory.
     Supplier<?> supplier =
         ClassLoaderUtils.findImplementation(modelDir, Supplier.class, given.toString());
     if (supplier != null && supplier.get() instanceof ParameterNames names) {
@@ -146,13 +146,13 @@ final class WeightsModel extends BaseModel {
         return shapes;
       }
     } catch (IllegalArgumentException _) {
-      // The message below says what is asked for.
+      // The error below says what is allowed.
     }
     throw new MisuseException(
         "inputShapes must be shapes such as (1,64),(1,8) (was '" + given + "')");
   }
 
-  /// Makes a trainer as DJL's own models do.
+  /// Makes a trainer in the same manner as DJL's own models.
   @Override
   public Trainer newTrainer(TrainingConfig config) {
     if (block == null) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How DJL's own ways to load a model reach weights files: an engine that its service loader finds.
+/// Lets DJL load weights files through its own API: DJL's service loader finds the engine of this
+/// package.
 @NullMarked
 package dev.gantry.djl.internal.engine;
 

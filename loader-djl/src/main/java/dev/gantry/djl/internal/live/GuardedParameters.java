@@ -13,8 +13,9 @@ import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.function.BooleanSupplier;
 
-/// The parameters of a block whose arrays know, at each use, whether they may be used now. A predictor that has
-/// the block itself, and not [LiveWeights#block()][dev.gantry.djl.LiveWeights#block()], would read them while they
+/// The parameters of a block whose arrays check at each use whether they may be used now. Without
+/// this check, a predictor that has the block itself, and not
+/// [LiveWeights#block()][dev.gantry.djl.LiveWeights#block()], would read the arrays while they
 /// change or after they were freed.
 public final class GuardedParameters {
   private static final PrivateField<NDArray> ARRAY =
@@ -26,15 +27,15 @@ public final class GuardedParameters {
   private final BooleanSupplier isCovered;
   private volatile boolean released;
 
-  /// @param isCovered whether this thread may use the arrays
+  /// @param isCovered whether the current thread may use the arrays
   public GuardedParameters(ParameterList parameters, BooleanSupplier isCovered) {
     PrivateField.requireAll(List.of(ARRAY));
     this.parameters = parameters.values();
     this.isCovered = isCovered;
   }
 
-  /// Guards the arrays that the parameters have now. Takes over arrays that DJL made: whoever has kept one
-  /// finds it closed.
+  /// Guards the arrays that the parameters have now. An array that DJL made is taken over: the
+  /// caller's own reference to it is closed.
   public void guard() {
     IdentityHashMap<NDArray, GantryNDArray> taken = new IdentityHashMap<>();
     for (Parameter parameter : parameters) {
@@ -44,7 +45,8 @@ public final class GuardedParameters {
     }
   }
 
-  /// Lets anyone use the arrays that the parameters have now. Older ones were closed by an offload.
+  /// Removes the guard from the arrays that the parameters have now. An offload has closed all
+  /// earlier arrays.
   public void release() {
     released = true;
     for (Parameter parameter : parameters) {
@@ -54,8 +56,8 @@ public final class GuardedParameters {
     }
   }
 
-  /// Refuses a use within a block's `forward` that is not covered. Other uses, such as reading an array's
-  /// values, are no predictions.
+  /// Refuses an uncovered use within a block's `forward`. Uses outside of `forward`, such as
+  /// reading an array's values, are no predictions and are allowed.
   private void requireCovered(GantryNDArray array) {
     if ((released && !array.isReleased())
         || isCovered.getAsBoolean()

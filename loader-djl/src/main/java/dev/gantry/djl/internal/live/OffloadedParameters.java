@@ -26,9 +26,9 @@ import java.util.SequencedMap;
 import java.util.SequencedSet;
 import org.jspecify.annotations.Nullable;
 
-/// The parameters of a block, whose values can wait in host memory. Not thread-safe.
+/// The parameters of a block, whose values can be moved to host memory and back. Not thread-safe.
 public final class OffloadedParameters implements AutoCloseable {
-  /// Memory that one parameter has, or several that are tied.
+  /// The memory of one parameter, or of several parameters that are tied.
   private record Memory(long address, long bytes) {}
 
   /// Describes a parameter's closed array, so that [#restore] can make one like it.
@@ -43,7 +43,7 @@ public final class OffloadedParameters implements AutoCloseable {
     this.parameters = new LinkedHashSet<>(parameters.values());
   }
 
-  /// The memory that the parameters have now. It stays until this is closed.
+  /// Keeps the memory of the parameters' current arrays alive until this is closed.
   private final class Contents implements AutoCloseable {
     private final Map<Parameter, ArrayMemory> arrays = new LinkedHashMap<>();
     private final SequencedMap<Memory, Integer> pieces = new LinkedHashMap<>();
@@ -90,7 +90,7 @@ public final class OffloadedParameters implements AutoCloseable {
     }
   }
 
-  /// Takes the host memory.
+  /// Allocates the host memory.
   public void prepare() {
     try (Contents contents = new Contents()) {
       OffloadBuffer _ = bufferFor(contents);
@@ -129,12 +129,12 @@ public final class OffloadedParameters implements AutoCloseable {
     }
     away.keySet().forEach(Parameter::close);
     if (isGpu) {
-      // libtorch keeps freed memory in a cache of its own: gives that back to the device.
+      // libtorch caches freed memory; this call returns it to the device.
       JniUtils.emptyCudaCache();
     }
   }
 
-  /// Brings the values back.
+  /// Copies the values back from the host, into new arrays.
   public void restore() {
     OffloadBuffer bytes = Objects.requireNonNull(buffer);
     SequencedMap<Parameter, NDArray> arrays = new LinkedHashMap<>();

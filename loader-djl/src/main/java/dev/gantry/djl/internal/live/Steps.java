@@ -9,18 +9,18 @@ import java.util.stream.Stream;
 import java.util.stream.StreamSupport;
 import org.jspecify.annotations.Nullable;
 
-/// Results that a block computes step by step, after the call that began them has returned. Each step is taken within a
-/// frame, such as a lock.
+/// The results that a block computes step by step after the call that began them has returned.
+/// Each step runs within a frame, such as a lock.
 ///
-/// @param <T> what a step gives
+/// @param <T> the result of one step
 public record Steps<T>(Iterator<T> steps, Steps.Frame frame) implements Iterator<T> {
-  /// Surrounds each step.
+  /// Surrounds each step, for example with a lock.
   public interface Frame {
     <R> R within(Supplier<R> step);
   }
 
-  /// Wraps a result that computes later, an [Iterator] or a [Stream], so that each step runs within `frame`.
-  /// Returns any other result as it is.
+  /// Wraps `result` so that each step runs within `frame`, if it is an [Iterator] or a [Stream],
+  /// which computes later. Any other result is returned as it is.
   public static @Nullable Object each(@Nullable Object result, Frame frame) {
     return switch (result) {
       case Iterator<?> steps -> new Steps<>(steps, frame);

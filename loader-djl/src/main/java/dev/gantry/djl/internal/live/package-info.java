@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Keeps predictors and changes of their weights apart.
+/// Keeps predictions and changes of the weights from running at the same time.
 @NullMarked
 package dev.gantry.djl.internal.live;
 
