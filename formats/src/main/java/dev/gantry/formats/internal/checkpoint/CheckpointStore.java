@@ -83,7 +83,7 @@ public final class CheckpointStore implements AutoCloseable {
   /// excludes other savers, so the manifests need not be read again.
   private final List<CheckpointFolder> checkpoints;
 
-  private final PartingWarnings parting;
+  private final HistoryWarnings histories;
   private boolean closed;
 
   private CheckpointStore(
@@ -115,8 +115,8 @@ public final class CheckpointStore implements AutoCloseable {
     long last = there.map(CheckpointFolder::sequence).orElse(0L);
     this.position =
         new AtomicReference<>(new Position(Math.max(last, found.lastSequence()), SaveHistory.NONE));
-    parting = new PartingWarnings(folder.root(), copies.map(RemoteFolder::toString).orElse(""));
-    there.ifPresent(other -> parting.warnIfParted(checkpoints, other));
+    histories = new HistoryWarnings(folder.root(), copies.map(RemoteFolder::toString).orElse(""));
+    there.ifPresent(other -> histories.warnIfTwo(checkpoints, other));
     // Uploads checkpoints that an earlier process saved and did not upload.
     checkpoints.stream().filter(one -> one.sequence() > last).forEach(this::submit);
   }
@@ -250,7 +250,7 @@ public final class CheckpointStore implements AutoCloseable {
                   session.write(SavePlan.in(target, files), options.withChecksums(true));
               Manifest manifest = plan.manifest(report);
               CheckpointFolder stored = new CheckpointFolder(session, target, manifest.head());
-              parting.warnOf(plan, lasts());
+              histories.warnOf(plan, lasts());
               add(stored);
               // Step 3 of the protocol.
               writeManifest(target, manifest, options);

@@ -29,7 +29,7 @@ import org.slf4j.LoggerFactory;
 /// [SnapshotLimits] and the free memory of the devices and the host bound its size. Thread-safe.
 public final class SnapshotMemory implements AutoCloseable {
   /// A slab for the bytes that come from `origin`.
-  private record Home(Device origin, Slab slab) {
+  private record KeptSlab(Device origin, Slab slab) {
     boolean isOn(Device device) {
       return slab.device().equals(device);
     }
@@ -48,12 +48,12 @@ public final class SnapshotMemory implements AutoCloseable {
   private final SnapshotLimits limits;
 
   /// All slabs, including those in use.
-  private final List<Home> homes = new ArrayList<>();
+  private final List<KeptSlab> all = new ArrayList<>();
 
-  private final List<Home> idle = new ArrayList<>();
+  private final List<KeptSlab> idle = new ArrayList<>();
 
   /// Slabs into which copies may still run, because waiting for their device failed.
-  private final List<Home> inDoubt = new ArrayList<>();
+  private final List<KeptSlab> inDoubt = new ArrayList<>();
 
   private boolean closed;
 
@@ -120,8 +120,8 @@ public final class SnapshotMemory implements AutoCloseable {
     new SnapshotCopy(files)
         .sizes()
         .forEach((origin, bytes) -> {
-          if (homes.stream()
-              .noneMatch(home -> home.origin().equals(origin) && home.slab().size() >= bytes)) {
+          if (all.stream()
+              .noneMatch(kept -> kept.origin().equals(origin) && kept.slab().size() >= bytes)) {
             missing.put(origin, bytes + SPARE_BYTES);
           }
         });
@@ -149,15 +149,15 @@ public final class SnapshotMemory implements AutoCloseable {
     return Cleanup.orUndo(
         () -> {
           for (Map.Entry<Device, Long> need : sizes.entrySet()) {
-            Home home = idle(need.getKey(), need.getValue());
-            if (home == null) {
+            KeptSlab kept = idle(need.getKey(), need.getValue());
+            if (kept == null) {
               giveBack(slabs, true);
               return false;
             }
             // The slab is removed from `idle` only after it is in `slabs`, so that a failure
             // between the two steps does not lose it.
-            slabs.put(need.getKey(), home.slab());
-            idle.remove(home);
+            slabs.put(need.getKey(), kept.slab());
+            idle.remove(kept);
           }
           return true;
         },
@@ -166,16 +166,16 @@ public final class SnapshotMemory implements AutoCloseable {
 
   /// Returns an idle slab for bytes of `origin`, and allocates one if no idle slab is large
   /// enough; null if the memory is refused.
-  private @Nullable Home idle(Device origin, long bytes) {
-    Optional<Home> fitting =
+  private @Nullable KeptSlab idle(Device origin, long bytes) {
+    Optional<KeptSlab> fitting =
         idle.stream()
-            .filter(home -> home.origin().equals(origin) && home.slab().size() >= bytes)
-            .min(Comparator.comparingLong(home -> home.slab().size()));
+            .filter(kept -> kept.origin().equals(origin) && kept.slab().size() >= bytes)
+            .min(Comparator.comparingLong(kept -> kept.slab().size()));
     if (fitting.isPresent()) {
       return fitting.get();
     }
     // These slabs are too small for this snapshot, and probably for those that follow.
-    List<Home> small = idle.stream().filter(home -> home.origin().equals(origin)).toList();
+    List<KeptSlab> small = idle.stream().filter(kept -> kept.origin().equals(origin)).toList();
     small.forEach(this::free);
     return switch (origin) {
       case Device.Host _ -> onHost(origin, bytes, () -> Admission.slab(bytes));
@@ -183,8 +183,8 @@ public final class SnapshotMemory implements AutoCloseable {
     };
   }
 
-  private @Nullable Home allocateFor(Device.Cuda origin, CudaContext context, long bytes) {
-    Home onDevice =
+  private @Nullable KeptSlab allocateFor(Device.Cuda origin, CudaContext context, long bytes) {
+    KeptSlab onDevice =
         bytes <= limits.deviceBytes() - held(context.device())
             ? unlessRefused(origin, context.device(), () -> DeviceSlab.allocate(context, bytes))
             : null;
@@ -193,7 +193,7 @@ public final class SnapshotMemory implements AutoCloseable {
         : onDevice;
   }
 
-  private @Nullable Home onHost(Device origin, long bytes, Supplier<Slab> allocation) {
+  private @Nullable KeptSlab onHost(Device origin, long bytes, Supplier<Slab> allocation) {
     long available = HostMemory.availableBytes().orElse(Long.MAX_VALUE);
     return bytes <= limits.hostBytes() - held(Device.HOST)
             && bytes <= available - available / SPARED_PART
@@ -203,12 +203,13 @@ public final class SnapshotMemory implements AutoCloseable {
 
   /// Allocates an idle slab; null if the allocation is refused. Pinned memory may be refused even
   /// if enough memory seemed to be available.
-  private @Nullable Home unlessRefused(Device origin, Device device, Supplier<Slab> allocation) {
+  private @Nullable KeptSlab unlessRefused(
+      Device origin, Device device, Supplier<Slab> allocation) {
     try {
-      Home home = Cleanup.orUndo(allocation, slab -> new Home(origin, slab), Slab::release);
-      homes.add(home);
-      idle.add(home);
-      return home;
+      KeptSlab kept = Cleanup.orUndo(allocation, slab -> new KeptSlab(origin, slab), Slab::release);
+      all.add(kept);
+      idle.add(kept);
+      return kept;
     } catch (TransferException refused) {
       LOG.info("no snapshot on {}: {}", device, refused.getMessage());
       return null;
@@ -216,9 +217,9 @@ public final class SnapshotMemory implements AutoCloseable {
   }
 
   private long held(Device device) {
-    return homes.stream()
-        .filter(home -> home.isOn(device))
-        .mapToLong(home -> home.slab().size())
+    return all.stream()
+        .filter(kept -> kept.isOn(device))
+        .mapToLong(kept -> kept.slab().size())
         .sum();
   }
 
@@ -226,13 +227,13 @@ public final class SnapshotMemory implements AutoCloseable {
   /// @param atRest whether no copy into the slabs is running
   private synchronized void giveBack(Map<Device, Slab> slabs, boolean atRest) {
     // The loop runs backwards, since `keep` may remove the element.
-    for (int i = homes.size() - 1; i >= 0; i--) {
-      Home home = homes.get(i);
-      if (slabs.get(home.origin()) == home.slab()) {
+    for (int i = all.size() - 1; i >= 0; i--) {
+      KeptSlab kept = all.get(i);
+      if (slabs.get(kept.origin()) == kept.slab()) {
         if (atRest) {
-          keep(home);
+          keep(kept);
         } else {
-          inDoubt.add(home);
+          inDoubt.add(kept);
         }
       }
     }
@@ -245,29 +246,29 @@ public final class SnapshotMemory implements AutoCloseable {
     if (inDoubt.isEmpty()) {
       return;
     }
-    List<Home> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
+    List<KeptSlab> settled = inDoubt.stream().filter(SnapshotMemory::isAtRest).toList();
     inDoubt.removeAll(settled);
     settled.forEach(this::keep);
   }
 
-  private static boolean isAtRest(Home home) {
-    return switch (home.origin()) {
+  private static boolean isAtRest(KeptSlab kept) {
+    return switch (kept.origin()) {
       case Device.Host _ -> true;
       case Device.Cuda cuda -> CudaContext.of(cuda).comesToRest();
     };
   }
 
-  private void keep(Home home) {
-    idle.add(home);
+  private void keep(KeptSlab kept) {
+    idle.add(kept);
     if (closed) {
-      free(home);
+      free(kept);
     }
   }
 
-  private void free(Home home) {
-    idle.remove(home);
-    homes.remove(home);
-    home.slab().release();
+  private void free(KeptSlab kept) {
+    idle.remove(kept);
+    all.remove(kept);
+    kept.slab().release();
   }
 
   /// Frees all memory that is not in use; memory in use is freed when it is given back. Memory

@@ -203,7 +203,7 @@ public final class WriteOperation {
   }
 
   private boolean givesWay() {
-    return staging != null && staging.owesOne();
+    return staging != null && staging.shouldGiveOneBack();
   }
 
   private void wakeWaiting() {

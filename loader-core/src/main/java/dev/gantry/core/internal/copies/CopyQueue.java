@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 public final class CopyQueue implements AutoCloseable {
 
   private final CudaContext context;
-  private final boolean sleepers;
+  private final boolean blockingWaits;
   private final CudaDriver.Stream own;
   private CudaDriver.Stream stream;
   private final List<Mark> marks = new ArrayList<>();
@@ -59,11 +59,11 @@ public final class CopyQueue implements AutoCloseable {
     this(context, false);
   }
 
-  /// @param sleepers whether threads sleep, instead of spinning, while they wait for a buffer,
+  /// @param blockingWaits whether threads sleep, instead of spinning, while they wait for a buffer,
   ///     because its copies may take long to begin
-  public CopyQueue(CudaContext context, boolean sleepers) {
+  public CopyQueue(CudaContext context, boolean blockingWaits) {
     this.context = context;
-    this.sleepers = sleepers;
+    this.blockingWaits = blockingWaits;
     own = context.streams().stream();
     stream = own;
   }
@@ -77,7 +77,7 @@ public final class CopyQueue implements AutoCloseable {
 
   private Mark mark(int buffer) {
     while (marks.size() <= buffer) {
-      marks.add(new Mark(context.streams(), sleepers));
+      marks.add(new Mark(context.streams(), blockingWaits));
     }
     return marks.get(buffer);
   }
@@ -98,7 +98,7 @@ public final class CopyQueue implements AutoCloseable {
     }
     Mark mark = marks.get(buffer);
     TimedEvent wait = TimedEvent.begun(EventKind.WAIT);
-    if (sleepers) {
+    if (blockingWaits) {
       context.await(mark.event);
     } else {
       try (var _ = context.enter()) {

@@ -182,7 +182,7 @@ public final class StagingPool {
 
     /// Whether this share should give a pair back soon, because the next waiting share has at
     /// least two pairs fewer.
-    public boolean owesOne() {
+    public boolean shouldGiveOneBack() {
       try (var _ = lock.taken()) {
         return next().filter(waiter -> waiter.share.held + 2 <= held).isPresent();
       }

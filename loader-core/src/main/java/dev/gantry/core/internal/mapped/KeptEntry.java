@@ -24,7 +24,7 @@ final class KeptEntry {
   boolean underWay;
 
   /// Whether it was logged that the file is remote.
-  private boolean toldRemote;
+  private boolean loggedRemote;
 
   /// Whether the file is given up as soon as no batch uses it; no other batch gets it.
   boolean leaving;
@@ -41,8 +41,8 @@ final class KeptEntry {
   /// whole file, the file is local and can be kept.
   Availability<KeptFile> remote(SourceFile file) {
     String reason = "not kept: " + file.descriptors().absence();
-    if (!toldRemote) {
-      toldRemote = true;
+    if (!loggedRemote) {
+      loggedRemote = true;
       LoggerFactory.getLogger(KeptFiles.class).info("{}: {}", file.file(), reason);
     }
     return Availability.absent(reason);

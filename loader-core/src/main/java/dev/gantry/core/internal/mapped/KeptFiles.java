@@ -63,7 +63,7 @@ public final class KeptFiles implements AutoCloseable {
 
   private final ClosingFiles dropped = new ClosingFiles();
   private final BooleanSupplier look = this::look;
-  private final AtomicBoolean toldKept = new AtomicBoolean();
+  private final AtomicBoolean loggedKept = new AtomicBoolean();
   private boolean closed;
 
   /// @param copied true for a file that is copied for the CPU, false for one that is registered
@@ -305,7 +305,7 @@ public final class KeptFiles implements AutoCloseable {
       case Availability.Present<KeptFile> _ ->
           // A dataset has many files, so only the first kept file is logged at level INFO.
           LoggerFactory.getLogger(KeptFiles.class)
-              .atLevel(toldKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
+              .atLevel(loggedKept.compareAndSet(false, true) ? Level.INFO : Level.DEBUG)
               .log(
                   "{} is read again: {} from now on",
                   key.file,

@@ -40,24 +40,24 @@ public final class PinnedSlab extends CpuSlab {
           if (idle != null) {
             return idle;
           }
-          try (Admission room = admit(context, size)) {
-            return pin(context, size, room);
+          try (Admission admission = admit(context, size)) {
+            return pin(context, size, admission);
           }
         });
   }
 
-  /// Does the same as [#allocate], out of the promise of the admission `room`, which shrinks by
+  /// Does the same as [#allocate], out of the promise of the admission `admission`, which shrinks by
   /// the slab's size.
-  static PinnedSlab allocate(CudaContext context, long size, Admission room) {
+  static PinnedSlab allocate(CudaContext context, long size, Admission admission) {
     return over(
         context,
         size,
         () -> {
           Pages idle = context.idlePinned().take(size);
           if (idle == null) {
-            return pin(context, size, room);
+            return pin(context, size, admission);
           }
-          room.shrink(size);
+          admission.shrink(size);
           return idle;
         });
   }
@@ -77,9 +77,9 @@ public final class PinnedSlab extends CpuSlab {
   public static void prepare(CudaContext context, int count, long size) {
     checkSize(size);
     Deque<Pages> unpinned = new ArrayDeque<>();
-    try (Admission room = Admission.ofHost(Math.multiplyExact(count, size))) {
+    try (Admission admission = Admission.ofHost(Math.multiplyExact(count, size))) {
       while (unpinned.size() < count) {
-        unpinned.add(Cleanup.orUndo(() -> room.map(size), Pages::of, HugePages::unmap));
+        unpinned.add(Cleanup.orUndo(() -> admission.map(size), Pages::of, HugePages::unmap));
         unpinned.getLast().pages().touch();
       }
       while (!unpinned.isEmpty()) {
@@ -108,9 +108,9 @@ public final class PinnedSlab extends CpuSlab {
 
   /// Maps and pins memory. The promise ends as soon as the memory is mapped: pinning gigabytes
   /// takes seconds, during which the memory must not count both as promised and as mapped.
-  private static Pages pin(CudaContext context, long size, Admission room) {
+  private static Pages pin(CudaContext context, long size, Admission admission) {
     return Cleanup.orUndo(
-        () -> room.map(size),
+        () -> admission.map(size),
         mapped -> {
           // Pinning would also make the kernel provide the pages, but on one processor only.
           mapped.touch();

@@ -20,7 +20,7 @@ import org.slf4j.LoggerFactory;
 /// how many bytes it has registered. The kernel drops the lock when the process ends, so an entry
 /// that is not locked does not count. Thread-safe.
 public final class RegisteredPages {
-  private static final int PLACES = 512;
+  private static final int ENTRIES = 512;
   private static final int OWNER_ONLY = 0700;
 
   /// The pages of all processes of this user that have the same `/dev/shm`; the processes of a
@@ -40,7 +40,7 @@ public final class RegisteredPages {
   private int ownFile;
 
   /// The index of this process's entry; negative while this process has registered nothing.
-  private int ownPlace = -1;
+  private int ownEntry = -1;
 
   private boolean told;
 
@@ -53,20 +53,20 @@ public final class RegisteredPages {
   /// Adds to the bytes that this process has registered; `bytes` is negative when they are unregistered.
   public synchronized void add(long bytes) {
     ownBytes += bytes;
-    if (ownPlace < 0 && ownBytes > 0) {
+    if (ownEntry < 0 && ownBytes > 0) {
       takePlace();
     }
-    if (ownPlace >= 0) {
-      write(ownFile, ownPlace, ownBytes);
+    if (ownEntry >= 0) {
+      write(ownFile, ownEntry, ownBytes);
       if (ownBytes == 0) {
-        leavePlace();
+        leaveEntry();
       }
     }
   }
 
-  private void leavePlace() {
+  private void leaveEntry() {
     int _ = calls.close(ownFile);
-    ownPlace = -1;
+    ownEntry = -1;
   }
 
   /// The bytes that this process has registered.
@@ -92,12 +92,12 @@ public final class RegisteredPages {
       return 0;
     }
     try (Arena arena = Arena.ofConfined()) {
-      MemorySegment numbers = arena.allocate(ValueLayout.JAVA_LONG, PLACES);
+      MemorySegment numbers = arena.allocate(ValueLayout.JAVA_LONG, ENTRIES);
       long read = calls.pread(opened, numbers, numbers.byteSize(), 0);
       long others = 0;
-      for (int place = 0; place < read / Long.BYTES; place++) {
-        long bytes = numbers.getAtIndex(ValueLayout.JAVA_LONG, place);
-        if (bytes > 0 && place != ownPlace && isAlive(opened, place)) {
+      for (int entry = 0; entry < read / Long.BYTES; entry++) {
+        long bytes = numbers.getAtIndex(ValueLayout.JAVA_LONG, entry);
+        if (bytes > 0 && entry != ownEntry && isAlive(opened, entry)) {
           others += bytes;
         }
       }
@@ -113,7 +113,7 @@ public final class RegisteredPages {
     int opened = open(FileCalls.O_RDWR);
     boolean right = false;
     try {
-      right = ownPlace < 0 || hasOwnNumber(opened);
+      right = ownEntry < 0 || hasOwnNumber(opened);
     } finally {
       if (!right && opened >= 0) {
         int _ = calls.close(opened);
@@ -122,7 +122,7 @@ public final class RegisteredPages {
     if (right) {
       return opened;
     }
-    leavePlace();
+    leaveEntry();
     add(0);
     return open(FileCalls.O_RDWR);
   }
@@ -134,13 +134,13 @@ public final class RegisteredPages {
   }
 
   /// Whether the process that locked an entry still runs; sets the entry to 0 if it does not.
-  private boolean isAlive(int opened, int place) {
-    int locked = lock(opened, place, FileCalls.F_WRLCK);
+  private boolean isAlive(int opened, int entry) {
+    int locked = lock(opened, entry, FileCalls.F_WRLCK);
     if (locked < 0) {
       return locked == -Errno.EAGAIN.code();
     }
-    write(opened, place, 0);
-    int _ = lock(opened, place, FileCalls.F_UNLCK);
+    write(opened, entry, 0);
+    int _ = lock(opened, entry, FileCalls.F_UNLCK);
     return false;
   }
 
@@ -155,16 +155,16 @@ public final class RegisteredPages {
       return;
     }
     int locked = -Errno.EAGAIN.code();
-    for (int place = 0; place < PLACES && locked == -Errno.EAGAIN.code(); place++) {
-      locked = lock(opened, place, FileCalls.F_WRLCK);
+    for (int entry = 0; entry < ENTRIES && locked == -Errno.EAGAIN.code(); entry++) {
+      locked = lock(opened, entry, FileCalls.F_WRLCK);
       if (locked >= 0) {
         ownFile = opened;
-        ownPlace = place;
+        ownEntry = entry;
         return;
       }
     }
     int _ = calls.close(opened);
-    tell("no place can be locked: " + Errno.failure(-locked).describe());
+    tell("no entry can be locked: " + Errno.failure(-locked).describe());
   }
 
   /// Opens the file. Negative if the file does not exist, or if it belongs to another user, whose
@@ -202,14 +202,14 @@ public final class RegisteredPages {
     }
   }
 
-  private int lock(int opened, int place, int kind) {
-    return calls.lock(opened, kind, (long) place * Long.BYTES, Long.BYTES);
+  private int lock(int opened, int entry, int kind) {
+    return calls.lock(opened, kind, (long) entry * Long.BYTES, Long.BYTES);
   }
 
-  private void write(int opened, int place, long bytes) {
+  private void write(int opened, int entry, long bytes) {
     try (Arena arena = Arena.ofConfined()) {
       MemorySegment number = arena.allocateFrom(ValueLayout.JAVA_LONG, bytes);
-      long written = calls.pwrite(opened, number, Long.BYTES, (long) place * Long.BYTES);
+      long written = calls.pwrite(opened, number, Long.BYTES, (long) entry * Long.BYTES);
       if (written != Long.BYTES) {
         tell(written < 0 ? Errno.failure((int) -written).describe() : "it is full");
       }

@@ -59,9 +59,9 @@ public final class ResidentImage implements AutoCloseable {
             .sum();
     return Cleanup.orUndo(
         () -> {
-          try (Admission room = Admission.ofHost(host)) {
+          try (Admission admission = Admission.ofHost(host)) {
             for (int i = 0; i < parts.size(); i++) {
-              image.add(i, parts.get(i), room);
+              image.add(i, parts.get(i), admission);
             }
             return image;
           }
@@ -119,7 +119,7 @@ public final class ResidentImage implements AutoCloseable {
         refused.failure());
   }
 
-  private void add(int source, ResidentPart part, Admission room) {
+  private void add(int source, ResidentPart part, Admission admission) {
     int made = LocalSockets.memoryFile("gantry-resident");
     int fd = Errno.require(made, "memfd_create", part.name());
     fds.add(fd);
@@ -127,10 +127,10 @@ public final class ResidentImage implements AutoCloseable {
       Errno.check(Libc.INSTANCE.ftruncate(fd, part.hostBytes()), "ftruncate", part.name());
       MemorySegment host = map(fd, part).asSlice(part.hostPhase());
       if (part.isOnDevice()) {
-        addHost(source, host, 0, part.deviceFrom(), room);
-        addHost(source, host, part.deviceTo(), part.size(), room);
+        addHost(source, host, 0, part.deviceFrom(), admission);
+        addHost(source, host, part.deviceTo(), part.size(), admission);
       } else {
-        addHost(source, host, 0, part.size(), room);
+        addHost(source, host, 0, part.size(), admission);
       }
     }
     if (part.isOnDevice()) {
@@ -157,11 +157,11 @@ public final class ResidentImage implements AutoCloseable {
     }
   }
 
-  private void addHost(int source, MemorySegment host, long from, long to, Admission room) {
+  private void addHost(int source, MemorySegment host, long from, long to, Admission admission) {
     if (to > from) {
       MemorySegment range = host.asSlice(from, to - from);
       targets.add(new Range(source, from, new Memory.OnHost(range)));
-      room.mapped(page(range), to - from);
+      admission.mapped(page(range), to - from);
     }
   }
 

@@ -44,7 +44,7 @@ final class DeviceSlot extends Slot {
   private static final int EVENTS = 3;
 
   private final CudaContext context;
-  private final KernelPacer turns;
+  private final KernelPacer pacer;
   private final Converters converters;
   private final SlotKernels kernels;
   private final CudaDriver driver;
@@ -67,11 +67,11 @@ final class DeviceSlot extends Slot {
   private boolean atRest;
 
   /// @param hostBytes the pinned memory for host writes, in bytes
-  /// @param turns the pacer that all slots of the ring share
+  /// @param pacer the pacer that all slots of the ring share
   DeviceSlot(
-      CudaContext context, long bytes, long hostBytes, KernelPacer turns, Converters converters) {
+      CudaContext context, long bytes, long hostBytes, KernelPacer pacer, Converters converters) {
     this.context = context;
-    this.turns = turns;
+    this.pacer = pacer;
     this.converters = converters;
     this.kernels = new SlotKernels(context, converters);
     this.driver = context.driver();
@@ -176,7 +176,7 @@ final class DeviceSlot extends Slot {
         launch.run();
         driver.record(ready, stream);
       } else {
-        turns.run(driver, stream, ready, launch);
+        pacer.run(driver, stream, ready, launch);
       }
     }
     return List.of();

@@ -43,7 +43,7 @@ final class RingScheduler<T> {
   private final Condition slotFreed = lock.newCondition();
 
   /// The most batches that are planned before they have a slot.
-  private final int mostUnplaced;
+  private final int mostWithoutSlot;
 
   private final RingStatistics.Counter counter;
   private final Deque<Slot> free;
@@ -67,11 +67,11 @@ final class RingScheduler<T> {
   /// How many batches were asked for without a slot and still have none: the batches from number
   /// `placed` on. Batches get slots in order; otherwise later batches might take all slots, and
   /// the consumer would wait forever for an earlier one.
-  private int unplaced;
+  private int withoutSlot;
 
   private long placed;
 
-  /// How many of the `unplaced` batches are planned and wait for a slot.
+  /// How many of the `withoutSlot` batches are planned and wait for a slot.
   private int waiting;
 
   /// The number of batches, once the source has ended; before that, the largest long.
@@ -88,10 +88,10 @@ final class RingScheduler<T> {
   private boolean closed;
   private int busy;
 
-  /// @param mostUnplaced the most batches that are planned before they have a slot; less than the
+  /// @param mostWithoutSlot the most batches that are planned before they have a slot; less than the
   ///     number of readers, since a reader that waits for a slot does nothing else
-  RingScheduler(List<Slot> slots, int mostUnplaced, RingStatistics.Counter counter) {
-    this.mostUnplaced = mostUnplaced;
+  RingScheduler(List<Slot> slots, int mostWithoutSlot, RingStatistics.Counter counter) {
+    this.mostWithoutSlot = mostWithoutSlot;
     this.free = new ArrayDeque<>(slots);
     this.counter = counter;
   }
@@ -112,12 +112,12 @@ final class RingScheduler<T> {
   }
 
   private @Nullable Task<T> next() {
-    if (mayAsk() && unplaced == 0 && !free.isEmpty()) {
+    if (mayAsk() && withoutSlot == 0 && !free.isEmpty()) {
       return ask();
     }
-    if (mayAsk() && ahead && unplaced < mostUnplaced) {
+    if (mayAsk() && ahead && withoutSlot < mostWithoutSlot) {
       asking = true;
-      unplaced++;
+      withoutSlot++;
       return new Task.AskSource<>(asked++, null);
     }
     for (BatchWork<T> batch : begun.values()) {
@@ -144,7 +144,7 @@ final class RingScheduler<T> {
         slotFreed.awaitUninterruptibly();
       }
       waiting--;
-      unplaced--;
+      withoutSlot--;
       if (isDropped(number)) {
         return null;
       }
@@ -314,7 +314,7 @@ final class RingScheduler<T> {
   }
 
   private boolean mayAskAtOnce() {
-    return atOnce && begun.isEmpty() && unplaced == 0 && mayAsk() && !free.isEmpty();
+    return atOnce && begun.isEmpty() && withoutSlot == 0 && mayAsk() && !free.isEmpty();
   }
 
   /// Runs `asker` outside the lock. The caller holds the lock, and holds it again when this

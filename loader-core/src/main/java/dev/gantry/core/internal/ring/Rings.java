@@ -62,9 +62,9 @@ public final class Rings implements AutoCloseable {
     List<Slot> slots = new ArrayList<>(options.slots());
     undo.add(() -> Cleanup.forEach(slots, Slot::close));
     undo.add(() -> Cleanup.forEach(slots, Slot::release));
-    KernelPacer turns = new KernelPacer(options.slots());
+    KernelPacer pacer = new KernelPacer(options.slots());
     for (int i = 0; i < options.slots(); i++) {
-      Slot slot = slot(options, turns);
+      Slot slot = slot(options, pacer);
       slots.add(slot);
       slot.allocateIfNeeded();
     }
@@ -92,12 +92,12 @@ public final class Rings implements AutoCloseable {
     return reads.withLimits(reads.limits().withRequestBytes(options.requestBytes()));
   }
 
-  private Slot slot(RingOptions options, KernelPacer turns) {
+  private Slot slot(RingOptions options, KernelPacer pacer) {
     return switch (options.device()) {
       case Device.Host _ -> new HostSlot(options.slotBytes());
       case Device.Cuda cuda ->
           new DeviceSlot(
-              CudaContext.of(cuda), options.slotBytes(), options.hostBytes(), turns, converters);
+              CudaContext.of(cuda), options.slotBytes(), options.hostBytes(), pacer, converters);
     };
   }
 

@@ -45,10 +45,10 @@ final class FillOperation {
     List<Slab> slabs = new ArrayList<>();
     SlabLayout layout = layout(fills.stream().map(HostFill::bytes).toList(), options.limits());
     MemoryUse most = most(layout, device);
-    try (Admission room = Admission.of(most, device, NewSlabs.CHANGE)) {
+    try (Admission admission = Admission.of(most, device, NewSlabs.CHANGE)) {
       int next = 0;
       for (long size : layout.slabSizes()) {
-        HostSlab host = room.allocate(size);
+        HostSlab host = admission.allocate(size);
         slabs.add(host);
         for (; next < fills.size() && layout.placements().get(next).slab() < slabs.size(); next++) {
           write(fills.get(next), host, layout.placements().get(next));

@@ -48,12 +48,12 @@ public final class OffloadBuffer implements AutoCloseable {
     List<CpuSlab> slabs = new ArrayList<>();
     return Cleanup.orUndo(
         () -> {
-          try (Admission room = Admission.ofHost(layout.bytes())) {
+          try (Admission admission = Admission.ofHost(layout.bytes())) {
             for (long bytes : layout.slabSizes()) {
               slabs.add(
                   switch (device) {
-                    case Device.Host _ -> room.allocate(bytes);
-                    case Device.Cuda cuda -> room.pin(CudaContext.of(cuda), bytes);
+                    case Device.Host _ -> admission.allocate(bytes);
+                    case Device.Cuda cuda -> admission.pin(CudaContext.of(cuda), bytes);
                   });
             }
           }
@@ -123,9 +123,9 @@ public final class OffloadBuffer implements AutoCloseable {
   private void copyTo(List<Slab> there) {
     switch (device) {
       case Device.Host _ -> {
-        try (Admission room = Admission.ofHost(bytes())) {
+        try (Admission admission = Admission.ofHost(bytes())) {
           for (CpuSlab slab : slabs) {
-            HostSlab copy = room.allocate(slab.size());
+            HostSlab copy = admission.allocate(slab.size());
             there.add(copy);
             copy.segment().copyFrom(slab.segment());
           }

@@ -22,14 +22,14 @@ import org.jspecify.annotations.Nullable;
 /// @param context the context of the device that the slabs are on
 /// @param buffers the share of a pool that the buffers come from
 /// @param bufferBytes the size of a buffer: at least that of the largest read
-/// @param sleepers whether readers sleep, instead of spinning, while they wait for a buffer,
+/// @param blockingWaits whether readers sleep, instead of spinning, while they wait for a buffer,
 ///     because its copies may wait long for the slab that they fill
 /// @param replicas the devices that get the same bytes; null if no two devices do
 public record StagedTransport(
     CudaContext context,
     StagingPool.Share buffers,
     long bufferBytes,
-    boolean sleepers,
+    boolean blockingWaits,
     @Nullable Replicas replicas) {
   /// Opens the buffers of one reader thread.
   ///

@@ -25,7 +25,7 @@ final class TargetCopies implements AutoCloseable {
   /// The queue to the transport's own device.
   private final CopyQueue own;
 
-  private final boolean sleepers;
+  private final boolean blockingWaits;
 
   /// All queues, [#own] first. The queues to other devices are opened when they are needed.
   private final List<CopyQueue> queues = new ArrayList<>(1);
@@ -34,10 +34,10 @@ final class TargetCopies implements AutoCloseable {
 
   TargetCopies(StagedTransport staged) {
     Replicas replicas = staged.replicas();
-    sleepers = staged.sleepers();
+    blockingWaits = staged.blockingWaits();
     replicated =
         replicas == null ? null : replicas.new Copies(staged.context().device(), this::queue);
-    own = new CopyQueue(staged.context(), sleepers);
+    own = new CopyQueue(staged.context(), blockingWaits);
     queues.add(own);
   }
 
@@ -47,7 +47,7 @@ final class TargetCopies implements AutoCloseable {
         return queue;
       }
     }
-    CopyQueue opened = new CopyQueue(CudaContext.of(to), sleepers);
+    CopyQueue opened = new CopyQueue(CudaContext.of(to), blockingWaits);
     queues.add(opened);
     return opened;
   }

@@ -206,7 +206,7 @@ final class TransportReader implements AutoCloseable {
 
   /// Gives the staging buffers back if another load waits for some and has fewer.
   void giveWay() {
-    if (staging != null && staged != null && staged.buffers().owesOne()) {
+    if (staging != null && staged != null && staged.buffers().shouldGiveOneBack()) {
       closeStaging();
     }
   }

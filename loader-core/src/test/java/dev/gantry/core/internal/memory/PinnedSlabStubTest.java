@@ -60,8 +60,8 @@ class PinnedSlabStubTest {
     long before = HostMemory.promised();
     // The second is pinned already.
     for (int i = 0; i < 2; i++) {
-      try (Admission room = Admission.ofHost(2 * BYTES)) {
-        PinnedSlab slab = room.pin(context, BYTES);
+      try (Admission admission = Admission.ofHost(2 * BYTES)) {
+        PinnedSlab slab = admission.pin(context, BYTES);
         assertThat(HostMemory.promised() - before).isEqualTo(BYTES);
         slab.release();
       }
@@ -73,8 +73,8 @@ class PinnedSlabStubTest {
   @Test
   void whatIsMappedIsNoLongerPromised() {
     long before = HostMemory.promised();
-    try (Admission room = Admission.ofHost(BYTES)) {
-      HugePages pages = room.map(BYTES);
+    try (Admission admission = Admission.ofHost(BYTES)) {
+      HugePages pages = admission.map(BYTES);
       assertThat(HostMemory.promised()).isEqualTo(before);
       pages.unmap();
     }

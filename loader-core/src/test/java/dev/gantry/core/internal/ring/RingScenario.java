@@ -21,7 +21,7 @@ class RingScenario implements Scenario {
   private static final int SLOT_BYTES = 64;
 
   final RingScheduler<String> scheduler;
-  private final int mostUnplaced;
+  private final int mostWithoutSlot;
   private final List<Slot> slots = List.of(new HostSlot(SLOT_BYTES), new HostSlot(SLOT_BYTES));
 
   /// How many pieces of each batch were done: elements of arrays are no points.
@@ -34,11 +34,12 @@ class RingScenario implements Scenario {
     this(0);
   }
 
-  private RingScenario(int mostUnplaced) {
+  private RingScenario(int mostWithoutSlot) {
     slots.forEach(Slot::allocateIfNeeded);
     scheduler =
-        new RingScheduler<>(slots, mostUnplaced, new RingStatistics.Counter(new SessionCounters()));
-    this.mostUnplaced = mostUnplaced;
+        new RingScheduler<>(
+            slots, mostWithoutSlot, new RingStatistics.Counter(new SessionCounters()));
+    this.mostWithoutSlot = mostWithoutSlot;
   }
 
   @Override
@@ -67,7 +68,7 @@ class RingScenario implements Scenario {
       scheduler.exhaust(number, slot);
       return;
     }
-    boolean shared = mostUnplaced > 0 && scheduler.endAsking();
+    boolean shared = mostWithoutSlot > 0 && scheduler.endAsking();
     Slot own = slot == null ? scheduler.awaitSlot(number) : slot;
     if (own == null) {
       return;
@@ -146,8 +147,8 @@ class RingScenario implements Scenario {
       this(0);
     }
 
-    private Closed(int mostUnplaced) {
-      super(mostUnplaced);
+    private Closed(int mostWithoutSlot) {
+      super(mostWithoutSlot);
     }
 
     @Override

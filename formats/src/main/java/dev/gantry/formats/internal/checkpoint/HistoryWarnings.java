@@ -9,15 +9,15 @@ import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
 /// Warns, for one saver, that a folder holds checkpoints of two histories. Not thread-safe.
-final class PartingWarnings {
-  private static final Logger LOG = LoggerFactory.getLogger(PartingWarnings.class);
+final class HistoryWarnings {
+  private static final Logger LOG = LoggerFactory.getLogger(HistoryWarnings.class);
 
   private final Path root;
   private final String remote;
-  private boolean told;
+  private boolean warned;
 
   /// @param remote the other store, as messages name it
-  PartingWarnings(Path root, String remote) {
+  HistoryWarnings(Path root, String remote) {
     this.root = root;
     this.remote = remote;
   }
@@ -25,7 +25,7 @@ final class PartingWarnings {
   /// Warns if two machines continued from the same checkpoint.
   ///
   /// @param there the last checkpoint in the other store
-  void warnIfParted(List<CheckpointFolder> checkpoints, CheckpointFolder there) {
+  void warnIfTwo(List<CheckpointFolder> checkpoints, CheckpointFolder there) {
     if (!checkpoints.isEmpty()) {
       CheckpointFolder here = checkpoints.getLast();
       if (here.head().history().partedFrom(there.head().history())) {
@@ -47,12 +47,12 @@ final class PartingWarnings {
   ///
   /// @param lasts the checkpoints that were saved last before this save
   void warnOf(SavePlan plan, Stream<CheckpointFolder> lasts) {
-    if (!told) {
+    if (!warned) {
       lasts
           .filter(last -> !plan.history().contains(last.head().history()))
           .max(Comparator.comparingLong(CheckpointFolder::sequence))
           .ifPresent(last -> {
-            told = true;
+            warned = true;
             LOG.warn(
                 "{}: TWO HISTORIES: step {} is saved, and the training did not go on from step {},"
                     + " which was saved last before. Of each step the later save counts, and"
