@@ -29,11 +29,11 @@ import java.util.SequencedMap;
 import java.util.Set;
 import java.util.function.Supplier;
 
-/// Turns parameters back into the tensors that rules load them from: undoes the transforms and gives the
-/// tensors' names. A parameter that has no transforms is the tensor itself; others are copied, and the copies
-/// live until this is closed.
+/// Turns parameters back into the tensors that name rules load them from: it undoes the rules'
+/// transforms and gives the tensors their names. A parameter without transforms is exported as its
+/// own array. A parameter with transforms is copied, and the copy lives until this is closed.
 public final class BlockExport implements AutoCloseable {
-  /// A parameter, or the section of it that one tensor of a concatenation is.
+  /// A parameter, or the section of it that comes from one tensor of a concatenation.
   private record Piece(String path, NameRules.Rule.Tensors rule, NDArray array) {
     TensorShape shape() {
       return PyTorch.shape(array.getShape());
@@ -44,7 +44,7 @@ public final class BlockExport implements AutoCloseable {
       return array.hasGradient() ? array.stopGradient() : array;
     }
 
-    /// Does `work`. If a transform refuses, the error names the parameter and the tensor.
+    /// Runs `work`. If a transform refuses, the error names the parameter and the tensor.
     <T> T refusing(String tensor, Supplier<T> work) {
       try {
         return work.get();
@@ -66,7 +66,7 @@ public final class BlockExport implements AutoCloseable {
   private final TensorNames names;
   private final SequencedMap<String, NDArray> tensors = new LinkedHashMap<>();
 
-  /// The tensors that are no parameter's own array.
+  /// The exported tensors that are copies, and not a parameter's own array.
   private final List<NDArray> made = new ArrayList<>();
 
   private BlockExport(
@@ -77,11 +77,11 @@ public final class BlockExport implements AutoCloseable {
     parameters.putAll(arrays);
   }
 
-  /// @param known shapes of tensors by their names, where the rules alone do not say them; a tensor
-  ///     that counts as one of these by an alias gets its name
-  /// @throws MisuseException if a parameter has no array or no rule that names a tensor, two
-  ///     parameters are the same part of a tensor, a part has no parameter, or a shape cannot be
-  ///     known
+  /// @param known shapes of tensors by name, for shapes that the rules alone do not tell; a tensor
+  ///     whose alias is one of these names is exported under that name
+  /// @throws MisuseException if a parameter has no array or no rule that names a tensor, if two
+  ///     parameters come from the same part of a tensor, if no parameter comes from a part of a
+  ///     tensor, or if a tensor's shape cannot be derived
   public static BlockExport of(
       ParameterList list, NameRules rules, Map<String, TensorShape> known) {
     SequencedMap<String, NDArray> arrays = new LinkedHashMap<>();
@@ -94,7 +94,7 @@ public final class BlockExport implements AutoCloseable {
     return of(arrays, rules, known);
   }
 
-  /// Does what [#of(ParameterList, NameRules, Map)] does, for arrays by the paths of parameters.
+  /// Does the same as [#of(ParameterList, NameRules, Map)], for arrays by the paths of parameters.
   public static BlockExport of(
       SequencedMap<String, NDArray> arrays, NameRules rules, Map<String, TensorShape> known) {
     BlockExport export = new BlockExport(arrays, rules, known);
@@ -106,7 +106,7 @@ public final class BlockExport implements AutoCloseable {
     return export;
   }
 
-  /// The tensors by name, in the order of the parameters.
+  /// Returns the tensors by name, in the order of the parameters.
   public Map<String, NDArray> tensors() {
     return tensors;
   }
@@ -149,7 +149,7 @@ public final class BlockExport implements AutoCloseable {
     });
   }
 
-  /// Keeps the tensors that were made: the scope closes all that they were made of.
+  /// Keeps the exported copies open, while the scope closes their intermediate arrays.
   private void keepMade() {
     Set<NDArray> own = Collections.newSetFromMap(new IdentityHashMap<>());
     own.addAll(parameters.values());
@@ -207,7 +207,7 @@ public final class BlockExport implements AutoCloseable {
         && TorchArrays.address(one) == TorchArrays.address(other);
   }
 
-  /// Cuts a concatenation into its tensors.
+  /// Cuts a concatenated parameter into the sections of its tensors.
   private void addPieces(Piece whole, List<String> filled, Map<String, List<Piece>> pieces) {
     int axis = whole.rule().axis();
     int count = filled.size();
@@ -287,7 +287,7 @@ public final class BlockExport implements AutoCloseable {
         : joined(pieces, places);
   }
 
-  /// @param others of the places before this one
+  /// @param others the places of the pieces before this piece
   private static void requireFits(
       String name, Piece piece, Place place, List<Piece> pieces, List<Place> others) {
     for (int i = 0; i < others.size(); i++) {

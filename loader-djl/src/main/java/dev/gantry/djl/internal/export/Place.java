@@ -14,17 +14,17 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// Says which part of a tensor becomes a value by some transforms. Immutable.
+/// Says which part of a tensor becomes a value by a list of transforms. Immutable.
 ///
-/// The first transforms concern all of the tensor, those that cut select a box of what these make,
-/// and the last ones concern the value alone.
+/// The first transforms change the whole tensor. The next ones, up to the last that cuts, select a
+/// box of the result. The transforms after that change only the value.
 ///
-/// @param shapes before each transform, and after the last one
-/// @param whole how many transforms concern all of the tensor
-/// @param cut how many transforms there are up to the last one that cuts
+/// @param shapes the shape before each transform, and the shape after the last one
+/// @param whole how many transforms change the whole tensor
+/// @param cut how many transforms there are up to and including the last one that cuts
 /// @param from where the box begins on each axis of `shapes.get(whole)`
-/// @param to where it ends
-/// @param axes which of these axes each axis of the cut value is
+/// @param to where the box ends on each axis, exclusive
+/// @param axes the axis of `shapes.get(whole)` for each axis of the value that is cut out
 record Place(
     List<TensorTransform> transforms,
     List<TensorShape> shapes,
@@ -33,8 +33,8 @@ record Place(
     List<Long> from,
     List<Long> to,
     List<Integer> axes) {
-  /// @throws MisuseException if a tensor of this shape cannot be transformed so, or reshaped between
-  ///     two cuts
+  /// @throws MisuseException if the transforms do not fit a tensor of this shape, or have a
+  ///     reshape between two cuts
   static Place of(TensorShape tensor, List<TensorTransform> transforms) {
     List<TensorShape> shapes = new ArrayList<>(List.of(tensor));
     transforms.forEach(transform -> shapes.add(transform.apply(shapes.getLast())));
@@ -146,7 +146,7 @@ record Place(
     return last;
   }
 
-  /// The axes of a cut value in the order of those that it was cut from.
+  /// Permutes the axes of a cut value into the order of the tensor that it was cut from.
   NDArray inBase(NDArray value) {
     return value.transpose(inverse(axes));
   }
@@ -155,12 +155,12 @@ record Place(
     return IntStream.range(0, order.size()).map(order::indexOf).toArray();
   }
 
-  /// The size of a tensor along one axis, as far as a value that transforms make of it tells.
+  /// What a transformed value tells about the size of its tensor along one axis.
   ///
-  /// @param size 0 if nothing tells it
-  /// @param exact whether that is the size; else the tensor has at least as many positions
+  /// @param size the size; 0 if the value tells nothing about it
+  /// @param exact whether `size` is the size itself; otherwise it is a lower bound
   record Size(long size, boolean exact) {
-    /// Returns what this and another value tell together; null if they contradict each other.
+    /// Combines two sizes; null if they contradict each other.
     @Nullable Size and(Size other) {
       if (exact && other.exact) {
         return size == other.size ? this : null;
@@ -169,10 +169,10 @@ record Place(
     }
   }
 
-  /// The sizes of a tensor from which transforms make a value.
+  /// Returns the size along each axis of a tensor from which the transforms make the value.
   ///
-  /// @throws MisuseException if the value does not fit the transforms, or one is a reshape, which
-  ///     says nothing about the tensor
+  /// @throws MisuseException if the value does not fit the transforms, or if a transform is a
+  ///     reshape, which tells nothing about the tensor's shape
   static List<Size> before(TensorShape value, List<TensorTransform> transforms) {
     Size[] sizes =
         LongStream.of(value.toArray()).mapToObj(size -> new Size(size, true)).toArray(Size[]::new);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The rules for names backwards: which tensors a block's parameters become.
+/// Applies name rules in reverse: it makes the tensors that a block's parameters were loaded from.
 @NullMarked
 package dev.gantry.djl.internal.export;
 

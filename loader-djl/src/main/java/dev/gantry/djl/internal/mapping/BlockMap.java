@@ -6,19 +6,19 @@ import java.util.List;
 import java.util.SequencedMap;
 import java.util.Set;
 
-/// Pairs tensors with parameters, as far as shapes and names say it without doubt.
+/// Pairs tensors with parameters, as far as their shapes and names leave no doubt.
 ///
-/// @param matches in the order of the parameters
-/// @param ambiguous parameters for which several tensors are equally likely, or one is unlikely, and
-///     these, the likeliest first
-/// @param missing parameters for which there is no tensor
-/// @param unused tensors that no match has; some may be candidates of ambiguous parameters
+/// @param matches the pairs, in the order of the parameters
+/// @param ambiguous parameters without a certain tensor, each with its candidate tensors, the
+///     likeliest first: several are equally likely, or the only one is unlikely
+/// @param missing parameters that no tensor fits
+/// @param unused tensors in no pair; some may be candidates of ambiguous parameters
 public record BlockMap(
     List<Match> matches,
     SequencedMap<Family, List<Family>> ambiguous,
     List<Family> missing,
     List<Family> unused) {
-  /// A family of parameters and the family of tensors that they are, member by member.
+  /// A family of parameters and its family of tensors, paired member by member.
   ///
   /// @param transposed whether each tensor is its parameter's transpose
   public record Match(Family parameters, Family tensors, boolean transposed, Reason reason) {}
@@ -27,11 +27,11 @@ public record BlockMap(
   public enum Reason {
     /// No other tensor and no other parameter has the shape.
     SHAPE,
-    /// The names are most alike among those with the shape.
+    /// The names are more alike than those of any other pair with this shape.
     NAME
   }
 
-  /// Unused tensors that are no candidates.
+  /// Returns the unused tensors that are candidates of no parameter.
   public List<Family> withoutCandidate() {
     Set<Family> candidates = new HashSet<>();
     ambiguous.values().forEach(candidates::addAll);

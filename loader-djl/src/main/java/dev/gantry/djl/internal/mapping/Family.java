@@ -13,20 +13,20 @@ import java.util.SequencedMap;
 import java.util.regex.MatchResult;
 import java.util.regex.Pattern;
 
-/// Names that differ in the number of a layer only, as those of one parameter of every layer; or a
-/// single name. The number may occur several times, each time shifted, as DJL has it in
-/// `05transformer_0` and `06transformer_1`.
+/// Names that differ only in the number of a layer, such as the names of one parameter in every
+/// layer; or a single name. The number may occur several times in a name, each time shifted, as in
+/// DJL's `05transformer_0` and `06transformer_1`.
 ///
-/// @param texts before, between and after the numbers; of a single name, all of it
-/// @param shifts how much larger each number is than the first one
-/// @param members in the order of their numbers
+/// @param texts the texts before, between and after the numbers; the whole name for a single name
+/// @param shifts how much larger each number is than the first number
+/// @param members the names, in the order of their numbers
 public record Family(List<String> texts, List<Integer> shifts, List<Member> members) {
   private static final Pattern NUMBER = Pattern.compile("\\d{1,9}");
   private static final String CAPTURES = "ijklmn";
 
   /// One name of the family.
   ///
-  /// @param number the first one; -1 for a single name
+  /// @param number the first number in the name; -1 for a single name
   public record Member(int number, Named named) {}
 
   public Family {
@@ -39,15 +39,15 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return new Family(List.of(named.name()), List.of(), List.of(new Member(-1, named)));
   }
 
-  /// A name, cut into its numbers and what stands between them.
+  /// A name that is split into its numbers and the texts around them.
   private record Numbered(Named named, List<String> numbers) {
     int number(int place) {
       return Integer.parseInt(numbers.get(place));
     }
   }
 
-  /// Families of all names, in the order of their first ones. If several numbers differ
-  /// independently, the first one counts the layers.
+  /// Returns the families of all names, in the order of each family's first name. If several
+  /// numbers in the names differ independently, the first of them is the layer's number.
   public static List<Family> of(Collection<Named> names) {
     Map<String, Integer> order = new HashMap<>();
     SequencedMap<List<String>, List<Numbered>> alike = new LinkedHashMap<>();
@@ -70,7 +70,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return families;
   }
 
-  /// @param texts before, between and after the numbers of each name of the group
+  /// @param texts the texts before, between and after the numbers, which are equal in all names of
+  ///     the group
   private static void add(List<String> texts, List<Numbered> group, List<Family> families) {
     List<Integer> counting = new ArrayList<>();
     for (int i = 0; i < texts.size() - 1; i++) {
@@ -81,7 +82,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
       if (parts.size() == 1) {
         continue;
       }
-      // A number that always differs from the first one by the same count counts the same layers.
+      // A number that differs from the first number by the same amount in all names is the layer's
+      // number, too.
       boolean counts =
           counting.isEmpty()
               || (counting.size() < CAPTURES.length()
@@ -111,7 +113,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return name.number(place) - name.number(counting.getFirst());
   }
 
-  /// @param counting the places of the numbers that count layers; the others are the same in all names
+  /// @param counting which numbers are the layer's number; the other numbers are equal in all
+  ///     names
   private static Family family(List<String> texts, List<Numbered> group, List<Integer> counting) {
     Numbered first = group.getFirst();
     List<String> around = new ArrayList<>();
@@ -143,12 +146,12 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return members.stream().map(member -> single(member.named())).toList();
   }
 
-  /// The name, with `{i}`, `{j}` and so on for the numbers.
+  /// Returns the name with `{i}`, `{j}` and so on in the place of its numbers.
   public String pattern() {
     return pattern(0);
   }
 
-  /// @param main which of the numbers is `{i}`
+  /// @param main the index of the number that becomes `{i}`
   String pattern(int main) {
     StringBuilder pattern = new StringBuilder(texts.getFirst());
     int next = 1;
@@ -159,7 +162,7 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return pattern.toString();
   }
 
-  /// The name for the tensor's side of a rule.
+  /// Returns the template of the name, for the tensor's side of a rule.
   ///
   /// @param shift how much larger the first number is than `{i}`
   String template(int shift) {
@@ -172,7 +175,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
     return template.toString();
   }
 
-  /// Whether a template can give these names: their numbers have no leading zeros.
+  /// Whether a template can produce these names, which is so if their numbers have no leading
+  /// zeros.
   boolean hasPlainNumbers() {
     return members.stream()
         .allMatch(member -> {
@@ -184,8 +188,8 @@ public record Family(List<String> texts, List<Integer> shifts, List<Member> memb
         });
   }
 
-  /// Returns the number to add to the first number of each member to get that of the other
-  /// family's member; empty if it differs from member to member.
+  /// Returns how much larger the first number of the other family's member is than that of this
+  /// family's member; empty if the difference varies from member to member.
   OptionalInt shiftTo(Family other) {
     int shift = other.members.getFirst().number() - members.getFirst().number();
     boolean constant = members.size() == other.members.size();

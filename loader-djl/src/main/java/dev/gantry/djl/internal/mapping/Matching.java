@@ -17,20 +17,22 @@ import java.util.Set;
 import java.util.function.Function;
 import java.util.stream.Stream;
 
-/// Pairs parameters with tensors. It takes what is certain, learns from it which modules belong
-/// together, and looks again until nothing more is certain. For one map.
+/// Pairs parameters with tensors. Each iteration accepts the certain pairs, and learns from them
+/// which modules belong together. The iterations end when nothing more is certain. An instance
+/// makes one map.
 final class Matching {
-  /// How much likelier than the next one a pair must be.
+  /// By how much the score of a certain pair must exceed that of its next rival.
   private static final double MARGIN = 0.1;
 
-  /// How alike names must be if shapes leave a choice, and if a shape is not known.
+  /// How alike names must be where several pairs have the shape. The next constant is for pairs of
+  /// unknown shape.
   private static final double LEAST = 0.3;
 
   private static final double LEAST_WITHOUT_SHAPE = 0.6;
 
   private static final double OF_ONE_MODULE = 0.5;
 
-  /// Taken off a pair's score for each kind of array that only one of the two modules has.
+  /// Subtracted from a pair's score for each kind of array that only one of the two modules has.
   private static final double OF_ANOTHER_KIND = 0.1;
 
   private static final double OF_SAME_NUMBERS = 0.2;
@@ -93,8 +95,8 @@ final class Matching {
     return new BlockMap(List.copyOf(matches), ambiguous, Family.of(without), List.copyOf(tensors));
   }
 
-  /// Breaks up families of numbered layers that match no family of the other side, so that their members are matched
-  /// one by one.
+  /// Splits the numbered families that match no family of the other side into single names, so
+  /// that these are matched one by one.
   private void split() {
     Set<Family> fitting = new HashSet<>();
     for (Candidate candidate : candidates()) {
@@ -148,8 +150,8 @@ final class Matching {
     return groups;
   }
 
-  /// Whether a candidate beats all of its rivals clearly. Two certain candidates have no family in common, or
-  /// each would be the other's rival.
+  /// Whether a candidate clearly beats all of its rivals. Two certain candidates never share a
+  /// family, because each would be the other's rival.
   private static boolean isCertain(Candidate candidate, List<Candidate> rivals) {
     if (rivals.isEmpty() && candidate.shaped()) {
       return candidate.score() >= 0;
@@ -235,8 +237,8 @@ final class Matching {
                 score(parameter, tensor) + ofModules));
   }
 
-  /// Scores how well the other arrays of the two modules fit: if their weights differ in shape, for example,
-  /// their biases cannot be the same.
+  /// Scores how well the other arrays of the two modules fit. For example, if the weights of two
+  /// modules differ in shape, their biases cannot belong together.
   private double modulesFit(Family parameter, Family tensor) {
     Map<NameWords.Kind, Family> ours = byKind(parameter, modules);
     Map<NameWords.Kind, Family> theirs = byKind(tensor, modulesOfTensors);

@@ -13,9 +13,9 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// How alike names are, by the words in them: rare words count more than frequent ones.
+/// Measures how alike names are by their common words. Rare words count more than frequent ones.
 final class NameWords {
-  /// The role of an array in its module. Arrays of different kinds are never the same.
+  /// The role of an array in its module. Arrays of different kinds never match.
   enum Kind {
     WEIGHT,
     BIAS,
@@ -39,7 +39,7 @@ final class NameWords {
 
   private static final double LEAST_WEIGHT = 0.05;
 
-  /// The word that each synonym counts as; empty for words that say nothing about which array is meant.
+  /// Maps each synonym to its common word; to an empty word if it does not tell arrays apart.
   private static final Map<String, String> WORDS = new HashMap<>();
 
   static {
@@ -70,7 +70,7 @@ final class NameWords {
     }
   }
 
-  /// @param all names of both sides
+  /// @param all the names of all parameters and tensors
   NameWords(Collection<String> all) {
     for (String name : all) {
       names++;
@@ -95,7 +95,7 @@ final class NameWords {
     return words;
   }
 
-  /// Says how alike two names are, from 0 for no common word to 1 for the same words.
+  /// Returns how alike two names are, from 0 for no common word to 1 for the same words.
   double likeness(String one, String other) {
     Set<String> ours = new LinkedHashSet<>(known.computeIfAbsent(one, NameWords::words));
     Set<String> theirs = known.computeIfAbsent(other, NameWords::words);
@@ -112,7 +112,7 @@ final class NameWords {
         .sum();
   }
 
-  /// The numbers in a name, but those of the layer and DJL's counters.
+  /// Returns the numbers in a name, without the layer's number and DJL's counters.
   static List<Integer> numbers(String name) {
     return NUMBER
         .matcher(plain(name))
@@ -134,7 +134,8 @@ final class NameWords {
         : Optional.empty();
   }
 
-  /// The module's name: `name` without the word that says the kind; all of it if no word does.
+  /// Returns the module's name: `name` without its last word if that says the kind, else all of
+  /// `name`.
   static String module(String name) {
     Matcher matcher = KIND.matcher(name);
     return matcher.matches() ? Objects.requireNonNullElse(matcher.group(1), "") : name;

@@ -21,11 +21,12 @@ import java.util.stream.Stream;
 
 /// A parameter or a tensor.
 ///
-/// @param shape empty for a parameter that has none yet
+/// @param shape the shape; empty for a parameter that has none yet
 public record Named(String name, Optional<TensorShape> shape) {
-  /// A block's parameters by their first paths.
+  /// Returns the parameters of a block, each by its first path.
   ///
-  /// @param inputs the shapes of its inputs, which tell those of its parameters; may be none
+  /// @param inputs the shapes of the block's inputs, from which the shapes of its parameters
+  ///     follow; may be empty
   /// @throws dev.gantry.core.MisuseException if the block cannot be initialised for such inputs
   public static List<Named> parameters(Block block, List<Shape> inputs) {
     if (inputs.isEmpty()) {
@@ -51,7 +52,7 @@ public record Named(String name, Optional<TensorShape> shape) {
     return parameters;
   }
 
-  /// The tensors, without those that are scales of others.
+  /// Returns the tensors, without those that hold the scales of other tensors.
   public static List<Named> tensors(SequencedMap<String, StoredTensor> tensors) {
     return tensors.values().stream()
         .filter(tensor -> !isScale(tensor.name(), tensors))

@@ -8,9 +8,9 @@ import java.util.Optional;
 import java.util.OptionalInt;
 import java.util.stream.Collectors;
 
-/// Rules for what a [BlockMap] found, as Java to paste.
+/// Drafts the rules for a [BlockMap] as Java code to paste.
 ///
-/// @param lines one a rule or a comment on what is left to do
+/// @param lines one line for each rule, or a comment on what is left to do
 public record RuleDraft(List<String> lines) {
   private static final int MAX_CANDIDATES = 4;
 
@@ -61,8 +61,8 @@ public record RuleDraft(List<String> lines) {
         && theirs.hasPlainNumbers()
         && isPattern(ours)
         && isPattern(theirs)) {
-      // Uses as `{i}` the parameter's number that equals the tensor's, if there is one: it needs no
-      // shift.
+      // A parameter's number that equals the tensor's number needs no shift, so it becomes `{i}`
+      // if there is one.
       int main = Math.max(0, ours.shifts().indexOf(shift.getAsInt()));
       return List.of(
           rule(
@@ -97,8 +97,8 @@ public record RuleDraft(List<String> lines) {
         + first.shape().map(TensorShape::toString).orElse("of unknown shape");
   }
 
-  /// Suggests the only matched parameter of the same shape to tie this one to: an output layer often has the
-  /// embedding's weights.
+  /// Suggests to tie this parameter to the only matched parameter of the same shape, because an
+  /// output layer often shares the embedding's weights.
   private static String tie(BlockMap map, Family parameter) {
     Optional<TensorShape> shape = parameter.members().getFirst().named().shape();
     List<String> alike =
@@ -117,7 +117,8 @@ public record RuleDraft(List<String> lines) {
         : "";
   }
 
-  /// Tensors that are no candidates. A pattern stands for those of all layers.
+  /// Returns the unused tensors that are no candidates. One pattern stands for the tensors of all
+  /// layers.
   private static List<String> ignored(BlockMap map) {
     List<String> lines = new ArrayList<>();
     for (Family family : map.withoutCandidate()) {
@@ -142,7 +143,7 @@ public record RuleDraft(List<String> lines) {
     return "// " + text.replaceAll("\\p{Cntrl}", "?");
   }
 
-  /// A statement that makes the rules.
+  /// Returns a Java statement that makes the rules.
   public List<String> java() {
     List<String> java = new ArrayList<>();
     java.add("ParameterNames names =");

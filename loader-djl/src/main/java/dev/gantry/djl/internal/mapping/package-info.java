@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Finds which tensors a block's parameters may be, and drafts the rules for it. The command line
-/// prints what is found.
+/// Finds which tensors fill a block's parameters, and drafts the rules for them. The command line
+/// prints the result.
 @NullMarked
 package dev.gantry.djl.internal.mapping;
 

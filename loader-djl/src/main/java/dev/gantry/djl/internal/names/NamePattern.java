@@ -13,9 +13,9 @@ import java.util.Set;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// A name with captures, such as `layer.{i}.{kind}`. A capture of one letter from `i` to `n` stands
-/// for a whole number, so that DJL's `01` and the hub's `1` are equal. Any other stands for text
-/// without dots, or, as `{name*}`, for text with dots. Immutable.
+/// A name with captures, such as `layer.{i}.{kind}`. A capture of one letter from `i` to `n`
+/// matches a whole number, so that DJL's `01` and the hub's `1` are equal. Any other capture
+/// matches text without dots, or, as `{name*}`, text with dots. Immutable.
 public final class NamePattern {
   private static final Pattern CAPTURE =
       Pattern.compile("\\{([A-Za-z][A-Za-z0-9]*)(\\*|[+-]\\d{1,9})?}");
@@ -26,7 +26,7 @@ public final class NamePattern {
   private final Set<String> groups = new LinkedHashSet<>();
   private final Pattern pattern;
 
-  /// A pattern that only this name matches, whatever braces it has.
+  /// Returns a pattern that matches only this name; braces in the name are plain characters.
   public static NamePattern literal(String name) {
     return new NamePattern(name, Pattern.compile(Pattern.quote(name), Pattern.DOTALL));
   }
@@ -36,8 +36,8 @@ public final class NamePattern {
     this.pattern = pattern;
   }
 
-  /// @throws MisuseException if a brace is no part of a capture, or a capture shifts its number,
-  ///     which only a template can
+  /// @throws MisuseException if a brace is not part of a capture, or if a capture shifts its
+  ///     number, which is allowed in a template only
   public NamePattern(String text) {
     this.text = text;
     requireBracesInCaptures(text);
@@ -62,7 +62,7 @@ public final class NamePattern {
     if (!groups.add(name)) {
       return "\\k<" + name + ">";
     }
-    // Names of groups are letters and digits, as those of captures are.
+    // Captures have the names of regex groups, since both are letters and digits.
     String what = isNumber(name) ? "\\d+" : suffix == null ? "[^.]+" : ".+";
     return "(?<" + name + ">" + what + ")";
   }
@@ -79,8 +79,8 @@ public final class NamePattern {
     return capture.length() == 1 && capture.charAt(0) >= 'i' && capture.charAt(0) <= 'n';
   }
 
-  /// Matches a name, and returns what each capture stands for, numbers without leading zeros; empty if the
-  /// name does not match.
+  /// Matches a name and returns the value of each capture, numbers without leading zeros; empty if
+  /// the name does not match.
   public Optional<Map<String, String>> match(String name) {
     Matcher matcher = pattern.matcher(name);
     if (!matcher.matches()) {
@@ -98,9 +98,9 @@ public final class NamePattern {
     return match(name).isPresent();
   }
 
-  /// The template's text with the values of these captures.
+  /// Replaces the captures of a template by their values.
   ///
-  /// @throws MisuseException if it has a capture that is not among them
+  /// @throws MisuseException if the template has a capture that is not in `captured`
   public static String fill(String template, Map<String, String> captured) {
     return CAPTURE
         .matcher(template)
@@ -116,8 +116,8 @@ public final class NamePattern {
         });
   }
 
-  /// @throws MisuseException if the template has a capture that this pattern lacks, or shifts one
-  ///     that is no number
+  /// @throws MisuseException if the template has a capture that this pattern lacks, or shifts a
+  ///     capture that is not a number
   public void requireFills(String template) {
     requireBracesInCaptures(template);
     Matcher capture = CAPTURE.matcher(template);
@@ -140,8 +140,8 @@ public final class NamePattern {
             .formatted(template, capture));
   }
 
-  /// Text to add to a message that this pattern matches none of these names: explains number captures if one
-  /// would match with text in their place; else empty.
+  /// Returns a hint for an error that this pattern matches none of these names. It explains number
+  /// captures if a name would match with text captures in their stead; otherwise it is empty.
   String hint(Collection<String> names) {
     List<String> numbers =
         groups.stream().filter(NamePattern::isNumber).map(name -> "{" + name + "}").toList();
@@ -157,7 +157,7 @@ public final class NamePattern {
             + " for a whole number; {name} is text without dots, {name*} text with dots";
   }
 
-  /// The pattern's text, as it was written.
+  /// Returns the pattern as it was written.
   @Override
   public String toString() {
     return text;

@@ -13,16 +13,17 @@ import java.util.SequencedMap;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// The rules by which parameters get their tensors. Immutable.
+/// The rules that say which tensors each parameter is loaded from. Immutable.
 ///
-/// @param rules for parameters, of which at most one may match
+/// @param rules the rules for parameters; at most one may match a parameter
 /// @param aliases other names that tensors may have in the files
-/// @param ignored tensors that no parameter needs
-/// @param refused tensors that may not be left out
-/// @param rest what happens to parameters that no rule matches
-/// @param strict whether every tensor must have one use: unless a [Rule.Tie] says so, no two
-///     parameters may have one tensor, and unless it is ignored, no tensor may be left over
-/// @param complete whether every parameter must get a value, also in a load of a part
+/// @param ignored patterns of tensors that no parameter needs
+/// @param refused tensors that must not be left unused
+/// @param rest how parameters that no rule matches get their tensors
+/// @param strict whether every tensor must be used exactly once: two parameters may share a tensor
+///     only if a [Rule.Tie] says so, and a tensor may be left unused only if it is ignored
+/// @param complete whether every parameter must get a value, even if only a part of the tensors is
+///     loaded
 public record NameRules(
     List<Rule> rules,
     List<Alias> aliases,
@@ -38,20 +39,20 @@ public record NameRules(
     refused = List.copyOf(refused);
   }
 
-  /// Says what the parameters that a pattern matches get.
+  /// Says what the parameters that a pattern matches are made of.
   public sealed interface Rule {
     NamePattern parameter();
 
-    /// Whether no parameter may match.
+    /// Whether the rule may match no parameter.
     default boolean optional() {
       return false;
     }
 
-    /// The parameter is these tensors, transformed, one behind the other along an axis; usually it is
-    /// one tensor.
+    /// The parameter is the concatenation of these tensors along an axis, each of them transformed
+    /// before. Usually there is only one tensor.
     ///
-    /// @param tensors templates for their names
-    /// @param transforms of each of them
+    /// @param tensors templates for the tensors' names
+    /// @param transforms the transforms of each tensor
     record Tensors(
         NamePattern parameter,
         List<String> tensors,
@@ -73,9 +74,10 @@ public record NameRules(
       }
     }
 
-    /// The parameter has the value of another parameter, and its memory if neither had an array.
+    /// The parameter has the value of another parameter, and shares its memory if neither
+    /// parameter had an array before.
     ///
-    /// @param other template for its name
+    /// @param other the template for the other parameter's name
     record Tie(NamePattern parameter, String other) implements Rule {
       public Tie {
         parameter.requireFills(other);
@@ -96,38 +98,40 @@ public record NameRules(
     }
   }
 
-  /// A tensor whose name matches counts as one of another name.
+  /// Gives another name to each stored tensor whose name matches.
   ///
-  /// @param name template for it
+  /// @param name the template for the other name
   public record Alias(NamePattern tensor, String name) {
     public Alias {
       tensor.requireFills(name);
     }
 
-    /// The name that a tensor counts as.
+    /// Returns the other name of a stored tensor; empty if the alias does not match it.
     Optional<String> of(String stored) {
       return tensor.match(stored).map(captured -> NamePattern.fill(name, captured));
     }
   }
 
-  /// Tensors without which the parameters would make another model than the file's.
+  /// Tensors that must not be left unused, because the parameters without them would make another
+  /// model than the file's.
   ///
-  /// @param reason for a message
+  /// @param reason the reason, for the error
   public record Refusal(NamePattern tensors, String reason) {}
 
-  /// How parameters get tensors that no rule gives them.
+  /// How parameters that no rule matches get their tensors.
   public enum Rest {
-    /// They get none.
+    /// These parameters get no tensor.
     NONE,
     /// A parameter gets the tensor of its own name.
     SAME_NAME,
-    /// They get the tensors that no rule uses, in order: the first parameter the first tensor, and so on.
+    /// The first of these parameters gets the first tensor that no rule uses, the second the
+    /// second, and so on.
     BY_ORDER,
-    /// A parameter gets the only tensor of its shape that no rule uses.
+    /// A parameter gets the tensor of its shape that no rule uses, if there is only one.
     BY_SHAPE
   }
 
-  /// Rules by which each parameter gets the tensor of its own name.
+  /// Each parameter gets the tensor of its own name.
   public static final NameRules SAME =
       new NameRules(List.of(), List.of(), List.of(), List.of(), Rest.SAME_NAME, false, false);
 
@@ -135,7 +139,7 @@ public record NameRules(
     return new NameRules(rules, aliases, ignored, refused, rest, strict, true);
   }
 
-  /// Returns these rules without those that match none of these parameters.
+  /// Returns a copy of these rules without the rules that match none of these parameters.
   public NameRules of(Collection<String> parameters) {
     List<Rule> some =
         rules.stream()
@@ -144,9 +148,10 @@ public record NameRules(
     return new NameRules(some, aliases, ignored, refused, rest, strict, complete);
   }
 
-  /// Returns the names of the tensors that a parameter is made of; empty if it is made of none.
+  /// Returns the names of the tensors that a parameter is made of; empty if it is not made of
+  /// tensors.
   ///
-  /// @param rule the parameter's rule, if it has one
+  /// @param rule the parameter's rule; null if it has none
   public List<String> tensors(String parameter, @Nullable Rule rule) {
     return switch (rule) {
       case Rule.Tensors made -> {
@@ -158,9 +163,11 @@ public record NameRules(
     };
   }
 
-  /// Finds the rule of each of these parameters, in their order; without those that none matches.
+  /// Finds the rule of each of these parameters, in their order. Parameters that no rule matches
+  /// are left out.
   ///
-  /// @throws MisuseException if two rules match a parameter, or a rule matches none
+  /// @throws MisuseException if two rules match a parameter, or a rule that is not optional
+  ///     matches none
   public SequencedMap<String, Rule> matching(Collection<String> parameters) {
     SequencedMap<String, Rule> found = new LinkedHashMap<>();
     for (String path : parameters) {

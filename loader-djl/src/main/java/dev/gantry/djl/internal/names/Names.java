@@ -10,19 +10,19 @@ import java.util.SequencedSet;
 import java.util.Set;
 import java.util.stream.Collectors;
 
-/// Compares the names that were saved with those that exist, lists names in messages, and finds what you
-/// may have meant by a name that is not there.
+/// Compares the saved names with the existing ones, lists names in messages, and finds names that
+/// are similar to an unknown one.
 public final class Names {
-  /// How many names a message lists: with more it would be hard to read.
+  /// How many names a message lists; a longer list would be hard to read.
   private static final int IN_MESSAGE = 4;
 
   private static final int SHOWN = 3;
 
   private Names() {}
 
-  /// @param mismatch how the message begins
-  /// @param taker what has the names of `fitting`, for the message
-  /// @throws MisuseException that names what is in one of the sets only, if there is anything
+  /// @param mismatch the beginning of the message
+  /// @param taker the object that has the names `fitting`, for the message
+  /// @throws MisuseException if a name is in one of the sets only; the message lists these names
   public static void requireSame(
       String mismatch, String taker, Set<String> saved, SequencedSet<String> fitting) {
     List<String> missing = fitting.stream().filter(name -> !saved.contains(name)).toList();
@@ -39,7 +39,7 @@ public final class Names {
     }
   }
 
-  /// Lists the first few names, quoted, and how many more there are.
+  /// Lists the first few names in quotes, and says how many more there are.
   public static String listed(Collection<String> names) {
     String first =
         names.stream()
@@ -50,8 +50,8 @@ public final class Names {
     return others > 0 ? first + " and " + others + " more" : first;
   }
 
-  /// Says what is near to an unknown name, as in "no tensor 'a.wieght' among 12 tensors; near to it:
-  /// 'a.weight'".
+  /// Says which known names are similar to an unknown one, as in "no tensor 'a.wieght' among 12
+  /// tensors; near to it: 'a.weight'".
   public static String unknown(String name, Collection<String> known) {
     String nearest =
         nearest(name, known).stream()
@@ -63,7 +63,7 @@ public final class Names {
         .formatted(name, known.size(), nearest.isEmpty() ? "" : "; near to it: ", nearest);
   }
 
-  /// Sorts all known names, the nearest to `name` first.
+  /// Sorts all known names by their similarity to `name`, the most similar first.
   public static List<String> first(String name, Collection<String> known) {
     return nearest(name, known).stream().map(Candidate::name).toList();
   }
@@ -80,8 +80,9 @@ public final class Names {
 
   private record Candidate(String name, int common) {}
 
-  /// How many characters two names share at their beginning and at their end. This takes linear time, where
-  /// the edit distance to half a million names would take too long, and it finds a slip in one place.
+  /// Counts the characters that two names share at their beginnings and at their ends. This takes
+  /// linear time and finds a typing error at one position. The edit distance to half a million
+  /// names would take too long.
   private static int common(String one, String other) {
     int shorter = Math.min(one.length(), other.length());
     int first = 0;

@@ -10,16 +10,17 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
 
-/// The names of the tensors of some weights, and those that they have by aliases. Immutable.
+/// The stored names of some tensors, and their aliases. Immutable.
 public final class TensorNames {
   private final Map<String, String> namesByAlias = new HashMap<>();
   private final Map<String, Set<String>> aliasesByName = new HashMap<>();
 
-  /// @throws MisuseException if two tensors have one alias
+  /// @throws MisuseException if two tensors have the same alias
   public TensorNames(Collection<String> stored, NameRules rules) {
     for (String name : stored) {
       Set<String> others = new LinkedHashSet<>(Set.of(name));
-      // An alias may lead to another one, as from a prefix to an old name.
+      // The name that an alias gives may have an alias itself: for example, one removes a prefix,
+      // the next replaces an old name.
       for (int step = 0; step < rules.aliases().size(); step++) {
         for (String known : List.copyOf(others)) {
           rules.aliases().forEach(alias -> alias.of(known).ifPresent(others::add));
@@ -37,15 +38,15 @@ public final class TensorNames {
     }
   }
 
-  /// The stored name of the tensor that a rule calls `name`. A tensor of that name itself goes before one
-  /// that has it as an alias.
+  /// Returns the stored name of the tensor that a rule calls `name`. A tensor that is stored under
+  /// this name takes precedence over a tensor that has it as an alias.
   public Optional<String> find(String name) {
     return aliasesByName.containsKey(name)
         ? Optional.of(name)
         : Optional.ofNullable(namesByAlias.get(name));
   }
 
-  /// The other names of a stored tensor.
+  /// Returns the aliases of a stored tensor.
   public Set<String> aliases(String name) {
     return aliasesByName.getOrDefault(name, Set.of());
   }

@@ -12,16 +12,16 @@ import java.util.Properties;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// Finds which DJL is on the class path. An older one may load, and have other private fields and native code than we
-/// know.
+/// Finds which version of DJL is on the class path. An older version may load, but its private
+/// fields and native code may differ from those that this package uses.
 final class DjlVersion {
   private static final Version LEAST = Version.parse("0.35.1");
   private static final Pattern VERSION = Pattern.compile("\\d+(\\.\\d+)*(-[A-Za-z0-9]+)*");
 
   private DjlVersion() {}
 
-  /// Why the DJL that is there is refused, in one line. A jar that does not tell its version passes: programs
-  /// that repackage DJL may leave that out.
+  /// Returns in one line why the present version of DJL is refused; empty if it is accepted. A jar
+  /// without a version is accepted, because programs that repackage DJL may leave the version out.
   static Optional<String> refusal() {
     return Stream.of(
             refusal("ai.djl:api", Engine.class, "api.properties"),

@@ -42,7 +42,7 @@ public final class DlPack {
 
   private DlPack() {}
 
-  /// A new `DLManagedTensor`, dense in C order, which its consumer deletes.
+  /// Allocates a `DLManagedTensor`, dense in C order, which its consumer deletes.
   ///
   /// @param release runs once, when the consumer deletes the tensor
   /// @throws MisuseException if DLPack has no such dtype; `release` never runs then
@@ -55,8 +55,9 @@ public final class DlPack {
     return managed;
   }
 
-  /// Wraps by `at::fromDLPack`, which libtorch exports up to 2.10; empty if it does not. The function reports failure
-  /// by a C++ exception, which would end the JVM, so [TorchLibrary] checks dtype, shape and address first.
+  /// Returns a wrapper that calls `at::fromDLPack`, which libtorch exports up to version 2.10;
+  /// empty if it is not exported. The function reports failure by a C++ exception, which would end
+  /// the JVM, so [TorchLibrary] checks dtype, shape and address first.
   static Optional<TensorWrapper> wrapper(NativeSymbols symbols) {
     // at::Tensor at::fromDLPack(DLManagedTensor *src);
     // at::Tensor is not trivial, so the C++ ABI returns it through a hidden first argument:
@@ -65,8 +66,8 @@ public final class DlPack {
         .optional("_ZN2at10fromDLPackEP15DLManagedTensor")
         .map(fromDlPack ->
             (address, device, dtype, shape, strides, release) -> {
-              // The caller's to delete, with C++ `delete`; glibc's operator new and delete are
-              // malloc and free.
+              // The caller deletes this memory with C++ `delete`. glibc's operator new and delete
+              // are malloc and free.
               MemorySegment tensor = NativeHeap.allocate(Long.BYTES);
               Cleanup.orUndo(
                   () -> {
@@ -79,7 +80,7 @@ public final class DlPack {
             });
   }
 
-  /// @param release its number in [Releases]
+  /// @param release the number of the release in [Releases]
   private static MemorySegment managed(
       long address, Device device, DType dtype, TensorShape shape, long[] strides, long release) {
     byte code = typeCode(dtype);
@@ -122,7 +123,7 @@ public final class DlPack {
     };
   }
 
-  /// Called by the consumer, from any thread.
+  /// The consumer calls this from any thread.
   @SuppressWarnings("UnusedMethod") // native code calls it
   private static void deleter(long self) {
     MemorySegment managed = MemorySegment.ofAddress(self).reinterpret(STRUCT_BYTES);

@@ -76,7 +76,7 @@ record FromBlobWrapper(MethodHandle fromBlob, TorchCodes codes) implements Tenso
     }
   }
 
-  /// Called by libtorch, from any thread.
+  /// libtorch calls this from any thread.
   @SuppressWarnings({"UnusedMethod", "UnusedVariable"}) // libtorch calls it, with what it has
   private static void deleter(MemorySegment data, MemorySegment context) {
     Releases.run(context.address());

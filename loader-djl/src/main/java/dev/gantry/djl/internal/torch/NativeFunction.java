@@ -12,9 +12,10 @@ import org.jspecify.annotations.Nullable;
 /// A function whose arguments and result are pointers and whole numbers, linked when it is first called.
 /// Thread-safe.
 ///
-/// Such values take a register, or eight bytes on the stack, whatever their width, on x86-64 and on AArch64.
-/// So one prototype serves all functions of up to seven arguments: linking a prototype costs some 5 ms,
-/// another function of it nearly nothing. The function ignores arguments beyond those that it declares.
+/// On x86-64 and on AArch64, such a value takes one register, or eight bytes on the stack,
+/// whatever its width. For that reason one prototype serves all functions of up to seven
+/// arguments; a function ignores arguments beyond those that it declares. Linking the prototype
+/// costs some 5 ms, and linking another function with it costs nearly nothing.
 final class NativeFunction {
   private static final FunctionDescriptor PROTOTYPE =
       FunctionDescriptor.of(
@@ -33,7 +34,8 @@ final class NativeFunction {
     return name;
   }
 
-  /// Calls the function and returns its result; if that is an `int`, only the lower half counts.
+  /// Calls the function and returns its result. If the result is an `int`, only the lower 32 bits
+  /// are defined.
   long call(long a) {
     return call(a, 0, 0, 0, 0, 0, 0);
   }
@@ -45,7 +47,7 @@ final class NativeFunction {
   long call(long a, long b, long c, long d, long e, long f, long g) {
     MethodHandle function = linked;
     if (function == null) {
-      // Threads that come at once link it twice, which does no harm.
+      // Several threads may link the function at the same time, which does no harm.
       function = Linker.nativeLinker().downcallHandle(symbol, PROTOTYPE);
       linked = function;
     }

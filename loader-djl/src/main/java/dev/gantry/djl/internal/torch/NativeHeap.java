@@ -19,9 +19,10 @@ final class NativeHeap {
     return new NativeFunction(name, Linker.nativeLinker().defaultLookup().findOrThrow(name));
   }
 
-  /// `bytes` bytes, aligned to 16, not zeroed; the caller frees them or hands them over.
+  /// Allocates `bytes` bytes, aligned to 16 and not zeroed. The caller frees them or hands them
+  /// over.
   ///
-  /// @throws OutOfMemoryError if the C library has none left
+  /// @throws OutOfMemoryError if malloc fails
   static MemorySegment allocate(long bytes) {
     long address = MALLOC.call(bytes);
     if (address == 0) {

@@ -12,8 +12,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 
-/// Looks up functions in one library and collects the missing ones, so that one message names them
-/// all. Only one thread at a time calls [#required].
+/// Looks up functions in one library and collects the names that it lacks, so that one message
+/// lists them all. Only one thread at a time may call [#required].
 final class NativeSymbols {
   private final SymbolLookup lookup;
   private final List<String> missing = new ArrayList<>();
@@ -22,8 +22,8 @@ final class NativeSymbols {
     this.lookup = lookup;
   }
 
-  /// The function of this name; where there is none, a stand-in that must not be called: see
-  /// [#missing].
+  /// Returns the function of this name. If the library lacks it, returns a stand-in that must not
+  /// be called: see [#missing].
   NativeFunction required(String name) {
     Optional<MemorySegment> symbol = lookup.find(name);
     if (symbol.isEmpty()) {
@@ -32,18 +32,19 @@ final class NativeSymbols {
     return new NativeFunction(name, symbol.orElse(MemorySegment.NULL));
   }
 
-  /// The function of this name, whose arguments and result are whole numbers and pointers.
+  /// Returns the function of this name, whose arguments and result are whole numbers and pointers;
+  /// empty if the library lacks it.
   Optional<NativeFunction> optional(String name) {
     return lookup.find(name).map(symbol -> new NativeFunction(name, symbol));
   }
 
-  /// The function of this name, of any type.
+  /// Returns the function of this name and type; empty if the library lacks it.
   Optional<MethodHandle> optional(String name, FunctionDescriptor type) {
     return lookup.find(name).map(symbol -> Linker.nativeLinker().downcallHandle(symbol, type));
   }
 
-  /// The function of this name, of any type; where there is none, a stand-in that must not be called: see
-  /// [#missing].
+  /// Returns the function of this name and type. If the library lacks it, returns a stand-in that
+  /// must not be called: see [#missing].
   MethodHandle required(String name, FunctionDescriptor type) {
     return optional(name, type)
         .orElseGet(() -> {
@@ -52,9 +53,9 @@ final class NativeSymbols {
         });
   }
 
-  /// A pointer to a static method, for native code to call at any time.
+  /// Returns a pointer to a static method, which native code may call at any time.
   ///
-  /// @param lookup of the class that has the method
+  /// @param lookup a lookup in the class that has the method
   static MemorySegment upcall(MethodHandles.Lookup lookup, String method, FunctionDescriptor type) {
     try {
       MethodHandle target = lookup.findStatic(lookup.lookupClass(), method, type.toMethodType());
@@ -64,13 +65,13 @@ final class NativeSymbols {
     }
   }
 
-  /// Names that were required and are not there.
+  /// Returns the required names that the library lacks.
   List<String> missing() {
     return List.copyOf(missing);
   }
 
-  /// The error to throw if a downcall throws: that happens only if this program declares the function's type
-  /// wrongly.
+  /// Returns the error to throw if a downcall throws, which happens only if the function's type is
+  /// declared wrongly here.
   static AssertionError broken(Throwable fault) {
     return new AssertionError("a native call does not fit its declared type", fault);
   }

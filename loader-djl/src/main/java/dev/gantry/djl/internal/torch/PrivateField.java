@@ -11,12 +11,14 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// A private field of one of DJL's classes, for what DJL does not offer otherwise. Looking for it never
-/// fails: [#requireAll] reports fields that a version of DJL lacks. Thread-safe.
+/// A private field of a DJL class, for state that DJL's API does not give. Looking for the field
+/// never fails: [#requireAll] reports the fields that a version of DJL lacks. Thread-safe.
 ///
+/// @param <T> the type of the field's value
 /// @param <T> what it holds
 public record PrivateField<T>(String description, @Nullable Field field) {
-  /// @param type as `Type#getTypeName` has it, with its type arguments; it must be `T`
+  /// @param type the field's type as `Type#getTypeName` returns it, with its type arguments; it
+  ///     must be `T`
   public static <T> PrivateField<T> of(Class<?> owner, String name, String type) {
     String description = owner.getSimpleName() + "." + name;
     try {
@@ -31,7 +33,8 @@ public record PrivateField<T>(String description, @Nullable Field field) {
     return new PrivateField<>(description, null);
   }
 
-  /// @throws MisuseException that names those of the fields that this version of DJL lacks
+  /// @throws MisuseException if this version of DJL lacks some of the fields; the message names
+  ///     them
   public static void requireAll(List<PrivateField<?>> fields) {
     String missing =
         fields.stream()
@@ -44,7 +47,7 @@ public record PrivateField<T>(String description, @Nullable Field field) {
     }
   }
 
-  /// The field's name, as in `Adam.means`.
+  /// Returns the field's name with its class, such as `Adam.means`.
   @Override
   public String toString() {
     return description;
@@ -65,7 +68,7 @@ public record PrivateField<T>(String description, @Nullable Field field) {
     }
   }
 
-  /// Must not be called where the field is missing.
+  /// Sets the field's value. The caller must know that the field exists.
   public void set(Object holder, T value) {
     try {
       found().set(holder, value);

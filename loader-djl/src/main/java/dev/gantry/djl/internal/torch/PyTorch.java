@@ -22,7 +22,8 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
-/// DJL's PyTorch engine: its libtorch, and its names for our dtypes, devices and shapes. Thread-safe.
+/// Finds the libtorch of DJL's PyTorch engine, and converts between Gantry's and DJL's dtypes,
+/// devices and shapes. Thread-safe.
 public final class PyTorch {
   private static final Map<DataType, DType> DTYPES = new EnumMap<>(DataType.class);
 
@@ -34,15 +35,16 @@ public final class PyTorch {
 
   private PyTorch() {}
 
-  /// libtorch, from the folder that DJL's engine loaded it from.
+  /// Returns the libtorch in the folder that DJL's engine loaded it from.
   ///
-  /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks what we need
-  /// @throws MisuseException if DJL is older than the one that we know
+  /// @throws DeviceUnavailableException if there is no PyTorch engine, or its libtorch lacks a
+  ///     function that Gantry needs
+  /// @throws MisuseException if DJL is older than the version that Gantry was built for
   public static TorchLibrary library() {
     return Holder.FOUND.get();
   }
 
-  /// DJL's name for a dtype, or empty for FP8 and what is smaller than a byte.
+  /// Returns DJL's name for a dtype; empty for FP8 and for dtypes smaller than a byte.
   public static Optional<DataType> dataType(DType dtype) {
     return switch (dtype) {
       case BOOL -> Optional.of(DataType.BOOLEAN);
@@ -73,8 +75,8 @@ public final class PyTorch {
     return dtype;
   }
 
-  /// Whether DJL's native code knows this type. It ends the JVM on the others, except on COMPLEX64,
-  /// which it takes for FLOAT32 (measured: DJL 0.35.1).
+  /// Whether DJL's native code knows this type. On other types it ends the JVM, except on
+  /// COMPLEX64, which it takes for FLOAT32 (measured: DJL 0.35.1).
   public static boolean isSafe(DataType type) {
     return switch (type) {
       case FLOAT32, FLOAT64, FLOAT16, UINT8, INT32, INT8, INT64, BOOLEAN -> true;
@@ -93,9 +95,11 @@ public final class PyTorch {
     throw new MisuseException("the device " + device + " is neither the CPU nor a GPU of CUDA");
   }
 
-  /// Does what [#device] does, for a device on which arrays are to be made.
+  /// Converts a device on which arrays are to be made.
   ///
-  /// @throws DeviceUnavailableException if it is a GPU and the libtorch of DJL is for the CPU
+  /// @throws MisuseException for a device that is neither the CPU nor CUDA
+  /// @throws DeviceUnavailableException if the device is a GPU and DJL's libtorch is for the CPU
+  ///     only
   public static Device arraysDevice(ai.djl.Device device) {
     Device target = device(device);
     if (target instanceof Device.Cuda cuda && !TorchLibrary.isForCuda(library().folder())) {
@@ -118,7 +122,7 @@ public final class PyTorch {
   }
 
   private static final class Holder {
-    /// Gives the library, or throws why there is none.
+    /// Returns the library, or throws an error that says why there is none.
     static final Supplier<TorchLibrary> FOUND = find();
 
     private static Supplier<TorchLibrary> find() {
@@ -129,7 +133,7 @@ public final class PyTorch {
             throw new MisuseException(refusal.get());
           };
         }
-        // The engine loads libtorch; after that its folder is known.
+        // Getting the engine loads libtorch, and only then its folder is known.
         Engine _ = Engine.getEngine(PtEngine.ENGINE_NAME);
         TorchLibrary library = TorchLibrary.open(Path.of(LibUtils.getLibtorchPath()));
         return () -> library;
@@ -144,8 +148,8 @@ public final class PyTorch {
       }
     }
 
-    /// Returns the messages of an error and of its causes: DJL's causes say from which address it
-    /// would load a missing libtorch.
+    /// Returns the messages of an error and of its causes. DJL's causes name the address from
+    /// which it would load a missing libtorch.
     private static String reasons(Throwable absent) {
       return Stream.iterate(absent, Objects::nonNull, Throwable::getCause)
           .map(each -> String.valueOf(each.getMessage()))

@@ -6,8 +6,9 @@ import java.util.concurrent.atomic.AtomicLong;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 
-/// Callbacks that run when libtorch drops wrapped memory. Native code holds a number, never a
-/// reference; running a callback removes its number, so nothing is released twice. Thread-safe.
+/// Callbacks that run when libtorch drops wrapped memory. Native code holds only a callback's
+/// number, and no reference. Running a callback removes its number, so nothing is released twice.
+/// Thread-safe.
 public final class Releases {
   private static final Logger LOG = LoggerFactory.getLogger(Releases.class);
   private static final AtomicLong NEXT = new AtomicLong(1);
@@ -15,19 +16,20 @@ public final class Releases {
 
   private Releases() {}
 
-  /// A number that was never used before.
+  /// Returns a number that was never used before.
   static long number() {
     return NEXT.getAndIncrement();
   }
 
-  /// Makes the release the tensor's. Call it only when libtorch has the memory: a deleter that runs while the
-  /// wrapping itself fails finds nothing, and the caller still owns the memory.
+  /// Hands the release over to the tensor. Call this only after libtorch has taken the memory. If
+  /// the wrapping fails before that, the deleter finds no release under the number, and the caller
+  /// still owns the memory.
   static void handOver(long number, Runnable release) {
     PENDING.put(number, release);
   }
 
-  /// Runs the release, if it was handed over and has not run. Never throws: native frames lie
-  /// below, and an exception that reaches them ends the JVM.
+  /// Runs the release if it was handed over and has not run yet. Never throws: this is called from
+  /// native frames, and an exception that reached them would end the JVM.
   static void run(long number) {
     Runnable release = PENDING.remove(number);
     if (release == null) {
@@ -36,12 +38,13 @@ public final class Releases {
     try {
       release.run();
     } catch (Throwable failure) {
-      // Logs the failure, because no Java caller could catch it.
+      // The failure is logged, because no Java caller could catch it.
       LOG.error("releasing the memory of a tensor failed", failure);
     }
   }
 
-  /// Releases handed over and not yet run: wrapped memory that is still in use.
+  /// Returns how many releases were handed over and have not run yet: each is wrapped memory still
+  /// in use.
   public static int pending() {
     return PENDING.size();
   }

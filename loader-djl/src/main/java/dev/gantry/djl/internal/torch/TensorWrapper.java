@@ -5,8 +5,8 @@ import dev.gantry.core.DType;
 import dev.gantry.core.Device;
 import dev.gantry.core.TensorShape;
 
-/// A native function that makes a tensor over memory which libtorch does not own. Which one there is
-/// depends on libtorch's version.
+/// A native function that makes a tensor over memory that libtorch does not own. libtorch's
+/// version decides which function it exports for this.
 @FunctionalInterface
 interface TensorWrapper {
   /// Makes an `at::Tensor` over the memory. When the last tensor or view over it dies,

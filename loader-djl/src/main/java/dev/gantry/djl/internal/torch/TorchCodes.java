@@ -32,8 +32,9 @@ public final class TorchCodes {
     strided = symbols.required("aoti_torch_layout_strided");
   }
 
-  /// libtorch's name for a dtype, which is DJL's in small letters. Empty for those that DJL cannot hold in a tensor: FP8, for which DJL
-  /// has no type, and those smaller than a byte.
+  /// Returns libtorch's name for a dtype, which is DJL's in lower case. It is empty for dtypes
+  /// that DJL cannot hold in a tensor: FP8, for which DJL has no type, and dtypes smaller than a
+  /// byte.
   private static Optional<String> name(DType dtype) {
     return PyTorch.dataType(dtype)
         .map(type -> type == DataType.BOOLEAN ? "bool" : type.name().toLowerCase(Locale.ROOT));
@@ -60,7 +61,8 @@ public final class TorchCodes {
     return (int) function.call(0);
   }
 
-  /// The dtype with this number, or empty for one that only libtorch knows, such as complex128.
+  /// Returns the dtype with this number; empty for a dtype that only libtorch knows, such as
+  /// complex128.
   Optional<DType> dtype(int code) {
     for (Map.Entry<DType, NativeFunction> dtype : dtypes.entrySet()) {
       if (number(dtype.getValue()) == code) {
@@ -77,7 +79,8 @@ public final class TorchCodes {
     };
   }
 
-  /// The CPU is device -1: libtorch's "the only one".
+  /// Returns libtorch's index of a device. It is -1 for the CPU, libtorch's number for an only
+  /// device.
   static int deviceIndex(Device device) {
     return switch (device) {
       case Device.Host() -> -1;
@@ -101,10 +104,10 @@ public final class TorchCodes {
     return number(strided);
   }
 
-  /// Elements between neighbours along each axis, for a tensor without gaps in C order. An axis of
-  /// 0 counts as 1, as libtorch has it.
+  /// Returns the strides of a dense tensor in C order, in elements. An axis of size 0 counts as 1,
+  /// as in libtorch.
   ///
-  /// @throws MisuseException if they do not fit a long
+  /// @throws MisuseException if a stride does not fit a long
   public static long[] denseStrides(TensorShape shape) {
     long[] strides = new long[shape.rank()];
     try {
@@ -128,8 +131,8 @@ public final class TorchCodes {
     return new MisuseException("the shape " + shape + " has too many elements");
   }
 
-  /// @throws MisuseException if the strides are not the shape's, or the last element's bytes lie
-  ///     past what an address can reach
+  /// @throws MisuseException if the number of strides is not the shape's rank, or if the last
+  ///     element's bytes lie beyond the address space
   static void checkReach(DType dtype, TensorShape shape, long[] strides) {
     boolean fits = strides.length == shape.rank();
     try {

@@ -16,9 +16,9 @@ import java.util.Optional;
 
 /// libtorch's default random number generators, one for the CPU and one for each GPU.
 ///
-/// These functions are C++ and report failure by an exception, which would end the JVM, so the caller
-/// checks all that it passes. Their names are no stable interface: [#absence] says which of them a
-/// libtorch lacks. Call it only while no other thread draws numbers.
+/// These functions are C++ and report failure by an exception, which would end the JVM. The caller
+/// checks all arguments first. Their names are no stable interface: [#absence] says which of them
+/// a libtorch lacks. Not thread-safe: no other thread may draw random numbers meanwhile.
 public final class TorchGenerators {
   // C++ returns an `at::Tensor`, which is not trivial, through a pointer that the caller passes. C
   // returns a struct of 8 bytes in a register, and one of more than 16 bytes through a pointer.
@@ -39,9 +39,9 @@ public final class TorchGenerators {
   // int8_t c10::cuda::device_count() noexcept;
   private final MethodHandle cudaCount;
 
-  /// @param cpuSymbols of libtorch_cpu
-  /// @param cudaSymbols of libtorch_cuda and of what it is linked with; of nothing, where this
-  ///     libtorch is for the CPU only
+  /// @param cpuSymbols the symbols of libtorch_cpu
+  /// @param cudaSymbols the symbols of libtorch_cuda and of the libraries that it is linked with;
+  ///     without a library if this libtorch is for the CPU only
   TorchGenerators(NativeSymbols cpuSymbols, NativeSymbols cudaSymbols) {
     this.cpuSymbols = cpuSymbols;
     this.cudaSymbols = cudaSymbols;
@@ -63,7 +63,7 @@ public final class TorchGenerators {
         cudaSymbols.required("_ZN3c104cuda12device_countEv", FunctionDescriptor.of(JAVA_BYTE));
   }
 
-  /// Why the generator of a device cannot be used, or empty if it can.
+  /// Returns why the generator of a device cannot be used; empty if it can.
   public Optional<String> absence(Device device) {
     if (!cpuSymbols.missing().isEmpty()) {
       return Optional.of("libtorch lacks " + String.join(", ", cpuSymbols.missing()));
@@ -78,8 +78,8 @@ public final class TorchGenerators {
     };
   }
 
-  /// The generator of a device, which is there for the life of the process. Only where nothing is
-  /// absent.
+  /// Returns the generator of a device, which exists for the life of the process. Call this only
+  /// if [#absence] is empty.
   public MemorySegment generator(Device device) {
     try {
       return switch (device) {
@@ -91,7 +91,8 @@ public final class TorchGenerators {
     }
   }
 
-  /// The state of a generator: a handle of a dense tensor of U8 on the CPU, the caller's to delete.
+  /// Returns the state of a generator: a handle of a dense U8 tensor on the CPU, which the caller
+  /// deletes.
   public long state(MemorySegment generator) {
     MemorySegment tensor = NativeHeap.allocate(RETURNED_TENSOR.byteSize());
     SegmentAllocator place = (_, _) -> tensor;
@@ -103,7 +104,7 @@ public final class TorchGenerators {
     return tensor.address();
   }
 
-  /// @param handle of a tensor such as [#state] gave for the same kind of device
+  /// @param handle a handle of a tensor that [#state] gave for the same kind of device
   public void setState(MemorySegment generator, long handle) {
     try {
       setState.invokeExact(generator, MemorySegment.ofAddress(handle));

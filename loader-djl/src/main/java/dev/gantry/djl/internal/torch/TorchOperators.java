@@ -9,11 +9,14 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 
-/// libtorch's operators that DJL has no method for, or a slower one, by its C way to call any operator. Gradients
-/// are recorded as for other operators. Thread-safe.
+/// libtorch's operators that DJL has no method for, or only a slower one. They are called through
+/// libtorch's C function for any operator. Gradients are recorded as for other operators.
+/// Thread-safe.
 ///
-/// The way takes each argument in eight bytes: a tensor as a handle, which it deletes; an optional argument as the address of
-/// eight bytes, which it deletes, or 0; others as their bits. The result replaces the first argument.
+/// That function takes each argument in eight bytes. A tensor is passed as a handle, which the
+/// function deletes. An optional argument is passed as the address of eight bytes, which the
+/// function deletes, or as 0. Other arguments are passed as their bits. The result replaces the
+/// first argument.
 public final class TorchOperators {
   private static final MemorySegment ATTENTION = text("aten::scaled_dot_product_attention");
   private static final MemorySegment LINEAR = text("aten::linear");
@@ -34,12 +37,13 @@ public final class TorchOperators {
     return Arena.global().allocateFrom(text, StandardCharsets.US_ASCII);
   }
 
-  /// `softmax(scale · query · keyᵀ + mask) · value`.
+  /// Computes attention: `softmax(scale · query · keyᵀ + mask) · value`.
   ///
   /// @param query a handle, `[batch, heads, length, size]`
-  /// @param key `[batch, groups, all, size]`, as `value`
-  /// @param mask is added to the scores, of the query's type; 0 for none
-  /// @param causal whether each row sees only as many columns as its number, and those before; not with a mask
+  /// @param key a handle, `[batch, groups, all, size]`; `value` has the same shape
+  /// @param mask a handle of a tensor that is added to the scores and has the query's type; 0 for
+  ///     none
+  /// @param causal whether row `i` sees only the columns 0 to `i`; not together with a mask
   /// @param grouped whether there are fewer groups than heads
   /// @return a new handle, `[batch, heads, length, size]`
   /// @throws TransferException if libtorch refuses, which has then written why to the standard error stream
@@ -58,8 +62,8 @@ public final class TorchOperators {
         grouped ? 1 : 0);
   }
 
-  /// `x · weightᵀ + bias`, in one product that adds the bias, where the C++ function that DJL calls makes two of them for more than
-  /// two axes.
+  /// Computes `x · weightᵀ + bias` in one product that adds the bias. For more than two axes, the
+  /// C++ function that DJL calls makes a product and an addition.
   ///
   /// @param x a handle, `[…, inputs]`
   /// @param weight `[outputs, inputs]`
@@ -91,7 +95,7 @@ public final class TorchOperators {
     }
   }
 
-  /// The address of eight bytes that libtorch frees.
+  /// Returns the address of eight bytes that hold `bits`. libtorch frees them.
   private static long optional(long bits) {
     MemorySegment cell = NativeHeap.allocate(Long.BYTES);
     cell.set(JAVA_LONG, 0, bits);

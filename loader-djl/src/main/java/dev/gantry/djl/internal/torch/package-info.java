@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// libtorch's C functions, bound by hand, and what Gantry asks of DJL's PyTorch engine.
+/// Binds libtorch's C functions, and reads from DJL's PyTorch engine the state that DJL's API does
+/// not give.
 @NullMarked
 package dev.gantry.djl.internal.torch;
 
