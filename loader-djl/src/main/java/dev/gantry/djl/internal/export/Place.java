@@ -155,7 +155,7 @@ record Place(
     return IntStream.range(0, order.size()).map(order::indexOf).toArray();
   }
 
-  /// What a transformed value tells about the size of its tensor along one axis.
+  /// The size of a tensor along one axis, as far as a transformed value tells it.
   ///
   /// @param size the size; 0 if the value tells nothing about it
   /// @param exact whether `size` is the size itself; otherwise it is a lower bound

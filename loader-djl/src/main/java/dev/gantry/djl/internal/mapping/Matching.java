@@ -21,7 +21,7 @@ import java.util.stream.Stream;
 /// which modules belong together. The iterations end when nothing more is certain. An instance
 /// makes one map.
 final class Matching {
-  /// By how much the score of a certain pair must exceed that of its next rival.
+  /// A certain pair's score must exceed that of its next rival by this margin.
   private static final double MARGIN = 0.1;
 
   /// How alike names must be where several pairs have the shape. The next constant is for pairs of

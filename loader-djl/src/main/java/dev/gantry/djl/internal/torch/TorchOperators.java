@@ -13,7 +13,7 @@ import java.nio.charset.StandardCharsets;
 /// libtorch's C function for any operator. Gradients are recorded as for other operators.
 /// Thread-safe.
 ///
-/// That function takes each argument in eight bytes. A tensor is passed as a handle, which the
+/// The C function takes each argument in eight bytes. A tensor is passed as a handle, which the
 /// function deletes. An optional argument is passed as the address of eight bytes, which the
 /// function deletes, or as 0. Other arguments are passed as their bits. The result replaces the
 /// first argument.
